@@ -312,9 +312,17 @@ TEST_F(SequenceKernels, VariancesOfReluAreTheReferences) {
 // Units' gradients of a table, formed in double.
 class UnitTables : public SequenceKernels {
  protected:
-  static constexpr size_t kUnits = 4, kItems = 70, kWidth = 9;
+  // More units than a block sums, and with kOthers more tables than a launch takes.
+  static constexpr size_t kUnits = 19, kItems = 70, kWidth = 9, kOthers = 13;
   // Rows that predict, and rows that read; the third unit has none.
-  const std::vector<uint32_t> ends_ = {5, 24, 24, 30}, input_ends_ = {6, 30, 30, 37};
+  std::vector<uint32_t> ends_ = {5, 24, 24, 30}, input_ends_ = {6, 30, 30, 37};
+
+  UnitTables() {
+    while (ends_.size() < kUnits) {
+      ends_.push_back(ends_.back() + 1 + ends_.size() % 3);
+      input_ends_.push_back(input_ends_.back() + 1 + ends_.size() % 2);
+    }
+  }
 
   template <class T>
   void Check(bool ones, bool product, double tolerance) {
@@ -351,7 +359,7 @@ class UnitTables : public SequenceKernels {
           want[u][item[r] * kWidth + c] += 3.0 * read.values[r * kWidth + c];
     }
     UnitTable<T> table{.rows = static_cast<uint32_t>(table_rows), .cols = kWidth};
-    // A second table, so that both are of one launch: g^T g.
+    // Further tables, so that several are of one launch: g^T g.
     std::vector<std::vector<double>> want_other(kUnits, std::vector<double>(kWidth * kWidth, 0.0));
     for (size_t u = 0; u < kUnits; ++u)
       for (uint32_t r = first_of(ends_, u); r < ends_[u]; ++r)
@@ -375,26 +383,31 @@ class UnitTables : public SequenceKernels {
                    .factor = {},
                    .each = 3};
     // A scale of 0 leaves a unit out, whatever its numbers are.
-    const std::vector<float> scale = {0.5f, 0.25f, 1, 0};
+    std::vector<float> scale = {0.5f, 0.25f, 1, 0};
+    while (scale.size() < kUnits) scale.push_back(scale.size() == 17 ? 0 : 0.75f);
     constexpr double kStep = 0x1p-10;
     std::vector<int64_t> first;
     for (int order = 0; order < Orders() / 4 + 1; ++order) {
       NextOrder(order);
       const auto squared = ToDevice(std::vector<double>(kUnits, 100));
       const auto sums = ToDevice(std::vector<int64_t>(table_rows * kWidth, 7));
-      const auto other_sums = ToDevice(std::vector<int64_t>(kWidth * kWidth, 0));
       table.sums = sums.span();
-      other.sums = other_sums.span();
-      const std::vector<UnitTable<T>> tables = {table, other};
+      std::vector<UnitTable<T>> tables = {table};
+      std::vector<Buffer<int64_t>> other_sums;
+      for (size_t i = 0; i < kOthers; ++i) {
+        other_sums.push_back(ToDevice(std::vector<int64_t>(kWidth * kWidth, 0)));
+        other.sums = other_sums.back().span();
+        tables.push_back(other);
+      }
       const auto work = Make<double>(UnitTableWork<T>(tables, kUnits));
       ASSERT_TRUE(AddUnitTableNorms<T>(*stream_, tables, work.span(), squared.span()));
       ASSERT_TRUE(AddUnitTables<T>(*stream_, tables, Vector(scale), kStep));
-      const auto got = FromDevice(sums), got_other = FromDevice(other_sums);
+      const auto got = FromDevice(sums);
       const auto got_squared = FromDevice(squared);
       for (size_t u = 0; u < kUnits; ++u) {
         double norm = 100;
         for (const double x : want[u]) norm += x * x;
-        for (const double x : want_other[u]) norm += x * x;
+        for (const double x : want_other[u]) norm += kOthers * x * x;
         EXPECT_NEAR(got_squared[u], norm, 1e-6 * norm) << "unit " << u;
       }
       const auto expect_sums = [&](const std::vector<int64_t>& is, int64_t before,
@@ -413,7 +426,7 @@ class UnitTables : public SequenceKernels {
         }
       };
       expect_sums(got, 7, want);
-      expect_sums(got_other, 0, want_other);
+      for (const Buffer<int64_t>& one : other_sums) expect_sums(FromDevice(one), 0, want_other);
       if (order == 0) first = got;
       ASSERT_EQ(got, first) << "order " << order;
     }
@@ -431,9 +444,10 @@ TEST_F(UnitTables, AreFormedForNormsAndSums) {
 
 TEST_F(UnitTables, VectorsAreAddedInSteps) {
   if (device_ == nullptr) return;
-  const Numbers of_units = Random(5, 33);
-  const std::vector<float> scale = {1, 0, 0.5f, 0.125f, 1};
-  const auto squared = ToDevice(std::vector<double>(5, 2));
+  const Numbers of_units = Random(kUnits, 33);
+  std::vector<float> scale = {1, 0, 0.5f, 0.125f, 1};
+  while (scale.size() < kUnits) scale.push_back(scale.size() == 17 ? 0 : 0.25f);
+  const auto squared = ToDevice(std::vector<double>(kUnits, 2));
   const auto sums = ToDevice(std::vector<int64_t>(33, -3));
   const auto on_device = Upload(of_units);
   ASSERT_TRUE(AddUnitVectorNorms(*stream_, on_device, squared.span()));
@@ -442,7 +456,7 @@ TEST_F(UnitTables, VectorsAreAddedInSteps) {
   const auto got_squared = FromDevice(squared);
   const auto ops = ops::MakeReferenceUnitOps(Precision::kF32);
   std::vector<int64_t> want(33, -3);
-  for (size_t u = 0; u < 5; ++u) {
+  for (size_t u = 0; u < kUnits; ++u) {
     const std::span<const float> row = std::span(of_units.values).subspan(u * 33, 33);
     ops->AddRounded(scale[u] * 0x1p8f, row, want);
     EXPECT_NEAR(got_squared[u], 2 + ops->SquaredNorm(row), 1e-12);
