@@ -9,10 +9,10 @@
 #include <bit>
 #include <numeric>
 #include <optional>
-#include <random>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "bench/bench_data.h"
 #include "bench/vocabulary_data.h"
 #include "cuda/bench/parts.h"
@@ -88,9 +88,9 @@ class IndexRig {
     TACIT_RETURN_IF_ERROR(
         stream_.Download(DeviceSpan<const uint32_t>(row_.span()), std::span<uint32_t>(all)));
     TACIT_RETURN_IF_ERROR(stream_.Synchronize());
-    std::mt19937 random(count);
+    uint32_t drawn = 0;  // public numbers
     for (uint32_t& row : some) {
-      do row = all[random() % all.size()];
+      do row = all[Philox({drawn++, 0, 0, 0}, {11, 0})[0] % all.size()];
       while (row == kNone);
     }
     return OnDevice(some);

@@ -8,7 +8,7 @@ namespace tacit::cuda {
 
 class Device;
 
-// What the device's copy engine must know of a matrix to bring tiles of it (CUtensorMap); a value,
+// A matrix as the device's copy engine must know it to bring tiles of it (CUtensorMap). A value,
 // passed to kernels as it is.
 struct alignas(64) TensorMap {
   uint64_t word[16] = {};

@@ -7,8 +7,8 @@
 // The first-level cache bounds it: 1,000 crops of 200 rows, one head of 64, read 10 GB of keys and
 // values, 0.4 ms of 132 multiprocessors at 128 bytes a cycle. A correction reads the keys'
 // variances as well, half of the forward pass again; AttendVariance is the pass's last third.
-// Forecast: 1 ms forward, 1.5 corrected, .4 for variances, 2.5 backward for a block of the encoder,
-// a third of the catalogue's products. Tensor cores come once a card has said that it matters.
+// Measured on an H200, 327 crops of 200 rows and a head of 64: forward 2.0 ms, backward 2.0 for
+// queries and 1.6 for keys. That is most of a step: shared tiles and tensor cores come next.
 // Registers: README.md.
 #include <algorithm>
 

@@ -80,7 +80,7 @@ TACIT_IN_KERNEL float KeepOf(const OptimizerRule& rule, uint32_t from, uint32_t 
   return static_cast<float>(Exp((to - from) * log) * Expm1(from * log) / Expm1(to * log));
 }
 
-// What the numbers of a row have in common in a step.
+// The rates and state that the numbers of a row have in common in a step.
 struct RowStep {
   bool has_moments = false;  // Adam's; else the numbers move by `rate`
   float rate = 0;

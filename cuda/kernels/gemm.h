@@ -15,8 +15,9 @@ namespace tacit::cuda {
 
 enum class Form : bool { kAsIs, kTransposed };
 
-// What computes a product of bf16. Each gives the same bits every time, but they may differ in the
-// last bits from one another: within an instruction products are added in an order of its own.
+// The instructions that compute a product of bf16. Each way gives the same bits every time, but
+// they may differ in the last bits from one another: within an instruction products are added in an
+// order of its own.
 enum class GemmWay : uint8_t {
   kMma,    // mma.sync: every device
   kWgmma,  // wgmma and the copy engine: compute capability 9.0 alone

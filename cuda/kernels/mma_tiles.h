@@ -91,7 +91,7 @@ TACIT_IN_KERNEL void AddFragments(float (&sum)[kRows][2 * kColumns][4], const A&
   }
 }
 
-// Whether cp.async may bring a matrix.
+// Says whether cp.async may bring a matrix.
 inline bool MayBeCopied(const DeviceMatrix<const uint16_t>& x) {
   return x.stride % kChunk == 0 && reinterpret_cast<uintptr_t>(x.data) % 16 == 0;
 }

@@ -70,7 +70,7 @@ TACIT_IN_KERNEL void FetchMap(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-// Where a factor lies in shared memory, as wgmma wants it described, for tiles with rows of 128
+// The place of a factor in shared memory, as wgmma wants it described, for tiles with rows of 128
 // bytes in the swizzle of 128 bytes that begin at multiples of 1,024 bytes:
 //   bits  0-13  address / 16
 //   bits 16-29  "leading" distance / 16

@@ -524,8 +524,8 @@ Status Engine::Report(const Recipe& recipe, train::StepReport* report) {
   TACIT_RETURN_IF_ERROR(stream_.Download(index_->written_count(), counts.subspan(1, 1)));
   TACIT_RETURN_IF_ERROR(
       stream_.Download(DeviceSpan<const uint32_t>(clipped_.span()), counts.subspan(2, 1)));
-  // How many rows were written is known when the stream has run. About as many as last time come
-  // with it, the others after it.
+  // The count of written rows is known when the stream has run. About as many rows as last time
+  // come with it, the others after it.
   const auto row = index_->written().row;
   const size_t likely = every ? 0 : std::min<size_t>(row.size, written_last_ + written_last_ / 4);
   if (!every) {

@@ -81,7 +81,7 @@ class WholeRows final : public DeviceRows {
   Buffer<DeviceTable> tables_;
   Buffer<DeviceSlot> slots_;
   Buffer<uint32_t> slot_of_;
-  // Where some rows are written.
+  // These are taken for steps that write some rows.
   Buffer<uint8_t> changed_;  // per row
   Buffer<uint32_t> work_, rank_, count_, home_row_device_;
 };

@@ -18,7 +18,7 @@ class GemmWays : public OnDevice {
   std::vector<float> Multiply(const ProductTrial& trial, float beta, const GemmPlan& plan) {
     const auto a = ToDevice(trial.a().numbers), b = ToDevice(trial.b().numbers);
     const auto c = ToDevice(trial.before());
-    // What is not written stays none.
+    // A number that is not written stays none.
     const auto work = ToDevice(std::vector<float>(GemmWorkFloats(plan, trial.m(), trial.n()),
                                                   std::numeric_limits<float>::quiet_NaN()));
     const DeviceMatrix<float> to(c.span().data, trial.m(), trial.n(),
@@ -104,7 +104,7 @@ TEST_F(GemmWays, ARowIsTheSameAloneAndBesideOthers) {
   }
 }
 
-// What a device of 9.0 takes by itself.
+// A device of 9.0 takes wgmma by itself.
 TEST_F(GemmWays, TheDeviceTakesItsOwn) {
   if (device_ == nullptr) return;
   const DeviceFacts& facts = device_->facts();
