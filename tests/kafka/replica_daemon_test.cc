@@ -127,13 +127,21 @@ TEST_F(ReplicaDaemonTest, ReplicasAnswerAsTheTrainerAtEachVersionWhileItLearns) 
                                   Metric("second", "tacit_replica_version") == version;
                          }))
       << trainer->Err() << first->Err() << (second ? second->Err() : "");
+  // On a busy machine the last events may still be to come, and a version with them.
+  const auto at_one_version = [&](const char* what, const auto& ask) {
+    std::string expected, is, other;
+    EXPECT_TRUE(Eventually(what, [&] {
+      expected = ask("trainer"), is = ask("first"), other = ask("second");
+      return is == expected && other == expected;
+    })) << expected
+        << is << other;
+  };
   for (int n = 0; n < 20; ++n) {
-    const std::string expected = Score("trainer", n);
-    EXPECT_EQ(Score("first", n), expected);
-    EXPECT_EQ(Score("second", n), expected);
+    at_one_version("both answer as the trainer", [&](const char* name) { return Score(name, n); });
     ++compared;
   }
-  EXPECT_EQ(Ask("first", "/v1/ledger"), Ask("trainer", "/v1/ledger"));
+  at_one_version("both have the trainer's ledger",
+                 [&](const char* name) { return Ask(name, "/v1/ledger"); });
   EXPECT_GT(compared, 20);
   EXPECT_GT(other_versions, 0);  // an answer of another version would have been seen
   RecordProperty("compared", compared);
