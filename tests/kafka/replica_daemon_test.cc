@@ -130,11 +130,12 @@ TEST_F(ReplicaDaemonTest, ReplicasAnswerAsTheTrainerAtEachVersionWhileItLearns) 
   // On a busy machine the last events may still be to come, and a version with them.
   const auto at_one_version = [&](const char* what, const auto& ask) {
     std::string expected, is, other;
-    EXPECT_TRUE(Eventually(what, [&] {
-      expected = ask("trainer"), is = ask("first"), other = ask("second");
-      return is == expected && other == expected;
-    })) << expected
-        << is << other;
+    EXPECT_TRUE(Eventually(what,
+                           [&] {
+                             expected = ask("trainer"), is = ask("first"), other = ask("second");
+                             return is == expected && other == expected;
+                           }))
+        << expected << is << other;
   };
   for (int n = 0; n < 20; ++n) {
     at_one_version("both answer as the trainer", [&](const char* name) { return Score(name, n); });
