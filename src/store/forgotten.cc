@@ -62,6 +62,19 @@ Status Rewrite(const Rocks& rocks, const std::string* begin, const std::string* 
   return ToStatus(status, "rewriting the histories of store " + rocks.path());
 }
 
+// A compaction of RocksDB's own that runs beside a rewrite keeps what it reads for a moment longer.
+Status WaitForOldFiles(const Rocks& rocks, const std::atomic<bool>& given_up) {
+  for (;;) {
+    uint64_t all = 0, live = 0;
+    rocksdb::ColumnFamilyHandle* const histories = rocks.family(Family::kHistories);
+    rocks.db().GetIntProperty(histories, rocksdb::DB::Properties::kTotalSstFilesSize, &all);
+    rocks.db().GetIntProperty(histories, rocksdb::DB::Properties::kLiveSstFilesSize, &live);
+    if (all <= live) return {};
+    if (given_up) return GivenUp();
+    std::this_thread::sleep_for(kBetweenLooksAtReaders);
+  }
+}
+
 }  // namespace
 
 ForgottenUsers::ForgottenUsers(std::span<const ForgottenUser> users) {
@@ -145,14 +158,17 @@ Status EraseFromFiles(const Rocks& rocks, size_t learners, const ForgottenUsers:
                       std::atomic<bool>* given_up) {
   TACIT_RETURN_IF_ERROR(WaitForReaders(rocks, erase.deletion, *given_up));
   TACIT_RETURN_IF_ERROR(rocks.EmptyLog());
-  if (erase.users.size() > kOneByOneMost) return Rewrite(rocks, nullptr, nullptr, given_up);
+  if (erase.users.size() > kOneByOneMost) {
+    TACIT_RETURN_IF_ERROR(Rewrite(rocks, nullptr, nullptr, given_up));
+    return WaitForOldFiles(rocks, *given_up);
+  }
   for (const ForgottenUser& user : erase.users) {
     for (size_t learner = 0; learner < learners; ++learner) {
       const std::string key = UserKey(static_cast<uint16_t>(learner), user.user);
       TACIT_RETURN_IF_ERROR(Rewrite(rocks, &key, &key, given_up));
     }
   }
-  return {};
+  return WaitForOldFiles(rocks, *given_up);
 }
 
 Status ForgetAgain(const Rocks& rocks, size_t learners, std::span<const ForgottenUser> users) {

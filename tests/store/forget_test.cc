@@ -167,9 +167,7 @@ TEST_F(ForgetTest, AReaderHoldsAnErasureUp) {
   EXPECT_NE(MakeFull(), before_request);
   reader.reset();
   EXPECT_EQ(Erase(), 1u);
-  // The end of a reader starts a compaction of RocksDB's own. It may hold the old file for a
-  // moment.
-  EXPECT_TRUE(test::Eventually("the user is in no file", [&] { return !IsOnDisk(kAda); }));
+  EXPECT_FALSE(IsOnDisk(kAda));
 }
 
 TEST_F(ForgetTest, ManyUsersAreErasedWhileCommitsGoOn) {
