@@ -26,17 +26,13 @@ Result<std::vector<bench::BenchRow>> BenchGridNoise(const GpuSizes& sizes) {
   TACIT_ASSIGN(const double added, SecondsOnDevice(stream, sizes.seconds, [&](Stream& on) {
                  return AddGridNoise(on, key.span(), NoiseQuery::kDense, kDeviation, values.span());
                }));
-  const DeviceSpan<float> floats(reinterpret_cast<float*>(words.span().data), n);
-  TACIT_ASSIGN(const double filled, SecondsOnDevice(stream, sizes.seconds, [&](Stream& on) {
-                 return FillGridNoise(on, key.span(), NoiseQuery::kDense, kDeviation, 1, floats);
-               }));
+  TACIT_ASSIGN(const double filled, GridNoiseRate(stream, sizes.seconds, n));
   const double numbers = static_cast<double>(n);
   const double of_stream = numbers / keystream / 3;
   return std::vector<bench::BenchRow>{
       {"gpu-keystream", numbers / keystream / 1e9, "G words/s", {}},
       {"gpu-noise-add", numbers / added / 1e9, "G numbers/s", std::min(of_stream, copy / 16) / 1e9},
-      {"gpu-noise-fill", numbers / filled / 1e9, "G numbers/s",
-       std::min(of_stream, copy / 4) / 1e9}};
+      {"gpu-noise-fill", filled / 1e9, "G numbers/s", std::min(of_stream, copy / 4) / 1e9}};
 }
 
 }  // namespace tacit::cuda

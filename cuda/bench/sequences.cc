@@ -2,11 +2,10 @@
 // limit are its three products with the catalogue alone.
 #include <fmt/format.h>
 
-#include <cmath>
 #include <numeric>
 #include <utility>
 
-#include "base/hash.h"
+#include "bench/sequence_carriers.h"
 #include "cuda/bench/parts.h"
 #include "cuda/bench/products.h"
 #include "cuda/bench/timing.h"
@@ -16,24 +15,6 @@
 #include "train/sequence/sequence_stepper.h"
 
 namespace tacit::cuda {
-namespace {
-
-// Popular items are taken often.
-model::Histories FullWindows(const GpuSizes& sizes) {
-  model::Histories histories;
-  histories.catalogue = sizes.catalogue;
-  for (uint32_t u = 0; u < sizes.sequences; ++u) {
-    for (uint32_t i = 0; i <= sizes.length; ++i) {
-      const double share = (Philox({i, u, 0, 0}, {7, 0})[0] + 0.5) * 0x1p-32;
-      histories.items.push_back(std::min(
-          sizes.catalogue - 1, static_cast<uint32_t>(std::pow(sizes.catalogue, share) - 1)));
-    }
-    histories.end.push_back(histories.items.size());
-  }
-  return histories;
-}
-
-}  // namespace
 
 Result<std::vector<bench::BenchRow>> BenchSequences(const GpuSizes& sizes) {
   WorkerPool workers{{.workers = 1}};
@@ -48,7 +29,8 @@ Result<std::vector<bench::BenchRow>> BenchSequences(const GpuSizes& sizes) {
     TACIT_ASSIGN(products,
                  SecondsAsGraph(stream, sizes.seconds, [&](Stream& on) { return alone->Put(on); }));
   }
-  const model::Histories histories = FullWindows(sizes);
+  const model::Histories histories =
+      bench::FullWindows(sizes.catalogue, sizes.length, sizes.sequences);
   std::vector<uint64_t> everybody(histories.units());
   std::iota(everybody.begin(), everybody.end(), 0);
   train::SequenceTrainingOptions options;

@@ -9,7 +9,6 @@
 #include "cuda/bench/parts.h"
 #include "cuda/bench/same_row.h"
 #include "cuda/bench/timing.h"
-#include "cuda/kernels/noise.h"
 #include "cuda/learn/gpu.h"
 #include "ops/backend.h"
 
@@ -52,24 +51,16 @@ Result<double> TimeStep(const GpuSizes& sizes, uint64_t vocabulary, bool dense) 
   });
 }
 
-// Numbers of noise on the grid in a second.
-Result<double> NoiseRate(const GpuSizes& sizes) {
-  TACIT_ASSIGN(const auto device, OpenDevice(0));
-  TACIT_ASSIGN(Stream stream, Stream::Make(*device));
-  TACIT_ASSIGN(const auto key, Buffer<NoiseKey>::Make(*device, 1));
-  TACIT_ASSIGN(const auto out, Buffer<float>::Make(*device, sizes.noise_numbers));
-  TACIT_RETURN_IF_ERROR(stream.Fill(key.span(), 0x35));
-  TACIT_ASSIGN(const double time, SecondsOnDevice(stream, sizes.seconds, [&](Stream& on) {
-                 return FillGridNoise(on, key.span(), NoiseQuery::kDense, 1 << 20, 1, out.span());
-               }));
-  return static_cast<double>(sizes.noise_numbers) / time;
-}
-
 }  // namespace
 
 Result<std::vector<BenchRow>> BenchTables(const GpuSizes& sizes) {
   std::vector<BenchRow> rows;
-  TACIT_ASSIGN(const double noise, NoiseRate(sizes));
+  double noise = 0;
+  {
+    TACIT_ASSIGN(const auto device, OpenDevice(0));
+    TACIT_ASSIGN(Stream stream, Stream::Make(*device));
+    TACIT_ASSIGN(noise, GridNoiseRate(stream, sizes.seconds, sizes.noise_numbers));
+  }
   for (const uint64_t vocabulary : sizes.vocabularies) {
     TACIT_ASSIGN(const double adafest, TimeStep(sizes, vocabulary, false));
     std::optional<double> dense;

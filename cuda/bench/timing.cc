@@ -7,6 +7,7 @@
 #include "bench/bench_data.h"
 #include "cuda/device/buffer.h"
 #include "cuda/device/graph.h"
+#include "cuda/kernels/noise.h"
 
 namespace tacit::cuda {
 namespace {
@@ -62,6 +63,18 @@ Result<double> CopyRate(Stream& stream, double seconds, size_t bytes) {
                  return on.CopyOnDevice<uint8_t>(from.span(), to.span());
                }));
   return 2.0 * static_cast<double>(bytes) / time;
+}
+
+Result<double> GridNoiseRate(Stream& stream, double seconds, size_t numbers) {
+  constexpr double kDeviation = 1 << 20;  // in steps
+  TACIT_ASSIGN(const auto key, Buffer<NoiseKey>::Make(stream.device(), 1));
+  TACIT_ASSIGN(const auto out, Buffer<float>::Make(stream.device(), numbers));
+  TACIT_RETURN_IF_ERROR(stream.Fill(key.span(), 0x35));
+  TACIT_ASSIGN(const double time, SecondsOnDevice(stream, seconds, [&](Stream& on) {
+                 return FillGridNoise(on, key.span(), NoiseQuery::kDense, kDeviation, 1,
+                                      out.span());
+               }));
+  return static_cast<double>(numbers) / time;
 }
 
 }  // namespace tacit::cuda

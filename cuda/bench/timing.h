@@ -24,4 +24,7 @@ Result<double> SecondsAsGraph(Stream& stream, double seconds,
 // Bytes read and written in a second by a copy from the device's memory to itself.
 Result<double> CopyRate(Stream& stream, double seconds, size_t bytes);
 
+// Numbers of noise on the grid that a second brings into memory as floats.
+Result<double> GridNoiseRate(Stream& stream, double seconds, size_t numbers);
+
 }  // namespace tacit::cuda

@@ -23,21 +23,6 @@ struct SequenceShape {
 };
 constexpr SequenceShape kSequenceShapes[] = {{3417, 200, 64, 32}, {500, 50, 256, 64}};
 
-// Users of one full window each, popular items often.
-model::Histories UsersOf(const SequenceShape& shape) {
-  model::Histories histories;
-  histories.catalogue = shape.catalogue;
-  for (uint32_t u = 0; u < shape.users; ++u) {
-    for (uint32_t i = 0; i <= shape.length; ++i) {
-      const double share = (Philox({i, u, 0, 0}, {7, 0})[0] + 0.5) * 0x1p-32;
-      histories.items.push_back(std::min(
-          shape.catalogue - 1, static_cast<uint32_t>(std::pow(shape.catalogue, share) - 1)));
-    }
-    histories.end.push_back(histories.items.size());
-  }
-  return histories;
-}
-
 // A private learner and the times of its steps: the processor's, on one core, which a busy
 // neighbour disturbs less than the clock's.
 class SequenceRig {
@@ -133,7 +118,7 @@ Status AddShape(const SequenceShape& shape, std::span<const config::Carriers> se
                 std::vector<BenchRow>* rows) {
   WorkerPool workers({.workers = 1});
   const auto backend = ops::MakeCpuBackend(workers);
-  const model::Histories histories = UsersOf(shape);
+  const model::Histories histories = FullWindows(shape.catalogue, shape.length, shape.users);
   std::vector<std::unique_ptr<SequenceRig>> rigs;
   rigs.push_back(std::make_unique<SequenceRig>(shape, config::Carriers(), histories, *backend));
   for (const config::Carriers& carriers : settings)
@@ -155,6 +140,20 @@ Status AddSequenceCarriers(std::span<const config::Carriers> settings, bool quic
   for (const SequenceShape& shape : kSequenceShapes)
     TACIT_RETURN_IF_ERROR(AddShape(shape, settings, quick ? 1 : 12, rows));
   return {};
+}
+
+model::Histories FullWindows(uint32_t catalogue, uint32_t length, uint32_t users) {
+  model::Histories histories;
+  histories.catalogue = catalogue;
+  for (uint32_t u = 0; u < users; ++u) {
+    for (uint32_t i = 0; i <= length; ++i) {
+      const double share = (Philox({i, u, 0, 0}, {7, 0})[0] + 0.5) * 0x1p-32;
+      histories.items.push_back(
+          std::min(catalogue - 1, static_cast<uint32_t>(std::pow(catalogue, share) - 1)));
+    }
+    histories.end.push_back(histories.items.size());
+  }
+  return histories;
 }
 
 }  // namespace tacit::bench
