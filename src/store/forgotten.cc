@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <string>
 #include <thread>
+#include <unordered_set>
 
 #include "base/bytes.h"
 #include "store/seal.h"
@@ -16,6 +18,8 @@
 
 namespace tacit::store {
 namespace {
+
+namespace fs = std::filesystem;
 
 // From so many users on, one pass over all histories is cheaper than one for each.
 constexpr size_t kOneByOneMost = 16;
@@ -62,14 +66,36 @@ Status Rewrite(const Rocks& rocks, const std::string* begin, const std::string* 
   return ToStatus(status, "rewriting the histories of store " + rocks.path());
 }
 
-// A compaction of RocksDB's own that runs beside a rewrite keeps what it reads for a moment longer.
-Status WaitForOldFiles(const Rocks& rocks, const std::atomic<bool>& given_up) {
+// Adds the store's files of this kind that hold anything.
+Status AddFiles(const Rocks& rocks, const char* kind, std::vector<fs::path>* files) {
+  std::error_code error;
+  for (fs::directory_iterator file(rocks.path(), error), end; !error && file != end;
+       file.increment(error)) {
+    std::error_code gone;
+    if (file->path().extension() == kind && file->file_size(gone) != 0 && !gone)
+      files->push_back(file->path());
+  }
+  if (!error) return {};
+  return Fail(ErrorCode::kIo,
+              fmt::format("listing the files of store {}: {}", rocks.path(), error.message()));
+}
+
+// RocksDB unlinks a file some time after its last use: when the last reader of an older version is
+// gone, and on whichever thread notices it. A table that is being written now is waited for too,
+// until it is in use or given up.
+Status WaitForOldFiles(const Rocks& rocks, std::vector<fs::path> files,
+                       const std::atomic<bool>& given_up) {
+  TACIT_RETURN_IF_ERROR(AddFiles(rocks, ".sst", &files));
   for (;;) {
-    uint64_t all = 0, live = 0;
-    rocksdb::ColumnFamilyHandle* const histories = rocks.family(Family::kHistories);
-    rocks.db().GetIntProperty(histories, rocksdb::DB::Properties::kTotalSstFilesSize, &all);
-    rocks.db().GetIntProperty(histories, rocksdb::DB::Properties::kLiveSstFilesSize, &live);
-    if (all <= live) return {};
+    std::vector<rocksdb::LiveFileMetaData> tables;
+    rocks.db().GetLiveFilesMetaData(&tables);
+    std::unordered_set<std::string> used;
+    for (const rocksdb::LiveFileMetaData& table : tables) used.insert(table.relative_filename);
+    std::erase_if(files, [&](const fs::path& file) {
+      std::error_code error;
+      return used.contains(file.filename()) || !fs::exists(file, error);
+    });
+    if (files.empty()) return {};
     if (given_up) return GivenUp();
     std::this_thread::sleep_for(kBetweenLooksAtReaders);
   }
@@ -157,10 +183,12 @@ Result<std::vector<ForgottenUser>> ReadForgotten(const Rocks& rocks) {
 Status EraseFromFiles(const Rocks& rocks, size_t learners, const ForgottenUsers::ToErase& erase,
                       std::atomic<bool>* given_up) {
   TACIT_RETURN_IF_ERROR(WaitForReaders(rocks, erase.deletion, *given_up));
+  std::vector<fs::path> logs;
+  TACIT_RETURN_IF_ERROR(AddFiles(rocks, ".log", &logs));
   TACIT_RETURN_IF_ERROR(rocks.EmptyLog());
   if (erase.users.size() > kOneByOneMost) {
     TACIT_RETURN_IF_ERROR(Rewrite(rocks, nullptr, nullptr, given_up));
-    return WaitForOldFiles(rocks, *given_up);
+    return WaitForOldFiles(rocks, std::move(logs), *given_up);
   }
   for (const ForgottenUser& user : erase.users) {
     for (size_t learner = 0; learner < learners; ++learner) {
@@ -168,7 +196,7 @@ Status EraseFromFiles(const Rocks& rocks, size_t learners, const ForgottenUsers:
       TACIT_RETURN_IF_ERROR(Rewrite(rocks, &key, &key, given_up));
     }
   }
-  return WaitForOldFiles(rocks, *given_up);
+  return WaitForOldFiles(rocks, std::move(logs), *given_up);
 }
 
 Status ForgetAgain(const Rocks& rocks, size_t learners, std::span<const ForgottenUser> users) {
