@@ -86,6 +86,12 @@ class DimsOfRows {
 // every order, too: 2^23 is the most that it holds.
 double StepOf(const Recipe& recipe) { return recipe.is_private ? recipe.grid.step : 0x1p-40; }
 
+// The rows of a step whose units have one example each, and are as many as the mechanism expects.
+uint32_t UsualRows(const Recipe& recipe, uint32_t most) {
+  if (!(recipe.factor > 0)) return most;
+  return static_cast<uint32_t>(std::min(std::ceil(1 / recipe.factor), 1.0 * most));
+}
+
 class Engine final : public train::ClickEngine {
  public:
   Engine(StepStreams streams, DeviceClickOptions options, mechanism::Mechanism& mechanism,
@@ -207,7 +213,10 @@ Status Engine::Open() {
   const uint32_t most = options_.chunk_examples;
   TACIT_CHECK(most > 0 && dense_.parameters.size() == dense_size(), "a state of another model");
   TACIT_RETURN_IF_ERROR(CheckNoise(stream_));
-  TACIT_ASSIGN(net_, MakeDeviceNet(stream_, options_.click.model.precision, layers_, most));
+  ProductOptions products = options_.products;
+  if (products.usual_rows == 0) products.usual_rows = UsualRows(*mechanism_.recipe(), most);
+  TACIT_ASSIGN(net_,
+               MakeDeviceNet(stream_, options_.click.model.precision, layers_, most, products));
   TACIT_ASSIGN(optimizer_, DeviceOptimizer::Make(stream_, options_.click.optimizer, dense_));
   const train::Optimizer optimizer(options_.click.optimizer);
   std::vector<uint32_t> state_floats;

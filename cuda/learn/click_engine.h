@@ -5,6 +5,7 @@
 
 #include "base/result.h"
 #include "cuda/device/device.h"
+#include "cuda/learn/product_choice.h"
 #include "mechanism/mechanism.h"
 #include "noise/noise.h"
 #include "store/delta.h"
@@ -25,6 +26,7 @@ struct DeviceClickOptions {
   // Without it all work is on one stream, one launch after the other: the same bits, more slowly.
   bool overlap = true;
   train::GpuRowOptions rows = {};
+  ProductOptions products = {};  // of a model in bf16
 };
 
 // The private step of a click model on one GPU, its tables in its memory, whole or cached. What it

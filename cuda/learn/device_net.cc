@@ -10,6 +10,7 @@
 #include "cuda/device/buffer.h"
 #include "cuda/device/device.h"
 #include "cuda/kernels/gemm.h"
+#include "cuda/kernels/gemm_library.h"
 #include "cuda/kernels/norms.h"
 #include "cuda/kernels/pointwise.h"
 #include "cuda/kernels/scales.h"
@@ -34,6 +35,7 @@ class Rows {
   DeviceMatrix<T> First(uint32_t rows) const {
     return {buffer_.span().data, rows, cols_, StrideOf(cols_)};
   }
+  DeviceSpan<T> all() const { return buffer_.span(); }
 
  private:
   Buffer<T> buffer_;
@@ -56,6 +58,8 @@ class Net final : public DeviceNet {
       : stream_(stream), layers_(std::move(layers)) {}
 
   Status Take(uint32_t rows_max);
+  // Decides what multiplies. Called once, after Take.
+  Status Choose(const ProductOptions& options, uint32_t rows_max);
 
   Status Input(const GatherInput& from, uint32_t rows) override {
     rows_ = rows;
@@ -163,6 +167,11 @@ class Net final : public DeviceNet {
   Status Multiply(Form form_a, DeviceMatrix<const T> a, Form form_b, DeviceMatrix<const T> b,
                   float beta, DeviceMatrix<float> c) {
     const uint32_t k = form_a == Form::kTransposed ? a.rows : a.cols;
+    if constexpr (kRounds) {
+      // The library refuses sums of nothing.
+      if (library_ != nullptr && k > 0)
+        return GemmByLibrary(*library_, form_a, a, form_b, b, beta, c);
+    }
     GemmPlan plan = PlanOf(c.rows, c.cols, k);
     // The work is that of the largest step: a smaller one splits no more than fits.
     while (plan.splits > 1 && GemmWorkFloats(plan, c.rows, c.cols) > work_.size()) --plan.splits;
@@ -172,8 +181,11 @@ class Net final : public DeviceNet {
       return Gemm32(stream_, form_a, a, form_b, b, beta, c, plan, work_.span());
   }
 
+  Status PutAllProducts(DeviceSpan<float> sums);
+
   Stream& stream_;
   const std::vector<model::LinearLayer> layers_;
+  Blas* library_ = nullptr;  // what multiplies; null: our own
   uint32_t rows_ = 0;
   DeviceSpan<const float> dense_;
   std::vector<Rows<T>> input_, gradient_, scaled_;  // per layer, as is rounded_
@@ -181,6 +193,7 @@ class Net final : public DeviceNet {
   Rows<float> raw_;                                 // for bf16
   Buffer<double> own_;
   Buffer<float> work_;
+  std::unique_ptr<Blas> kept_library_;
 };
 
 template <class T>
@@ -212,11 +225,47 @@ Status Net<T>::Take(uint32_t rows_max) {
   return {};
 }
 
+// A step's three products per layer, of what lies there, as Forward, Backward and Sum put them.
+template <class T>
+Status Net<T>::PutAllProducts(DeviceSpan<float> sums) {
+  for (size_t l = 0; l < layers_.size(); ++l) {
+    const auto product = [&](size_t cols) { return FirstColumns(raw_.First(rows_), cols); };
+    TACIT_RETURN_IF_ERROR(
+        Multiply(Form::kAsIs, Inputs(l), Form::kAsIs, Factor(l), 0, product(layers_[l].out)));
+    TACIT_RETURN_IF_ERROR(Multiply(Form::kAsIs, gradient_[l].First(rows_), Form::kTransposed,
+                                   Factor(l), 0, product(layers_[l].in)));
+    TACIT_RETURN_IF_ERROR(Multiply(Form::kTransposed, input_[l].First(rows_), Form::kAsIs,
+                                   scaled_[l].First(rows_), 0,
+                                   {sums.data, In(l) + 1, Out(l), Out(l)}));
+  }
+  return {};
+}
+
+template <class T>
+Status Net<T>::Choose(const ProductOptions& options, uint32_t rows_max) {
+  if (!kRounds || options.by == train::GpuProducts::kOwn) return {};
+  // The trial multiplies numbers of a usual size, and its sums go where nothing else is.
+  constexpr uint8_t kByte = 0x3f;  // twice: .75 in bf16
+  size_t most = 0;
+  for (const model::LinearLayer& layer : layers_) most = std::max(most, layer.size());
+  TACIT_ASSIGN(const auto sums, Buffer<float>::Make(stream_.device(), most));
+  for (auto* of_layers : {&input_, &gradient_, &scaled_, &rounded_})
+    for (Rows<T>& rows : *of_layers) TACIT_RETURN_IF_ERROR(stream_.Fill(rows.all(), kByte));
+  rows_ = options.usual_rows > 0 ? std::min(options.usual_rows, rows_max) : rows_max;
+  TACIT_ASSIGN(kept_library_, ChooseProducts(stream_, options, [&](Blas* library) {
+                 library_ = library;
+                 return PutAllProducts(sums.span());
+               }));
+  library_ = kept_library_.get();
+  return stream_.Synchronize();
+}
+
 template <class T>
 Result<std::unique_ptr<DeviceNet>> MakeNet(Stream& stream, std::vector<model::LinearLayer> layers,
-                                           uint32_t rows_max) {
+                                           uint32_t rows_max, const ProductOptions& products) {
   auto net = std::make_unique<Net<T>>(stream, std::move(layers));
   TACIT_RETURN_IF_ERROR(net->Take(rows_max));
+  TACIT_RETURN_IF_ERROR(net->Choose(products, rows_max));
   return std::unique_ptr<DeviceNet>(std::move(net));
 }
 
@@ -224,7 +273,8 @@ Result<std::unique_ptr<DeviceNet>> MakeNet(Stream& stream, std::vector<model::Li
 
 Result<std::unique_ptr<DeviceNet>> MakeDeviceNet(Stream& stream, ops::Precision precision,
                                                  std::vector<model::LinearLayer> layers,
-                                                 uint32_t rows_max) {
+                                                 uint32_t rows_max,
+                                                 const ProductOptions& products) {
   constexpr uint32_t kMost = MatrixList<float>::kMost;
   if (layers.size() > kMost)
     return Fail(ErrorCode::kRefused,
@@ -232,8 +282,8 @@ Result<std::unique_ptr<DeviceNet>> MakeDeviceNet(Stream& stream, ops::Precision 
                             "set gpu.use to never, or take fewer layers",
                             layers.size(), kMost));
   if (precision == ops::Precision::kBf16)
-    return MakeNet<ops::Bf16>(stream, std::move(layers), rows_max);
-  return MakeNet<float>(stream, std::move(layers), rows_max);
+    return MakeNet<ops::Bf16>(stream, std::move(layers), rows_max, products);
+  return MakeNet<float>(stream, std::move(layers), rows_max, products);
 }
 
 }  // namespace tacit::cuda

@@ -8,6 +8,7 @@
 #include "cuda/device/stream.h"
 #include "cuda/kernels/gather.h"
 #include "cuda/kernels/matrix.h"
+#include "cuda/learn/product_choice.h"
 #include "model/dense_net.h"
 #include "ops/backend.h"
 
@@ -40,10 +41,12 @@ class DeviceNet {
   virtual Status Sum(DeviceSpan<const float> scale, float beta, DeviceSpan<float> sums) = 0;
 };
 
-// `stream` must outlive it. The last layer has one output. Fails with kRefused for more layers than
-// a MatrixList has room for.
+// `stream` must outlive it. The last layer has one output. `products` says what multiplies matrices
+// of bf16. Fails with kRefused for more layers than a MatrixList has room for, and as
+// ChooseProducts does.
 Result<std::unique_ptr<DeviceNet>> MakeDeviceNet(Stream& stream, ops::Precision precision,
                                                  std::vector<model::LinearLayer> layers,
-                                                 uint32_t rows_max);
+                                                 uint32_t rows_max,
+                                                 const ProductOptions& products = {});
 
 }  // namespace tacit::cuda

@@ -14,8 +14,8 @@ namespace {
 
 class OpenedGpu final : public train::Gpu {
  public:
-  OpenedGpu(std::unique_ptr<Device> device, const train::GpuRowOptions& rows)
-      : device_(std::move(device)), rows_(rows) {}
+  OpenedGpu(std::unique_ptr<Device> device, const train::GpuOptions& options)
+      : device_(std::move(device)), options_(options) {}
 
   std::string name() const override {
     const DeviceFacts& facts = device_->facts();
@@ -27,8 +27,9 @@ class OpenedGpu final : public train::Gpu {
       noise::NoiseSource& noise, store::WorkingRows& rows,
       const store::DenseState& dense) override {
     TACIT_CHECK(!options.carriers, "carriers have no form for a GPU");
-    return MakeDeviceClickEngine(*device_, {.click = options, .rows = rows_}, mechanism, noise,
-                                 rows, dense);
+    return MakeDeviceClickEngine(
+        *device_, {.click = options, .rows = options_.rows, .products = {.by = options_.products}},
+        mechanism, noise, rows, dense);
   }
   Result<std::unique_ptr<train::SequenceEngine>> MakeSequenceEngine(
       const train::SequenceEngineOptions& options, noise::NoiseSource& noise) override {
@@ -37,14 +38,14 @@ class OpenedGpu final : public train::Gpu {
 
  private:
   const std::unique_ptr<Device> device_;
-  const train::GpuRowOptions rows_;
+  const train::GpuOptions options_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<train::Gpu>> OpenGpu(const train::GpuOptions& options) {
   TACIT_ASSIGN(auto device, OpenDevice(options.ordinal));
-  return std::make_unique<OpenedGpu>(std::move(device), options.rows);
+  return std::make_unique<OpenedGpu>(std::move(device), options);
 }
 
 }  // namespace tacit::cuda

@@ -160,6 +160,8 @@ void DescribeGpu(Fields& fields, Gpu& gpu) {
   static constexpr std::array<std::string_view, 3> kRows = {"auto", "whole", "cache"};
   fields.Enum("rows", &gpu.rows, kRows, used);
   fields.Bytes("cache_bytes", &gpu.cache_bytes, 0, 1ull << 50);
+  static constexpr std::array<std::string_view, 3> kProducts = {"own", "library", "auto"};
+  fields.Enum("gemm", &gpu.gemm, kProducts, used);
 }
 
 void DescribeLog(Fields& fields, Log& log) {

@@ -20,8 +20,13 @@ train::GpuOptions OptionsOf(const config::Gpu& gpu) {
   Kind kind = Kind::kAuto;
   if (gpu.rows == config::Gpu::Rows::kWhole) kind = Kind::kWhole;
   if (gpu.rows == config::Gpu::Rows::kCache) kind = Kind::kCache;
+  using Products = train::GpuProducts;
+  Products products = Products::kOwn;
+  if (gpu.gemm == config::Gpu::Gemm::kLibrary) products = Products::kLibrary;
+  if (gpu.gemm == config::Gpu::Gemm::kAuto) products = Products::kAuto;
   return {.ordinal = static_cast<int>(gpu.device),
-          .rows = {.kind = kind, .cache_bytes = gpu.cache_bytes}};
+          .rows = {.kind = kind, .cache_bytes = gpu.cache_bytes},
+          .products = products};
 }
 
 }  // namespace

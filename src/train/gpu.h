@@ -25,9 +25,17 @@ struct GpuRowOptions {
   uint64_t cache_bytes = 0;  // of a cache's places; 0: three quarters of what is free
 };
 
+// What multiplies the bf16 matrices of click models on a GPU.
+enum class GpuProducts {
+  kOwn,      // Tacit's own kernels
+  kLibrary,  // cuBLAS, which is loaded at run time; without it the learner has no form for a GPU
+  kAuto,     // the faster of the two, by a trial at the start; own where there is no library
+};
+
 struct GpuOptions {
   int ordinal = 0;  // as nvidia-smi counts
   GpuRowOptions rows = {};
+  GpuProducts products = GpuProducts::kOwn;
 };
 
 // A GPU that does the work of learners. Which one, if any, a program has is decided where it is

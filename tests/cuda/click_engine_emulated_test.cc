@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "cuda/blas_trial.h"
 #include "cuda/device/emulated.h"
 #include "cuda/device/errors.h"
 #include "cuda/device_trial.h"
@@ -39,7 +40,7 @@ TEST(ClickEngineLaunches, HaveBlocksOfManyThreads) {
 // Steps, all but the first fetched ahead; the failure, if any, of whichever call failed.
 Status TakeSteps(store::WorkingRows& rows, const train::ClickOptions& click,
                  const store::DenseState& dense, const std::vector<stream::StepBatch>& steps,
-                 const train::GpuRowOptions& memory) {
+                 const train::GpuRowOptions& memory, const ProductOptions& products = {}) {
   TACIT_ASSIGN(const auto device, OpenDevice(0));
   const auto mechanism = MakeTrialMechanism(click.model.space, {});
   EngineNoise noise(9);
@@ -47,7 +48,8 @@ Status TakeSteps(store::WorkingRows& rows, const train::ClickOptions& click,
                                                         {.click = {click.model, click.optimizer},
                                                          .chunk_examples = 16,
                                                          .round_examples = 8,
-                                                         .rows = memory},
+                                                         .rows = memory,
+                                                         .products = products},
                                                         *mechanism, noise, rows, dense));
   for (size_t i = 0; i < steps.size(); ++i) {
     if (i + 1 < steps.size()) engine->Announce(steps[i + 1]);
@@ -60,7 +62,7 @@ Status TakeSteps(store::WorkingRows& rows, const train::ClickOptions& click,
 
 // Makes every call fail in turn; each failure must be told of.
 void FailEveryCall(const TrialOptions& options, uint32_t units, int steps_count,
-                   const train::GpuRowOptions& memory) {
+                   const train::GpuRowOptions& memory, const ProductOptions& products = {}) {
   const auto click = TrialLearner(options);
   WorkerPool workers{WorkerPool::Options{}};
   const auto backend = ops::MakeReferenceBackend();
@@ -74,7 +76,7 @@ void FailEveryCall(const TrialOptions& options, uint32_t units, int steps_count,
   // The same step once more has the same launches, which become graphs.
   steps.push_back(steps.back());
   emulated::Reset();
-  const Status whole = TakeSteps(rows.rows(), click, dense, steps, memory);
+  const Status whole = TakeSteps(rows.rows(), click, dense, steps, memory, products);
   ASSERT_TRUE(whole) << whole.error().message;
   const uint64_t calls = emulated::Calls();
   ASSERT_GT(calls, 100u);
@@ -83,7 +85,7 @@ void FailEveryCall(const TrialOptions& options, uint32_t units, int steps_count,
   for (uint64_t n = 2; n < calls; ++n) {
     emulated::Reset();
     emulated::FailCall(n, n % 2 ? code::kMemoryAllocation : code::kLaunchFailure);
-    const Status failed = TakeSteps(rows.rows(), click, dense, steps, memory);
+    const Status failed = TakeSteps(rows.rows(), click, dense, steps, memory, products);
     ASSERT_FALSE(failed) << fmt::format("call {} of {}", n, calls);
     EXPECT_NE(failed.error().message, "");
     EXPECT_EQ(emulated::BytesTaken(), 0u) << fmt::format("call {}", n);
@@ -161,6 +163,14 @@ TEST(ClickEngineFailures, EveryCallMayFailAndNothingIsLeaked) {
 TEST(ClickEngineFailures, EveryCallMayFailWithCachedRows) {
   FailEveryCall({.threshold = 1, .large = true}, 12, 2,
                 {.kind = train::GpuRowOptions::Kind::kCache, .cache_bytes = 1});
+}
+
+TEST(ClickEngineFailures, EveryCallMayFailWithTheLibrary) {
+  const BlasStandIn& library = FreshStandIn();
+  FailEveryCall({.precision = ops::Precision::kBf16}, 4, 1,
+                {.kind = train::GpuRowOptions::Kind::kWhole}, {.by = train::GpuProducts::kLibrary});
+  EXPECT_GT(library.done, 0u);
+  EXPECT_EQ(library.handles, 0);
 }
 
 }  // namespace

@@ -13,12 +13,14 @@ namespace tacit::cuda::testing {
 class DeviceTrial {
  public:
   DeviceTrial(Device& device, const TrialOptions& options, uint32_t chunk_examples,
-              const train::GpuRowOptions& memory = {}, bool overlap = true)
+              const train::GpuRowOptions& memory = {}, bool overlap = true,
+              const ProductOptions& products = {})
       : device_(device),
         click_(TrialLearner(options)),
         chunk_examples_(chunk_examples),
         memory_(memory),
         overlap_(overlap),
+        products_(products),
         backend_(ops::MakeReferenceBackend()),
         rows_(click_, *backend_, workers_),
         watched_(rows_.rows(), rows_.layout()),
@@ -73,7 +75,8 @@ class DeviceTrial {
                                          .chunk_examples = chunk_examples_,
                                          .round_examples = 8,
                                          .overlap = overlap_,
-                                         .rows = memory_},
+                                         .rows = memory_,
+                                         .products = products_},
                                         *mechanism_, noise_, watched_, dense_);
     EXPECT_TRUE(engine) << engine.error().message;
     if (engine) engine_ = std::move(*engine);
@@ -84,6 +87,7 @@ class DeviceTrial {
   const uint32_t chunk_examples_;
   const train::GpuRowOptions memory_;
   const bool overlap_;
+  const ProductOptions products_;
   WorkerPool workers_{WorkerPool::Options{}};
   std::unique_ptr<ops::Backend> backend_;
   TrialRows rows_;

@@ -1,6 +1,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "cuda/blas_trial.h"
 #include "cuda/trial_device.h"
 
 namespace tacit::cuda::testing {
@@ -29,5 +30,7 @@ std::unique_ptr<Device> OpenTrialDevice() {
 
 int Orders() { return 1; }
 void NextOrder(int) {}
+
+bool LibraryMustBeThere() { return false; }
 
 }  // namespace tacit::cuda::testing
