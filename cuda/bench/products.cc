@@ -10,6 +10,7 @@
 #include "cuda/bench/steps.h"
 #include "cuda/bench/timing.h"
 #include "cuda/kernels/gemm.h"
+#include "cuda/kernels/gemm_library.h"
 #include "cuda/kernels/noise.h"
 #include "cuda/kernels/pointwise.h"
 
@@ -41,19 +42,31 @@ struct Random16 {
   }
 };
 
+// One way of our own, or the library.
+struct Multiplier {
+  GemmWay way = GemmWay::kMma;
+  Blas* library = nullptr;
+
+  const char* name() const {
+    if (library != nullptr) return "cublas";
+    return way == GemmWay::kMma ? "mma" : "wgmma";
+  }
+};
+
 // One product, with memory for what it makes.
 class Product {
  public:
   static Result<Product> Make(Stream& stream, Form form_a, DeviceMatrix<const uint16_t> a,
-                              Form form_b, DeviceMatrix<const uint16_t> b, GemmWay way) {
+                              Form form_b, DeviceMatrix<const uint16_t> b, const Multiplier& by) {
     Product made;
+    made.library_ = by.library;
     made.form_a_ = form_a, made.form_b_ = form_b;
     made.a_ = a, made.b_ = b;
     const bool turned_a = form_a == Form::kTransposed, turned_b = form_b == Form::kTransposed;
     const uint32_t m = turned_a ? a.cols : a.rows, k = turned_a ? a.rows : a.cols,
                    n = turned_b ? b.rows : b.cols;
     Device& device = stream.device();
-    made.plan_ = PlanGemm(device.facts().multiprocessors, m, n, k, way);
+    made.plan_ = PlanGemm(device.facts().multiprocessors, m, n, k, by.way);
     TACIT_ASSIGN(made.c_memory_, Buffer<float>::Make(device, uint64_t{m} * n));
     TACIT_ASSIGN(made.work_, Buffer<float>::Make(device, GemmWorkFloats(made.plan_, m, n)));
     made.c_ = {made.c_memory_.span().data, m, n, n};
@@ -61,11 +74,13 @@ class Product {
     return made;
   }
   Status Put(Stream& stream) const {
+    if (library_ != nullptr) return GemmByLibrary(*library_, form_a_, a_, form_b_, b_, 0, c_);
     return Gemm16(stream, form_a_, a_, form_b_, b_, 0, c_, plan_, work_.span());
   }
   double operations() const { return operations_; }
 
  private:
+  Blas* library_ = nullptr;
   Form form_a_ = Form::kAsIs, form_b_ = Form::kAsIs;
   DeviceMatrix<const uint16_t> a_, b_;
   GemmPlan plan_;
@@ -76,8 +91,9 @@ class Product {
 
 class Products final : public StepProducts {
  public:
-  Status Take(Stream& stream, const std::vector<ProductLayer>& layers, uint32_t rows, GemmWay way) {
-    way_ = way;
+  Status Take(Stream& stream, const std::vector<ProductLayer>& layers, uint32_t rows,
+              const Multiplier& by) {
+    by_ = by;
     for (const ProductLayer& layer : layers) {
       TACIT_ASSIGN(auto inputs, Random16::Make(stream, rows, layer.in));
       TACIT_ASSIGN(auto gradient, Random16::Make(stream, rows, layer.out));
@@ -104,20 +120,18 @@ class Products final : public StepProducts {
  private:
   Status Add(Stream& stream, Form form_a, DeviceMatrix<const uint16_t> a, Form form_b,
              DeviceMatrix<const uint16_t> b) {
-    TACIT_ASSIGN(Product product, Product::Make(stream, form_a, a, form_b, b, way_));
+    TACIT_ASSIGN(Product product, Product::Make(stream, form_a, a, form_b, b, by_));
     products_.push_back(std::move(product));
     return {};
   }
 
-  GemmWay way_ = GemmWay::kMma;
+  Multiplier by_;
   std::vector<Random16> kept_;
   std::vector<Product> products_;
 };
 
-const char* NameOf(GemmWay way) { return way == GemmWay::kMma ? "mma" : "wgmma"; }
-
 Status AddWay(const GpuSizes& sizes, Stream& stream, const std::vector<ProductLayer>& layers,
-              GemmWay way, std::vector<bench::BenchRow>* rows) {
+              const Multiplier& by, std::vector<bench::BenchRow>* rows) {
   const auto rate = [](const Product& product, double time) {
     return product.operations() / time / 1e12;
   };
@@ -126,19 +140,19 @@ Status AddWay(const GpuSizes& sizes, Stream& stream, const std::vector<ProductLa
     TACIT_ASSIGN(const auto a, Random16::Make(stream, side, side));
     TACIT_ASSIGN(const auto b, Random16::Make(stream, side, side));
     TACIT_ASSIGN(const Product product,
-                 Product::Make(stream, Form::kAsIs, a.matrix, Form::kAsIs, b.matrix, way));
+                 Product::Make(stream, Form::kAsIs, a.matrix, Form::kAsIs, b.matrix, by));
     TACIT_ASSIGN(const double time, SecondsOnDevice(stream, sizes.seconds,
                                                     [&](Stream& on) { return product.Put(on); }));
     rows->push_back(
-        {fmt::format("gpu-product-square-{}", NameOf(way)), rate(product, time), "TFLOP/s", {}});
+        {fmt::format("gpu-product-square-{}", by.name()), rate(product, time), "TFLOP/s", {}});
   }
   for (const uint64_t batch : sizes.batches) {
     Products products;
-    TACIT_RETURN_IF_ERROR(products.Take(stream, layers, static_cast<uint32_t>(batch), way));
+    TACIT_RETURN_IF_ERROR(products.Take(stream, layers, static_cast<uint32_t>(batch), by));
     TACIT_ASSIGN(const double all, SecondsAsGraph(stream, sizes.seconds,
                                                   [&](Stream& on) { return products.Put(on); }));
     const double all_rate = products.operations() / all / 1e12;
-    rows->push_back({fmt::format("gpu-products-{}-{}", batch, NameOf(way)),
+    rows->push_back({fmt::format("gpu-products-{}-{}", batch, by.name()),
                      all * 1e6,
                      "us",
                      {},
@@ -150,7 +164,7 @@ Status AddWay(const GpuSizes& sizes, Stream& stream, const std::vector<ProductLa
       const Product& one = products.each()[3 + i];
       TACIT_ASSIGN(const double time, SecondsAsGraph(stream, sizes.seconds / 3,
                                                      [&](Stream& on) { return one.Put(on); }));
-      rows->push_back({fmt::format("gpu-product-{}-{}-{}", kNames[i], batch, NameOf(way)),
+      rows->push_back({fmt::format("gpu-product-{}-{}-{}", kNames[i], batch, by.name()),
                        rate(one, time),
                        "TFLOP/s",
                        {}});
@@ -165,7 +179,8 @@ Result<std::unique_ptr<StepProducts>> StepProducts::Make(Stream& stream,
                                                          const std::vector<ProductLayer>& layers,
                                                          uint32_t rows) {
   auto products = std::make_unique<Products>();
-  TACIT_RETURN_IF_ERROR(products->Take(stream, layers, rows, OwnWay(stream.device().facts())));
+  TACIT_RETURN_IF_ERROR(
+      products->Take(stream, layers, rows, {.way = OwnWay(stream.device().facts())}));
   return std::unique_ptr<StepProducts>(std::move(products));
 }
 
@@ -181,9 +196,16 @@ Result<std::vector<bench::BenchRow>> BenchProducts(const GpuSizes& sizes) {
                   {{"device", device->facts().name}},
                   device->facts().name});
   TACIT_ASSIGN(const auto layers, ClickLayers(sizes));
-  std::vector<GemmWay> ways = {GemmWay::kMma};
-  if (OwnWay(device->facts()) != GemmWay::kMma) ways.push_back(OwnWay(device->facts()));
-  for (const GemmWay way : ways) TACIT_RETURN_IF_ERROR(AddWay(sizes, stream, layers, way, &rows));
+  std::vector<Multiplier> all = {{}};
+  if (OwnWay(device->facts()) != GemmWay::kMma) all.push_back({.way = OwnWay(device->facts())});
+  // cuBLAS is measured beside ours where it is installed.
+  const auto library = Blas::Load(stream);
+  if (library) {
+    TACIT_RETURN_IF_ERROR(CheckLibrary(**library));
+    all.push_back({.library = library->get()});
+  }
+  TACIT_RETURN_IF_ERROR(device->Health());
+  for (const Multiplier& by : all) TACIT_RETURN_IF_ERROR(AddWay(sizes, stream, layers, by, &rows));
   return rows;
 }
 

@@ -13,8 +13,8 @@
 namespace tacit::cuda {
 namespace {
 
-// What is used of cublas_api.h and library_types.h. These numbers and signatures are part of the
-// library's binary interface, which its name, with its 13, stands for.
+// The parts of cublas_api.h and library_types.h that are used. These numbers and signatures are
+// part of the library's binary interface, which its name, with its 13, stands for.
 constexpr int kBlasSuccess = 0;
 constexpr int kAsItIs = 0, kTransposed = 1;  // cublasOperation_t
 constexpr int kReal32 = 0, kBfloat16 = 14;   // cudaDataType

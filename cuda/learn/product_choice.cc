@@ -23,13 +23,13 @@ Result<double> SecondsOfLaunches(Graph& graph, Stream& stream, const Clock& cloc
   return Seconds(clock.Now() - start) / kLaunches;
 }
 
-// The ways take turns, so that a clock that the card changes meanwhile changes both.
+// The two take turns, so that a clock of the card that changes meanwhile changes both.
 Result<bool> LibraryIsFaster(Stream& stream, Blas* library, const Clock& clock,
                              const PutProducts& put) {
   const auto capture = [&](Blas* by) {
     return Graph::Capture(stream, [&](Stream&) { return put(by); });
   };
-  // What comes for the first time may have to be loaded, which is no work for a graph.
+  // A kernel that comes for the first time may have to be loaded, which is no work for a graph.
   for (Blas* by : {static_cast<Blas*>(nullptr), library}) TACIT_RETURN_IF_ERROR(put(by));
   TACIT_RETURN_IF_ERROR(stream.Synchronize());
   TACIT_ASSIGN(Graph own, capture(nullptr));

@@ -472,7 +472,7 @@ struct Gpu {
   enum class Rows { kAuto, kWhole, kCache };
   Rows rows = Rows::kAuto;
   uint64_t cache_bytes = 0;  // 0: three quarters of its free memory
-  // What multiplies the bf16 matrices of click models: Tacit's kernels, cuBLAS, or the faster.
+  // The code that multiplies the bf16 matrices of click models: Tacit's, cuBLAS, or the faster.
   enum class Gemm { kOwn, kLibrary, kAuto };
   Gemm gemm = Gemm::kOwn;
 };

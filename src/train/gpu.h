@@ -25,7 +25,7 @@ struct GpuRowOptions {
   uint64_t cache_bytes = 0;  // of a cache's places; 0: three quarters of what is free
 };
 
-// What multiplies the bf16 matrices of click models on a GPU.
+// The code that multiplies the bf16 matrices of click models on a GPU.
 enum class GpuProducts {
   kOwn,      // Tacit's own kernels
   kLibrary,  // cuBLAS, which is loaded at run time; without it the learner has no form for a GPU

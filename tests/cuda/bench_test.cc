@@ -6,6 +6,7 @@
 #include <set>
 
 #include "cuda/bench/gpu_bench.h"
+#include "cuda/blas_trial.h"
 #include "cuda/trial_device.h"
 
 namespace tacit::cuda::testing {
@@ -22,6 +23,7 @@ class GpuBenchTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(GpuBenchTest, GivesFigures) {
   ASSERT_NE(OpenTrialDevice(), nullptr);
+  FreshStandIn();  // in the place of a library that the machine may have
   const auto named = Named(GetParam());
   ASSERT_EQ(named.size(), 1u);
   const auto rows = named[0].run({.quick = true});
@@ -33,6 +35,26 @@ TEST_P(GpuBenchTest, GivesFigures) {
     EXPECT_TRUE(!row.limit || (std::isfinite(*row.limit) && *row.limit > 0)) << row.name;
     EXPECT_TRUE(names.insert(row.name).second) << row.name;
   }
+}
+
+// Each figure of our own products has one of the library's beside it.
+TEST(GpuBenches, MeasureTheLibraryBesideOurOwnProducts) {
+  ASSERT_NE(OpenTrialDevice(), nullptr);
+  const BlasStandIn& library = FreshStandIn();
+  const auto named = Named("gpu-products");
+  ASSERT_EQ(named.size(), 1u);
+  const auto rows = named[0].run({.quick = true});
+  ASSERT_TRUE(rows) << rows.error().message;
+  std::set<std::string> own, other;
+  for (const bench::BenchRow& row : *rows) {
+    const std::string name = row.name.substr(0, row.name.rfind('-'));
+    if (row.name.ends_with("-mma")) own.insert(name);
+    if (row.name.ends_with("-cublas")) other.insert(name);
+  }
+  EXPECT_GE(own.size(), 5u);
+  EXPECT_EQ(own, other);
+  EXPECT_GT(library.done, 0u);
+  EXPECT_EQ(library.handles, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GpuBenchTest,

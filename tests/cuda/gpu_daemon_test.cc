@@ -49,27 +49,29 @@ struct GpuRun {
   std::string store = "store", gpu = "{use: require}", mechanism = kAdaFest;
   std::string listen = "\"\"";
   size_t d_buckets = 40;
+  std::string compute = "f32";
 
   std::string Write(const TempDir& dir) const {
     const std::string path = dir / (store + ".yaml");
     test::WriteFile(
-        path, fmt::format(
-                  "source: {{kind: log, files: [{}], format: json}}\n"
-                  "schema: {{features: [{{name: x, kind: dense}}, {{name: c, kind: categorical, "
-                  "buckets: 20}}, {{name: d, kind: categorical, buckets: {}}}]}}\n"
-                  "learners:\n"
-                  "  - id: ctr\n"
-                  "    model: {{kind: pctr, hidden: [8]}}\n"
-                  "    mechanism: {}\n"
-                  "    participation: {{mode: once, batch: {}}}\n"
-                  "    privacy: {{unit: event, epsilon: 50, delta: 1.0e-6}}\n"
-                  "    optimizer: {{kind: adam, learning_rate: 0.01}}\n"
-                  "store: {{path: {}, commit_interval_ms: 1}}\n"
-                  "serve: {{listen: {}}}\n"
-                  "gpu: {}\n"
-                  "training: {{idle_priority: false, workers: 1}}\n"
-                  "memory: {{total_bytes: 400MiB}}\n",
-                  dir / "clicks.jsonl", d_buckets, mechanism, kGpuBatch, dir / store, listen, gpu));
+        path,
+        fmt::format("source: {{kind: log, files: [{}], format: json}}\n"
+                    "schema: {{features: [{{name: x, kind: dense}}, {{name: c, kind: categorical, "
+                    "buckets: 20}}, {{name: d, kind: categorical, buckets: {}}}]}}\n"
+                    "learners:\n"
+                    "  - id: ctr\n"
+                    "    model: {{kind: pctr, hidden: [8], compute: {}}}\n"
+                    "    mechanism: {}\n"
+                    "    participation: {{mode: once, batch: {}}}\n"
+                    "    privacy: {{unit: event, epsilon: 50, delta: 1.0e-6}}\n"
+                    "    optimizer: {{kind: adam, learning_rate: 0.01}}\n"
+                    "store: {{path: {}, commit_interval_ms: 1}}\n"
+                    "serve: {{listen: {}}}\n"
+                    "gpu: {}\n"
+                    "training: {{idle_priority: false, workers: 1}}\n"
+                    "memory: {{total_bytes: 400MiB}}\n",
+                    dir / "clicks.jsonl", d_buckets, compute, mechanism, kGpuBatch, dir / store,
+                    listen, gpu));
     return path;
   }
 };
@@ -218,6 +220,27 @@ TEST_F(GpuDaemon, CacheForAMechanismThatWritesEveryRowIsRefused) {
   const Ended refused = Learn({.gpu = kOneBucket, .mechanism = "{kind: dp-sgd}"});
   EXPECT_NE(refused.exit_code, 0);
   EXPECT_THAT(refused.err, HasSubstr("set gpu.rows to whole"));
+}
+
+// The loader finds a file of the library's name that is none.
+TEST_F(GpuDaemon, ALibraryThatCannotBeLoadedIsRefusedOrDoneWithout) {
+  test::WriteFile(dir_ / "libcublas.so.13", "no library");
+  const auto learn = [&](const char* store, const char* gpu) {
+    const GpuRun run{.store = store, .gpu = gpu, .compute = "bf16"};
+    return test::Run({TACITD_CRASH, "--config", run.Write(dir_), "--until-end"},
+                     {"LD_LIBRARY_PATH=" + dir_.path()});
+  };
+  const Ended refused = learn("store", "{use: require, gemm: library}");
+  EXPECT_EQ(refused.exit_code, 2) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("learner 'ctr': libcublas.so.13 cannot be loaded"));
+  EXPECT_THAT(refused.err, HasSubstr("set gpu.gemm to own"));
+  const Ended chosen = learn("auto", "{use: require, gemm: auto}");
+  ASSERT_EQ(chosen.exit_code, 0) << chosen.err;
+  EXPECT_THAT(chosen.err, HasSubstr("Tacit's own kernels multiply, because libcublas.so.13"));
+  EXPECT_THAT(chosen.err, HasSubstr("learner 'ctr' learns on GPU 0"));
+  const Ended own = learn("own", "{use: require}");
+  ASSERT_EQ(own.exit_code, 0) << own.err;
+  EXPECT_EQ(ReadOutcome(dir_, "auto").dense.parameters, ReadOutcome(dir_, "own").dense.parameters);
 }
 
 // A transformer over what few users took of a few items; every user is in each of its steps.
