@@ -45,6 +45,10 @@ inline constexpr double kCountsShare = 0.9, kCountsWeight = 3;
 inline constexpr double kRankerShare = 0.05;
 inline constexpr uint32_t kRankerSteps = 200;
 inline constexpr uint32_t kRankerCandidates = 100, kRankerCandidatesAsked = 200;
+// Both where items are not described. All that the ranker knows there comes from counts, and
+// answers that lie far down in their order teach it to undo the order of the first ones: "a ranker
+// of items that are not described".
+inline constexpr uint32_t kRankerCandidatesUndescribed = 20;
 inline constexpr uint32_t kRankerLastItems = 6;
 inline constexpr double kRankerFocus = 0.3, kRankerLearningRate = 0.03;
 

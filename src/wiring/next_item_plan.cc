@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "model/ranking/released_ranker.h"
@@ -185,6 +187,7 @@ Result<train::RankedLearnerOptions> PlanRanked(const config::Config& config, siz
                                       .expected_units = static_cast<double>(from.ranker_users),
                                       .seed = learner.model.seed,
                                       .histories = HistoriesOf(learner, items.items())};
+  options.ranker = train::WithCandidates({}, options.catalogue->described());
   options.ranker.share = from.ranker_share;
   options.ranker.steps = from.ranker_steps;
   if (IsPrivate(learner)) {
@@ -219,6 +222,10 @@ train::RankedLearnerOptions ForCatalogue(const train::RankedLearnerOptions& opti
   return other;
 }
 
+namespace {
+
+// The same options by these rules of the counts (model/transitions/rules.h), whichever rules they
+// have; a learner of model sequence has none unless it starts with counts.
 train::SequenceLearnerOptions ByRules(const train::SequenceLearnerOptions& options,
                                       uint32_t rules) {
   train::SequenceLearnerOptions other = options;
@@ -237,6 +244,36 @@ train::RankedLearnerOptions ByRules(const train::RankedLearnerOptions& options, 
   train::RankedLearnerOptions other = options;
   other.model = options.model.WithRules(rules);
   return other;
+}
+
+template <class Options>
+std::vector<Options> FormsByRules(const Options& options) {
+  std::vector<Options> forms;
+  for (uint32_t rules = model::transitions::kNewestRules; rules > 0; --rules)
+    forms.push_back(ByRules(options, rules));
+  return forms;
+}
+
+}  // namespace
+
+std::vector<train::SequenceLearnerOptions> FormsOf(const train::SequenceLearnerOptions& options) {
+  return FormsByRules(options);
+}
+
+std::vector<train::TransitionsLearnerOptions> FormsOf(
+    const train::TransitionsLearnerOptions& options) {
+  return FormsByRules(options);
+}
+
+// Earlier programs gave every ranker the candidates of items that are described.
+std::vector<train::RankedLearnerOptions> FormsOf(const train::RankedLearnerOptions& options) {
+  std::vector<train::RankedLearnerOptions> forms = FormsByRules(options);
+  if (options.catalogue->described()) return forms;
+  train::RankedLearnerOptions earlier = options;
+  earlier.ranker.candidates = earlier.ranker.candidates_asked = std::nullopt;
+  earlier.ranker = train::WithCandidates(earlier.ranker, /*described=*/true);
+  std::ranges::move(FormsByRules(earlier), std::back_inserter(forms));
+  return forms;
 }
 
 Status CheckRules(const store::StoredModel& stored) {
@@ -276,8 +313,8 @@ Digest FingerprintOf(const train::RankedLearnerOptions& options,
       .Update(items.fingerprint())
       .Update(options.catalogue->described() ? "described" : "")
       .Update(options.model.Text())
-      .Update(fmt::format(" seed={} candidates={}/{}", options.seed, options.ranker.candidates,
-                          options.ranker.candidates_asked))
+      .Update(fmt::format(" seed={} candidates={}/{}", options.seed, *options.ranker.candidates,
+                          *options.ranker.candidates_asked))
       .Finish();
 }
 

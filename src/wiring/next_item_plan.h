@@ -1,9 +1,11 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "base/hash.h"
 #include "base/result.h"
@@ -47,21 +49,22 @@ Digest FingerprintOf(const train::TransitionsLearnerOptions& options,
                      const event::ItemCatalogue& items);
 Digest FingerprintOf(const train::RankedLearnerOptions& options, const event::ItemCatalogue& items);
 
-// The same options by these rules of the counts (model/transitions/rules.h), whichever rules they
-// have; a learner of model sequence has none unless it starts with counts.
-train::SequenceLearnerOptions ByRules(const train::SequenceLearnerOptions& options, uint32_t rules);
-train::TransitionsLearnerOptions ByRules(const train::TransitionsLearnerOptions& options,
-                                         uint32_t rules);
-train::RankedLearnerOptions ByRules(const train::RankedLearnerOptions& options, uint32_t rules);
+// These options as this program and those before it have them, the newest first: they differ in the
+// rules of the counts (model/transitions/rules.h), and in a ranker's candidates.
+std::vector<train::SequenceLearnerOptions> FormsOf(const train::SequenceLearnerOptions& options);
+std::vector<train::TransitionsLearnerOptions> FormsOf(
+    const train::TransitionsLearnerOptions& options);
+std::vector<train::RankedLearnerOptions> FormsOf(const train::RankedLearnerOptions& options);
 
-// The fingerprints by the rules of before.
+// The fingerprints that earlier programs gave.
 template <class Options>
 std::vector<Digest> EarlierFingerprintsOf(const Options& options,
                                           const event::ItemCatalogue& items) {
   const Digest newest = FingerprintOf(options, items);
   std::vector<Digest> earlier;
-  for (uint32_t rules = model::transitions::kNewestRules - 1; rules > 0; --rules)
-    if (const Digest digest = FingerprintOf(ByRules(options, rules), items); digest != newest)
+  for (const Options& form : FormsOf(options))
+    if (const Digest digest = FingerprintOf(form, items);
+        digest != newest && std::ranges::find(earlier, digest) == earlier.end())
       earlier.push_back(digest);
   return earlier;
 }
@@ -90,12 +93,12 @@ Result<ModelBefore<Options>> FindModelBefore(const store::StoredModel& stored,
                                              const event::ItemCatalogue& items) {
   TACIT_RETURN_IF_ERROR(CheckRules(stored));
   TACIT_ASSIGN(auto before, FindCatalogueBefore(stored, items));
-  Options made = options;
-  for (uint32_t rules = model::transitions::kNewestRules; rules > 0; --rules) {
-    made = ByRules(options, rules);
-    if (FingerprintOf(ForCatalogue(made, before.catalogue), before.catalogue) == stored.fingerprint)
-      break;
-  }
+  std::vector<Options> forms = FormsOf(options);
+  const auto found = std::ranges::find_if(forms, [&](const Options& form) {
+    return FingerprintOf(ForCatalogue(form, before.catalogue), before.catalogue) ==
+           stored.fingerprint;
+  });
+  const Options made = std::move(found != forms.end() ? *found : forms.back());
   Options were = ForCatalogue(made, before.catalogue);
   TACIT_RETURN_IF_ERROR(
       CheckOnlyItemsDiffer(stored, FingerprintOf(were, before.catalogue), before));

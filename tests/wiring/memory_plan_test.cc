@@ -494,7 +494,8 @@ TEST_F(NextItemMemory, ARankerCostsItsTablesAndQuestions) {
   const auto bytes = [&](uint32_t items, const std::string& more) {
     return Over(items, "{kind: transitions" + more + "}", "{kind: counts}").memory.model_bytes;
   };
-  constexpr uint64_t kQuestions = 100 * 100 * model::ranking::kFeatures;
+  // One for each record at most, with the candidates of items that are not described.
+  constexpr uint64_t kQuestions = 100 * 20 * model::ranking::kFeatures;
   EXPECT_EQ(bytes(300, ", ranker: true, ranker_users: 50") - bytes(300, ""),
             6 * 4 * 300 * 300 + kQuestions);
   EXPECT_EQ(

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <system_error>
 #include <type_traits>
 
@@ -104,12 +105,23 @@ Status ParseConstant(std::string_view text, Number* value) {
   return {};
 }
 
+// A number in place of a rule's.
+template <class Number>
+Status ParseConstant(std::string_view text, std::optional<Number>* value) {
+  return ParseConstant(text, &value->emplace());
+}
+
 std::string_view ShownAs(config::Carriers::From from) {
   return kCarriers[static_cast<size_t>(from)];
 }
 template <class Number>
 Number ShownAs(Number value) {
   return value;
+}
+
+template <class Number>
+std::string ShownAs(const std::optional<Number>& value) {
+  return value ? fmt::format("{}", *value) : "by rule";
 }
 
 std::string TextOf(const SequenceSetting& setting, bool of_ranker) {

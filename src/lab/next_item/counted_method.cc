@@ -123,7 +123,7 @@ class RankedMethod final : public PeriodMethod {
         .catalogue = {std::shared_ptr<const void>(), setting_.catalogue},
         .model = setting_.transitions,
         .noise_multiplier = NoiseOf(mu),
-        .ranker = setting_.ranked,
+        .ranker = train::WithCandidates(setting_.ranked, setting_.catalogue->described()),
         // The number of users in a stream's period is private.
         .expected_units = hooks_.at_once
                               ? static_cast<double>(std::max<size_t>(1, first.histories.units()))

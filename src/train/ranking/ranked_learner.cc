@@ -35,28 +35,39 @@ privacy::PeriodNoise NoiseOf(const RankedLearnerOptions& options) {
 double QuestionBytes(const RankedLearnerOptions& options) {
   const RankerOptions& r = options.ranker;
   return options.expected_units * static_cast<double>(r.last_items) *
-         static_cast<double>(r.candidates * model::ranking::kFeatures);
+         static_cast<double>(*r.candidates * model::ranking::kFeatures);
 }
 
 }  // namespace
+
+RankerOptions WithCandidates(const RankerOptions& options, bool described) {
+  RankerOptions filled = options;
+  if (!filled.candidates)
+    filled.candidates = described ? tuned::kRankerCandidates : tuned::kRankerCandidatesUndescribed;
+  if (!filled.candidates_asked)
+    filled.candidates_asked =
+        described ? tuned::kRankerCandidatesAsked : tuned::kRankerCandidatesUndescribed;
+  return filled;
+}
 
 Status CheckOptions(const RankedLearnerOptions& options) {
   constexpr double kShareLeast = 1e-6, kBytesMost = 0x1p34;
   const RankerOptions& r = options.ranker;
   if (options.catalogue == nullptr) return RefuseRanked("a ranker needs a catalogue");
+  TACIT_CHECK(r.candidates && r.candidates_asked, "WithCandidates comes before a ranker is made");
   if (!(r.share >= kShareLeast && r.share <= 1 - kShareLeast))
     return RefuseRanked(
         fmt::format("ranker_share {}: counts and ranker both need some of mu", r.share));
-  if (r.candidates_asked == 0)
+  if (*r.candidates_asked == 0)
     return RefuseRanked("ranker_candidates_asked 0: there is nothing to put in order");
   if (const double bytes = QuestionBytes(options); !(bytes <= kBytesMost))
     return RefuseRanked(
         fmt::format("the questions to {} users take {:.0f} GiB: ranker_last_items {} or "
                     "ranker_candidates {} are too many",
-                    options.expected_units, bytes / 0x1p30, r.last_items, r.candidates));
+                    options.expected_units, bytes / 0x1p30, r.last_items, *r.candidates));
   TACIT_RETURN_IF_ERROR(privacy::CheckMu(MuOfPeriod(options)));
   return CheckOptions(RankerTraining{.steps = r.steps,
-                                     .candidates = r.candidates,
+                                     .candidates = *r.candidates,
                                      .last_items = r.last_items,
                                      .focus = r.focus,
                                      .expected_units = options.expected_units,
@@ -114,7 +125,7 @@ RankerTraining RankedLearner::PlanOf(double sigma) const {
   return {.seed = options_.seed,
           .steps = r.steps,
           .sigma = sigma,
-          .candidates = r.candidates,
+          .candidates = *r.candidates,
           .last_items = r.last_items,
           .focus = r.focus,
           .expected_units = options_.expected_units,
@@ -163,7 +174,7 @@ Result<bool> RankedLearner::TakeStep(const stream::StepBatch& step,
 
 void RankedLearner::Score(std::span<const uint32_t> history, std::span<float> scores) const {
   TACIT_CHECK(source_.has_value(), "a period is released before anything is scored");
-  model::ranking::ScoreRanked(*source_, parameters_, options_.ranker.candidates_asked, history,
+  model::ranking::ScoreRanked(*source_, parameters_, *options_.ranker.candidates_asked, history,
                               scores);
 }
 

@@ -24,12 +24,17 @@ namespace tacit::train {
 struct RankerOptions {
   double share = tuned::kRankerShare;  // of mu^2, for the ranker; the counts get the rest
   uint64_t steps = tuned::kRankerSteps;
-  // Candidates that the ranker learns on, and candidates that it puts in order. The latter are
-  // twice as many, since what it learnt on the likeliest also holds for those after them.
-  uint64_t candidates = tuned::kRankerCandidates, candidates_asked = tuned::kRankerCandidatesAsked;
+  // Candidates that the ranker learns on, and candidates that it puts in order; none: as
+  // WithCandidates has it.
+  std::optional<uint64_t> candidates = {}, candidates_asked = {};
   uint64_t last_items = tuned::kRankerLastItems;
   double focus = tuned::kRankerFocus, learning_rate = tuned::kRankerLearningRate;
 };
+
+// The same options with the rule's candidates where there are none. Where items are described more
+// are ordered than were learnt on, since what was learnt on the likeliest also holds for those
+// after them; where they are not, few of either.
+RankerOptions WithCandidates(const RankerOptions& options, bool described);
 
 struct RankedLearnerOptions {
   std::string id;
@@ -37,7 +42,7 @@ struct RankedLearnerOptions {
   std::shared_ptr<const model::transitions::PublicItems> catalogue;
   model::transitions::Options model;
   double noise_multiplier = 0;  // per period: 1 / mu. 0: no noise and no promise
-  RankerOptions ranker = {};
+  RankerOptions ranker = WithCandidates({}, /*described=*/true);  // REQUIRES candidates
   double expected_units = 0;  // users of a period, or a public number in its place
   uint64_t seed = 1;          // for initial parameters; public
   RecentHistoriesOptions histories = {};

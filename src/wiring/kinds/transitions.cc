@@ -87,7 +87,7 @@ double RankerBytes(const train::RankerOptions& ranker, const model::transitions:
           ? kStates * 2 * sizeof(float) * pairs
           : 2 * SparseScorerBytes(items) +
                 kStates * kListedCellBytes * static_cast<double>(options.CellsMost(items));
-  return states + batch * static_cast<double>(ranker.candidates * model::ranking::kFeatures);
+  return states + batch * static_cast<double>(*ranker.candidates * model::ranking::kFeatures);
 }
 
 // Counts whose likeliest items a small private model puts in order.
@@ -137,7 +137,7 @@ class RankedPlan final : public ModelPlan {
 
   std::shared_ptr<const serve::ItemModel> Recommends() const override {
     return serve::MakeRankedItems(options_.index, options_.catalogue, options_.model,
-                                  options_.ranker.candidates_asked);
+                                  *options_.ranker.candidates_asked);
   }
 
   std::string SizeText() const override { return Counted(items_->items(), "item"); }

@@ -131,6 +131,30 @@ TEST_F(RankedMethodTest, ReleaseAndStepsTogetherAreWhatWasPromised) {
   }
 }
 
+// Where nothing is public of the items, few candidates are learnt on and put in order.
+TEST_F(RankedMethodTest, CandidatesFollowFromWhatIsKnownOfItems) {
+  const auto candidates = [](const train::RankerOptions& options, bool described) {
+    const train::RankerOptions filled = train::WithCandidates(options, described);
+    return std::pair(*filled.candidates, *filled.candidates_asked);
+  };
+  EXPECT_EQ(candidates({}, true), std::pair(uint64_t{100}, uint64_t{200}));
+  EXPECT_EQ(candidates({}, false), std::pair(uint64_t{20}, uint64_t{20}));
+  EXPECT_EQ(candidates({.candidates = 7}, false), std::pair(uint64_t{7}, uint64_t{20}));
+  EXPECT_EQ(candidates({.candidates_asked = 7}, true), std::pair(uint64_t{100}, uint64_t{7}));
+
+  setting_.ranked.steps = 3;
+  const model::transitions::PublicItems undescribed(catalogue_.items());
+  for (const bool described : {true, false}) {
+    setting_.catalogue = described ? &catalogue_ : &undescribed;
+    SequenceMethod ranked("transitions+ranker", setting_);
+    Fit(ranked, 8, *noise_);
+    std::vector<float> scores(kItems);
+    ranked.Score(split_.train.Of(0), scores);
+    EXPECT_EQ(std::ranges::count_if(scores, [](float score) { return score >= 1; }),
+              described ? 200 : 20);
+  }
+}
+
 // Items that are no candidates come after those that are.
 TEST_F(RankedMethodTest, EveryItemHasAScore) {
   setting_.ranked.steps = 3;
