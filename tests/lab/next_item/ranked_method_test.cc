@@ -131,7 +131,7 @@ TEST_F(RankedMethodTest, ReleaseAndStepsTogetherAreWhatWasPromised) {
   }
 }
 
-// Where nothing is public of the items, few candidates are learnt on and put in order.
+// A ranker of items that nothing is public of learns on few candidates, and puts few in order.
 TEST_F(RankedMethodTest, CandidatesFollowFromWhatIsKnownOfItems) {
   const auto candidates = [](const train::RankerOptions& options, bool described) {
     const train::RankerOptions filled = train::WithCandidates(options, described);
