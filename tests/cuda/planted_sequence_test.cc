@@ -44,17 +44,6 @@ class PlantedSequence : public SequenceTrial {
 
 using enum SequenceFault;
 
-train::SequenceTrainingOptions Corrected() {
-  SequenceOptions model = SmallModel();
-  model.re_attention = {.kappa = 1, .most = 2};
-  auto training = Training(model);
-  training.privacy.sigma = 0.05;
-  training.privacy.item_share.assign(model.catalogue, 0.5f);
-  training.privacy.item_share[3] = 0.01f;
-  training.privacy.item_share[4] = 0.9f;
-  return training;
-}
-
 TEST_F(PlantedSequence, FaultsOfTheMaskAreFound) {
   SequenceOptions model = SmallModel();
   model.mask_seen = true;
@@ -88,14 +77,14 @@ TEST_F(PlantedSequence, FaultsOfDropoutAreFound) {
 
 TEST_F(PlantedSequence, FaultsOfVariancesAreFound) {
   ExpectFound(
-      Corrected(), 1e-5,
+      CorrectedTraining(SmallModel()), 1e-5,
       {kNoEmbedded, kEmbeddedUnscaled, kNoOwn, kOwnWithoutBias, kNoNormVariance, kNoReluVariance});
 }
 
 TEST_F(PlantedSequence, FaultsOfCorrectedAttentionAreFound) {
-  ExpectFound(Corrected(), 1e-5, {kNoCorrection, kNoAttended});
+  ExpectFound(CorrectedTraining(SmallModel()), 1e-5, {kNoCorrection, kNoAttended});
   // Some corrections are longer than this.
-  auto capped = Corrected();
+  auto capped = CorrectedTraining(SmallModel());
   capped.model.re_attention.most = 0.1f;
   ExpectFound(capped, 1e-5, {kNoCorrection, kUncapped, kNoAttended});
 }

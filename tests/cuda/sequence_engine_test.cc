@@ -80,12 +80,7 @@ TEST_F(SequenceEngineTest, CorrectedAttention) {
   for (const auto norm : {SequenceOptions::Norm::kPost, SequenceOptions::Norm::kPre}) {
     SequenceOptions model = SmallModel();
     model.norm = norm;
-    model.re_attention = {.kappa = 1, .most = 2};
-    auto training = Training(model);
-    training.privacy.sigma = 0.05;
-    training.privacy.item_share.assign(model.catalogue, 0.5f);
-    training.privacy.item_share[3] = 0.01f;
-    training.privacy.item_share[4] = 0.9f;
+    auto training = CorrectedTraining(model);
     Compare(training, 1e-4, 1e-5);
     // Some corrections are longer than this.
     training.model.re_attention.most = 0.1f;

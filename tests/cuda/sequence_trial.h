@@ -71,6 +71,17 @@ inline train::SequenceTrainingOptions Training(const SequenceOptions& model) {
   return training;
 }
 
+// With attention corrected for the noise in its keys, of items that come rarely and often.
+inline train::SequenceTrainingOptions CorrectedTraining(SequenceOptions model) {
+  model.re_attention = {.kappa = 1, .most = 2};
+  auto training = Training(model);
+  training.privacy.sigma = 0.05;
+  training.privacy.item_share.assign(model.catalogue, 0.5f);
+  training.privacy.item_share[3] = 0.01f;
+  training.privacy.item_share[4] = 0.9f;
+  return training;
+}
+
 struct State {
   std::vector<float> parameters, optimizer;
   bool operator==(const State&) const = default;
