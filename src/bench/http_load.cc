@@ -62,6 +62,7 @@ class Client {
     const int on = 1;
     if (::setsockopt(fd_, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on)) != 0)
       return Broken("asking for times of arrival");
+    asks_ = true;
     return {};
   }
 
@@ -123,6 +124,10 @@ class Client {
     message.msg_controllen = sizeof(control);
     const ssize_t got = ::recvmsg(fd_, &message, 0);
     if (got <= 0) return Broken("receiving");
+    if (!asks_) return static_cast<size_t>(got);
+    // The kernel begins to stamp some time after it was asked. Until then the client's own lateness
+    // is in the time.
+    arrived_ = Now();
     for (cmsghdr* m = CMSG_FIRSTHDR(&message); m != nullptr; m = CMSG_NXTHDR(&message, m)) {
       if (m->cmsg_level != SOL_SOCKET || m->cmsg_type != SCM_TIMESTAMPNS) continue;
       timespec time{};
@@ -133,6 +138,7 @@ class Client {
   }
 
   int fd_ = -1;
+  bool asks_ = false;
   double begun_ = 0, sent_ = 0, arrived_ = 0;
   std::string bytes_;
   char piece_[65536];
