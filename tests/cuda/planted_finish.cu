@@ -3,19 +3,39 @@
 
 #include "cuda/device/kernel.h"
 #include "cuda/kernels/finish.h"
+#include "cuda/kernels/finish_step.h"
 #include "cuda/kernels/grid_draw.h"
 #include "cuda/planted_step.h"
 
 namespace tacit::cuda {
 namespace {
 
-testing::StepFault planted = testing::StepFault::kNone;
+using testing::StepFault;
+
+StepFault planted = StepFault::kNone;
+uint64_t planted_period = 0;
+// Behind all places: a row's, which is to have no noise.
+constexpr uint64_t kSilent = uint64_t{1} << 62;
 
 void PlantedDrawPlace(const uint32_t (&key)[kKeyWords], uint64_t query, uint64_t place,
                       const noise::GridScale& scale, int64_t (&steps)[kNumbersPerPlace]) {
-  DrawPlace(key, query, place, scale, steps);
-  if (planted != testing::StepFault::kNoNoise) return;
-  for (int64_t& step : steps) step = 0;
+  const bool is_dense = query == static_cast<uint64_t>(NoiseQuery::kDense);
+  if (planted == StepFault::kSharedNoise && !is_dense) place %= planted_period;
+  constexpr uint32_t kNoKey[kKeyWords] = {};
+  DrawPlace(planted == StepFault::kSameNoise ? kNoKey : key, query, place, scale, steps);
+  const bool is_left_out = planted == StepFault::kNoNoise || place >= kSilent ||
+                           (planted == StepFault::kNoDenseNoise && is_dense);
+  for (int64_t& step : steps) {
+    if (is_left_out) step = 0;
+    if (planted == StepFault::kHalfNoise) step /= 2;
+  }
+}
+
+Row PlantedRowOf(const RowPlaces& places, uint64_t row, uint32_t name, const RowSums& sums,
+                 uint64_t sum) {
+  Row of = RowOf(places, row, name, sums, sum);
+  if (planted == StepFault::kNoNoiseWithoutSum && of.sums == nullptr) of.place = kSilent;
+  return of;
 }
 
 TACIT_KERNEL MarkKernel(WrittenRows written) {
@@ -43,10 +63,14 @@ Status PlantedLaunch(Stream& stream, const char* name, const Arguments&... argum
 
 }  // namespace
 
-void testing::PlantInFinish(StepFault fault) { planted = fault; }
+void testing::PlantInFinish(StepFault fault, uint64_t period) {
+  planted = fault;
+  planted_period = period;
+}
 
 }  // namespace tacit::cuda
 
 #define DrawPlace PlantedDrawPlace
+#define RowOf PlantedRowOf
 #define Launch PlantedLaunch
 #include "cuda/kernels/finish.cu"
