@@ -1,6 +1,7 @@
 // Products of bf16 matrices with f32 sums, on the tensor cores (mma.sync m16n8k16).
-//   bytes:      2 (m k ceil(n / tile) + k n ceil(m / tile)) read, 4 m n written; tiles that several
-//               blocks read come from the second-level cache
+//   bytes:      2 (m k ceil(n / tile) + k n ceil(m / tile)) read, 4 m n written, or 2 m n by an end
+//               that rounds (and 2 m n read by the mask); tiles that several blocks read come from
+//               the second-level cache
 //   operations: 2 m n k
 // A block computes a tile of c. Its shared memory is a ring of stages of both factors, brought by
 // cp.async: while the warps multiply one stage, the next ones are on their way, and one barrier a
@@ -15,6 +16,7 @@
 #include "base/check.h"
 #include "cuda/device/kernel.h"
 #include "cuda/kernels/gemm_args.h"
+#include "cuda/kernels/gemm_ends.h"
 #include "cuda/kernels/gemm_sm90a.h"
 #include "cuda/kernels/mma_tiles.h"
 
@@ -43,8 +45,8 @@ struct Ring {
   B b[Shape<kSide>::kStages];
 };
 
-template <uint32_t kSide, bool kTransA, bool kTransB>
-TACIT_KERNEL GemmKernel(GemmArgs<uint16_t> g) {
+template <uint32_t kSide, bool kTransA, bool kTransB, class End>
+TACIT_KERNEL GemmKernel(GemmArgs<uint16_t> g, End of_all) {
   using S = Shape<kSide>;
   constexpr uint32_t kThreads = S::kWarpsM * S::kWarpsN * kWarp, kStages = S::kStages;
   auto& ring = SharedAs<Ring<kSide, kTransA, kTransB>>();
@@ -94,43 +96,68 @@ TACIT_KERNEL GemmKernel(GemmArgs<uint16_t> g) {
   }
   WaitCopies<0>();
   if (!at_work) return;
-  float* const c = g.c.data + uint64_t{BlockIndex().z} * g.m * g.n;
+  const End end = of_all.At(BlockIndex().z);
+  const bool pairs = end.HasPairs();
   TACIT_UNROLL
   for (uint32_t i = 0; i < S::kRows; ++i) {
     TACIT_UNROLL
-    for (uint32_t j = 0; j < 2 * S::kColumns; ++j) {
-      TACIT_UNROLL
-      for (uint32_t e = 0; e < 4; ++e) {
-        const uint32_t row = m0 + wm + 16 * i + LaneIndex() / 4 + 8 * (e / 2);
-        const uint32_t col = n0 + wn + 8 * j + 2 * (LaneIndex() % 4) + e % 2;
-        if (row >= g.m || col >= g.n) continue;
-        float* const to = c + row * g.c.stride + col;
-        *to = g.beta == 0 ? sum[i][j][e] : *to + sum[i][j][e];
-      }
+    for (uint32_t half = 0; half < 2; ++half) {
+      const uint32_t row = m0 + wm + 16 * i + LaneIndex() / 4 + 8 * half;
+      if (row >= g.m) continue;
+      PutPairs<2 * S::kColumns>(end, pairs, row, n0 + wn + 2 * (LaneIndex() % 4), g.n,
+                                [&](uint32_t j) { return &sum[i][j][2 * half]; });
     }
   }
 }
 
-template <uint32_t kSide, bool kTransA, bool kTransB>
-Status LaunchTiles(Stream& stream, const GemmArgs<uint16_t>& args, uint32_t splits) {
+template <uint32_t kSide, bool kTransA, bool kTransB, class End>
+Status LaunchTiles(Stream& stream, const char* name, const GemmArgs<uint16_t>& args,
+                   uint32_t splits, const End& end) {
   using S = Shape<kSide>;
   const uint32_t down = (args.m + kSide - 1) / kSide;
   TACIT_CHECK(down <= 65535, "a matrix of too many rows");
-  return Launch(stream, "Gemm16",
+  return Launch(stream, name,
                 {.grid = {(args.n + kSide - 1) / kSide, down, splits},
                  .block = {S::kWarpsM * S::kWarpsN * kWarp},
                  .shared_bytes = sizeof(Ring<kSide, kTransA, kTransB>)},
-                GemmKernel<kSide, kTransA, kTransB>, args);
+                GemmKernel<kSide, kTransA, kTransB, End>, args, end);
 }
 
 template <uint32_t kSide>
 Status LaunchForm(Stream& stream, Form form_a, Form form_b, const GemmArgs<uint16_t>& args,
                   uint32_t splits) {
   const bool ta = form_a == Form::kTransposed, tb = form_b == Form::kTransposed;
-  if (ta && tb) return LaunchTiles<kSide, true, true>(stream, args, splits);
-  if (ta) return LaunchTiles<kSide, true, false>(stream, args, splits);
-  if (tb) return LaunchTiles<kSide, false, true>(stream, args, splits);
-  return LaunchTiles<kSide, false, false>(stream, args, splits);
+  const SumsEnd end{args.c, args.beta};
+  if (ta && tb) return LaunchTiles<kSide, true, true>(stream, "Gemm16", args, splits, end);
+  if (ta) return LaunchTiles<kSide, true, false>(stream, "Gemm16", args, splits, end);
+  if (tb) return LaunchTiles<kSide, false, true>(stream, "Gemm16", args, splits, end);
+  return LaunchTiles<kSide, false, false>(stream, "Gemm16", args, splits, end);
+}
+
+void CheckFactors(const DeviceMatrix<const uint16_t>& a, const DeviceMatrix<const uint16_t>& b) {
+  TACIT_CHECK(MayBeCopied(a) && MayBeCopied(b), "rows begin at multiples of 16 bytes");
+}
+// Says whether wgmma multiplies. It does not where there is nothing to add up.
+bool ByWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPlan& plan) {
+  if (plan.way != GemmWay::kWgmma || args.k == 0) return false;
+  TACIT_CHECK(OwnWay(stream.device().facts()) == GemmWay::kWgmma, "this device has no wgmma");
+  return true;
+}
+
+// A product of a as it is with b, which ends in `end`.
+template <bool kTransB, class End>
+Status MultiplyTo(Stream& stream, const char* name, DeviceMatrix<const uint16_t> a,
+                  DeviceMatrix<const uint16_t> b, uint32_t cols, const GemmPlan& plan,
+                  const End& end) {
+  TACIT_CHECK(plan.splits == 1, "a part of a product has no end but its sums");
+  const auto args =
+      MakeGemmArgs(Form::kAsIs, a, kTransB ? Form::kTransposed : Form::kAsIs, b, 0,
+                   DeviceMatrix<float>(nullptr, a.rows, cols, cols), plan, {}, kDepth);
+  CheckFactors(a, b);
+  if (args.m == 0 || args.n == 0) return {};
+  if (ByWgmma(stream, args, plan)) return LaunchWgmma(stream, args, plan, end);
+  return plan.tile == 64 ? LaunchTiles<64, false, kTransB>(stream, name, args, 1, end)
+                         : LaunchTiles<128, false, kTransB>(stream, name, args, 1, end);
 }
 
 }  // namespace
@@ -139,10 +166,9 @@ Status Gemm16(Stream& stream, Form form_a, DeviceMatrix<const uint16_t> a, Form 
               DeviceMatrix<const uint16_t> b, float beta, DeviceMatrix<float> c,
               const GemmPlan& plan, DeviceSpan<float> work) {
   const auto args = MakeGemmArgs(form_a, a, form_b, b, beta, c, plan, work, kDepth);
-  TACIT_CHECK(MayBeCopied(a) && MayBeCopied(b), "rows begin at multiples of 16 bytes");
+  CheckFactors(a, b);
   if (args.m == 0 || args.n == 0) return {};
-  if (plan.way == GemmWay::kWgmma && args.k > 0) {
-    TACIT_CHECK(OwnWay(stream.device().facts()) == GemmWay::kWgmma, "this device has no wgmma");
+  if (ByWgmma(stream, args, plan)) {
     TACIT_RETURN_IF_ERROR(LaunchWgmma(stream, form_a, form_b, args, plan));
   } else {
     TACIT_RETURN_IF_ERROR(plan.tile == 64
@@ -150,6 +176,35 @@ Status Gemm16(Stream& stream, Form form_a, DeviceMatrix<const uint16_t> a, Form 
                               : LaunchForm<128>(stream, form_a, form_b, args, plan.splits));
   }
   return plan.splits == 1 ? Status() : AddSplits(stream, plan.splits, work, beta, c);
+}
+
+Status Gemm16Activate(Stream& stream, DeviceMatrix<const uint16_t> a,
+                      DeviceMatrix<const uint16_t> b, DeviceSpan<const float> bias,
+                      DeviceMatrix<uint16_t> out, const GemmPlan& plan) {
+  TACIT_CHECK(out.rows == a.rows && (out.cols == b.cols || out.cols == b.cols + 1),
+              "shapes differ");
+  TACIT_CHECK(bias.size == b.cols && out.stride >= out.cols, "one bias per column");
+  return MultiplyTo<false>(stream, "Gemm16Activate", a, b, b.cols, plan,
+                           ActivateEnd{bias.data, b.cols, out});
+}
+
+Status Gemm16Logits(Stream& stream, DeviceMatrix<const uint16_t> a, DeviceMatrix<const uint16_t> b,
+                    DeviceSpan<const float> bias, DeviceMatrix<float> out, const GemmPlan& plan) {
+  TACIT_CHECK(out.rows == a.rows && out.cols == b.cols, "shapes differ");
+  TACIT_CHECK(bias.size == b.cols && out.stride >= out.cols, "one bias per column");
+  return MultiplyTo<false>(stream, "Gemm16Logits", a, b, b.cols, plan,
+                           LogitsEnd{bias.data, b.cols, out});
+}
+
+Status Gemm16ReluBackward(Stream& stream, DeviceMatrix<const uint16_t> a,
+                          DeviceMatrix<const uint16_t> b, DeviceMatrix<const uint16_t> activation,
+                          DeviceMatrix<uint16_t> out, const GemmPlan& plan) {
+  TACIT_CHECK(out.rows == a.rows && out.cols == b.rows && activation.rows == out.rows &&
+                  activation.cols == out.cols,
+              "shapes differ");
+  TACIT_CHECK(out.stride >= out.cols && activation.stride >= activation.cols, "rows overlap");
+  return MultiplyTo<true>(stream, "Gemm16ReluBackward", a, b, b.rows, plan,
+                          MaskEnd{activation, out});
 }
 
 }  // namespace tacit::cuda

@@ -1,8 +1,8 @@
 // Products of bf16 matrices with f32 sums, by wgmma, whose factors the copy engine brings: for
 // devices of compute capability 9.0 and no other.
-//   bytes:      2 (m k ceil(n / columns) + k n ceil(m / 128)) read, 4 m n written; tiles that
-//   several
-//               blocks read come from the second-level cache
+//   bytes:      2 (m k ceil(n / columns) + k n ceil(m / 128)) read, 4 m n written, or 2 m n by an
+//               end that rounds (and 2 m n read by the mask); tiles that several blocks read come
+//               from the second-level cache
 //   operations: 2 m n k
 // A block computes 128 x kColumns numbers of c. Two warpgroups multiply, 64 rows each; one thread
 // of a ninth warp brings stages of 64 of k into a ring. A barrier tells that a stage is full,
@@ -23,6 +23,7 @@
 #include "base/check.h"
 #include "cuda/device/device.h"
 #include "cuda/device/kernel.h"
+#include "cuda/kernels/gemm_ends.h"
 #include "cuda/kernels/gemm_sm90a.h"
 #include "cuda/kernels/wgmma.h"
 
@@ -37,6 +38,7 @@ constexpr uint32_t kWide = 64;            // numbers in 128 bytes, a row of a ti
 constexpr uint32_t kDepth = kWgmmaDepth;  // of k in a stage
 constexpr uint32_t kStep = 16;            // of k in one instruction
 constexpr uint32_t kMultiplying = 256, kThreads = kMultiplying + kWarp;
+constexpr uint32_t kTogether = 4;         // pairs of sums that end side by side
 constexpr uint32_t kSwizzleBytes = 1024;  // tiles begin at multiples of this
 
 constexpr uint32_t StagesOf(uint32_t columns) {
@@ -85,10 +87,10 @@ TACIT_IN_KERNEL uint64_t DescribePart(const P& part, uint32_t first, uint32_t k)
   return sm90a::Describe(&part.number[0][first][k], 16);
 }
 
-template <uint32_t kColumns, bool kAcrossA, bool kAcrossB>
+template <uint32_t kColumns, bool kAcrossA, bool kAcrossB, class End>
 __global__ void __launch_bounds__(kThreads, BlocksEach(kColumns))
-    WgmmaKernel(const GemmArgs<uint16_t> g, const __grid_constant__ TensorMap map_a,
-                const __grid_constant__ TensorMap map_b) {
+    WgmmaKernel(const GemmArgs<uint16_t> g, const End of_all,
+                const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b) {
   using Ring = TileRing<kColumns, kAcrossA, kAcrossB>;
   constexpr uint32_t kStages = Ring::kStages;
   // The runtime promises less than what the swizzle wants.
@@ -149,29 +151,16 @@ __global__ void __launch_bounds__(kThreads, BlocksEach(kColumns))
     for (uint32_t i = 0; i < kColumns / 2; ++i) sum[i] = 0;
   }
 
-  float* const c = g.c.data + uint64_t{BlockIndex().z} * g.m * g.n;
-  const bool pairs = g.c.stride % 2 == 0 && reinterpret_cast<uintptr_t>(c) % sizeof(float2) == 0;
+  const End end = of_all.At(BlockIndex().z);
+  const bool pairs = end.HasPairs();
   TACIT_UNROLL
   for (uint32_t half = 0; half < 2; ++half) {
     const uint32_t row = m0 + from + WarpIndex() % 4 * 16 + LaneIndex() / 4 + 8 * half;
     if (row >= g.m) continue;
     TACIT_UNROLL
-    for (uint32_t j = 0; j < kColumns / 8; ++j) {
-      const uint32_t col = n0 + 8 * j + LaneIndex() % 4 * 2;
-      float* const to = c + row * g.c.stride + col;
-      float first = sum[4 * j + 2 * half], second = sum[4 * j + 2 * half + 1];
-      if (pairs && col + 1 < g.n) {
-        if (g.beta != 0) {
-          const float2 before = *reinterpret_cast<const float2*>(to);
-          first = before.x + first;
-          second = before.y + second;
-        }
-        *reinterpret_cast<float2*>(to) = make_float2(first, second);
-      } else {
-        if (col < g.n) to[0] = g.beta == 0 ? first : to[0] + first;
-        if (col + 1 < g.n) to[1] = g.beta == 0 ? second : to[1] + second;
-      }
-    }
+    for (uint32_t j = 0; j < kColumns / 8; j += kTogether)
+      PutPairs<kTogether>(end, pairs, row, n0 + 8 * j + LaneIndex() % 4 * 2, g.n,
+                          [&](uint32_t i) { return &sum[4 * (j + i) + 2 * half]; });
   }
 }
 
@@ -185,29 +174,46 @@ Result<TensorMap> MapOf(Stream& stream, const DeviceMatrix<const uint16_t>& x) {
                                          .tile_cols = kWide});
 }
 
-template <uint32_t kColumns, bool kAcrossA, bool kAcrossB>
-Status LaunchTiles(Stream& stream, const GemmArgs<uint16_t>& args, uint32_t splits) {
+template <uint32_t kColumns, bool kAcrossA, bool kAcrossB, class End>
+Status LaunchTiles(Stream& stream, const char* name, const GemmArgs<uint16_t>& args,
+                   uint32_t splits, const End& end) {
   using Ring = TileRing<kColumns, kAcrossA, kAcrossB>;
   const uint32_t down = (args.m + kRows - 1) / kRows;
   TACIT_CHECK(down <= 65535, "a matrix of too many rows");
   TACIT_ASSIGN(const TensorMap a, MapOf<typename Ring::A>(stream, args.a));
   TACIT_ASSIGN(const TensorMap b, MapOf<typename Ring::B>(stream, args.b));
-  return Launch(stream, "GemmWgmma",
+  return Launch(stream, name,
                 {.grid = {(args.n + kColumns - 1) / kColumns, down, splits},
                  .block = {kThreads},
                  .shared_bytes = sizeof(Ring) + kSwizzleBytes},
-                WgmmaKernel<kColumns, kAcrossA, kAcrossB>, args, a, b);
+                WgmmaKernel<kColumns, kAcrossA, kAcrossB, End>, args, end, a, b);
 }
 
 // A factor lies across k where its rows in memory are of k: a transposed a, and b as it is.
 template <uint32_t kColumns>
 Status LaunchForm(Stream& stream, Form form_a, Form form_b, const GemmArgs<uint16_t>& args,
                   uint32_t splits) {
+  constexpr const char* kName = "GemmWgmma";
   const bool across_a = form_a == Form::kTransposed, across_b = form_b == Form::kAsIs;
-  if (across_a && across_b) return LaunchTiles<kColumns, true, true>(stream, args, splits);
-  if (across_a) return LaunchTiles<kColumns, true, false>(stream, args, splits);
-  if (across_b) return LaunchTiles<kColumns, false, true>(stream, args, splits);
-  return LaunchTiles<kColumns, false, false>(stream, args, splits);
+  const SumsEnd end{args.c, args.beta};
+  if (across_a && across_b)
+    return LaunchTiles<kColumns, true, true>(stream, kName, args, splits, end);
+  if (across_a) return LaunchTiles<kColumns, true, false>(stream, kName, args, splits, end);
+  if (across_b) return LaunchTiles<kColumns, false, true>(stream, kName, args, splits, end);
+  return LaunchTiles<kColumns, false, false>(stream, kName, args, splits, end);
+}
+
+template <bool kAcrossB, class End>
+Status LaunchEnd(Stream& stream, const char* name, const GemmArgs<uint16_t>& args,
+                 const GemmPlan& plan, const End& end) {
+  switch (plan.tile) {
+    case 64:
+      return LaunchTiles<64, false, kAcrossB>(stream, name, args, 1, end);
+    case 128:
+      return LaunchTiles<128, false, kAcrossB>(stream, name, args, 1, end);
+    default:
+      return LaunchTiles<256, false, kAcrossB>(stream, name, args, 1, end);
+  }
 }
 
 }  // namespace
@@ -224,6 +230,19 @@ Status LaunchWgmma(Stream& stream, Form form_a, Form form_b, const GemmArgs<uint
     default:
       return LaunchForm<256>(stream, form_a, form_b, args, plan.splits);
   }
+}
+
+Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPlan& plan,
+                   const ActivateEnd& end) {
+  return LaunchEnd<true>(stream, "GemmWgmmaActivate", args, plan, end);
+}
+Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPlan& plan,
+                   const LogitsEnd& end) {
+  return LaunchEnd<true>(stream, "GemmWgmmaLogits", args, plan, end);
+}
+Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPlan& plan,
+                   const MaskEnd& end) {
+  return LaunchEnd<false>(stream, "GemmWgmmaReluBackward", args, plan, end);
 }
 
 }  // namespace tacit::cuda

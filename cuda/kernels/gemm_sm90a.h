@@ -3,6 +3,7 @@
 #include "cuda/device/stream.h"
 #include "cuda/kernels/gemm.h"
 #include "cuda/kernels/gemm_args.h"
+#include "cuda/kernels/gemm_ends.h"
 
 namespace tacit::cuda {
 
@@ -12,6 +13,13 @@ namespace tacit::cuda {
 inline constexpr uint32_t kWgmmaDepth = 64;
 Status LaunchWgmma(Stream& stream, Form form_a, Form form_b, const GemmArgs<uint16_t>& args,
                    const GemmPlan& plan);
+// The same with other ends, for products a b, and a b^T with the mask; a plan without splits.
+Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPlan& plan,
+                   const ActivateEnd& end);
+Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPlan& plan,
+                   const LogitsEnd& end);
+Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPlan& plan,
+                   const MaskEnd& end);
 
 // Says whether it is there: not on the emulated device.
 bool HasWgmma();

@@ -10,5 +10,17 @@ Status LaunchWgmma(Stream&, Form, Form, const GemmArgs<uint16_t>&, const GemmPla
   TACIT_CHECK(false, "this device has no wgmma");
   return {};
 }
+Status LaunchWgmma(Stream&, const GemmArgs<uint16_t>&, const GemmPlan&, const ActivateEnd&) {
+  TACIT_CHECK(false, "this device has no wgmma");
+  return {};
+}
+Status LaunchWgmma(Stream&, const GemmArgs<uint16_t>&, const GemmPlan&, const LogitsEnd&) {
+  TACIT_CHECK(false, "this device has no wgmma");
+  return {};
+}
+Status LaunchWgmma(Stream&, const GemmArgs<uint16_t>&, const GemmPlan&, const MaskEnd&) {
+  TACIT_CHECK(false, "this device has no wgmma");
+  return {};
+}
 
 }  // namespace tacit::cuda

@@ -77,30 +77,17 @@ class Net final : public DeviceNet {
       }
       TACIT_RETURN_IF_ERROR(RoundAll(stream_, weights, rounded));
     }
-    for (size_t l = 0; l < layers_.size(); ++l) {
-      const bool last = l + 1 == layers_.size();
-      const DeviceMatrix<float> raw =
-          last ? DeviceMatrix<float>(logits.data, rows_, 1, 1) : Raw(Inputs(last ? l : l + 1));
-      TACIT_RETURN_IF_ERROR(Multiply(Form::kAsIs, Inputs(l), Form::kAsIs, Factor(l), 0, raw));
-      const auto bias =
-          dense.Sub(layers_[l].offset + layers_[l].in * layers_[l].out, layers_[l].out);
-      TACIT_RETURN_IF_ERROR(last
-                                ? AddBias<float>(stream_, raw, bias, false, raw)
-                                : AddBias<T>(stream_, raw, bias, true, input_[l + 1].First(rows_)));
-    }
+    for (size_t l = 0; l < layers_.size(); ++l)
+      TACIT_RETURN_IF_ERROR(
+          PutLayer(l, dense.Sub(layers_[l].offset + layers_[l].in * layers_[l].out, layers_[l].out),
+                   logits));
     return {};
   }
 
   Status Backward(DeviceSpan<const float> dlogit, DeviceMatrix<float> input_gradient) override {
     const DeviceMatrix<const float> last(dlogit.data, rows_, 1, 1);
     TACIT_RETURN_IF_ERROR(AddBias<T>(stream_, last, {}, false, gradient_.back().First(rows_)));
-    for (size_t l = layers_.size() - 1; l > 0; --l) {
-      const auto kept = gradient_[l - 1].First(rows_);
-      const auto raw = Raw(kept);
-      TACIT_RETURN_IF_ERROR(
-          Multiply(Form::kAsIs, gradient_[l].First(rows_), Form::kTransposed, Factor(l), 0, raw));
-      TACIT_RETURN_IF_ERROR(ReluBackward<T>(stream_, Inputs(l), raw, kept));
-    }
+    for (size_t l = layers_.size() - 1; l > 0; --l) TACIT_RETURN_IF_ERROR(PutLayerBackward(l));
     auto first_rows = Factor(0);
     first_rows.rows = input_gradient.cols;
     return Multiply(Form::kAsIs, gradient_[0].First(rows_), Form::kTransposed, first_rows, 0,
@@ -181,6 +168,42 @@ class Net final : public DeviceNet {
       return Gemm32(stream_, form_a, a, form_b, b, beta, c, plan, work_.span());
   }
 
+  // Says whether the product's own kernel may write what becomes of it: ours does, where no part of
+  // k has a block of its own.
+  bool EndsItself(const GemmPlan& plan) const {
+    return kRounds && library_ == nullptr && plan.splits == 1;
+  }
+  // The layer's outputs: the next one's inputs, or the logits.
+  Status PutLayer(size_t l, DeviceSpan<const float> bias, DeviceSpan<float> logits) {
+    const bool last = l + 1 == layers_.size();
+    const DeviceMatrix<float> of_logits(logits.data, rows_, 1, 1);
+    const GemmPlan plan = PlanOf(rows_, Out(l), In(l));
+    if constexpr (kRounds) {
+      if (EndsItself(plan))
+        return last ? Gemm16Logits(stream_, Inputs(l), Factor(l), bias, of_logits, plan)
+                    : Gemm16Activate(stream_, Inputs(l), Factor(l), bias,
+                                     input_[l + 1].First(rows_), plan);
+    }
+    const DeviceMatrix<float> raw = last ? of_logits : Raw(Inputs(l + 1));
+    TACIT_RETURN_IF_ERROR(Multiply(Form::kAsIs, Inputs(l), Form::kAsIs, Factor(l), 0, raw));
+    return last ? AddBias<float>(stream_, raw, bias, false, raw)
+                : AddBias<T>(stream_, raw, bias, true, input_[l + 1].First(rows_));
+  }
+  // The gradient of the outputs of the layer before.
+  Status PutLayerBackward(size_t l) {
+    const auto kept = gradient_[l - 1].First(rows_);
+    const GemmPlan plan = PlanOf(rows_, In(l), Out(l));
+    if constexpr (kRounds) {
+      if (EndsItself(plan))
+        return Gemm16ReluBackward(stream_, gradient_[l].First(rows_), Factor(l), Inputs(l), kept,
+                                  plan);
+    }
+    const auto raw = Raw(kept);
+    TACIT_RETURN_IF_ERROR(
+        Multiply(Form::kAsIs, gradient_[l].First(rows_), Form::kTransposed, Factor(l), 0, raw));
+    return ReluBackward<T>(stream_, Inputs(l), raw, kept);
+  }
+
   Status PutAllProducts(DeviceSpan<float> sums);
 
   Stream& stream_;
@@ -225,15 +248,18 @@ Status Net<T>::Take(uint32_t rows_max) {
   return {};
 }
 
-// A step's three products per layer, of what lies there, as Forward, Backward and Sum put them.
+// A step's three products per layer with their ends, of what lies there, as Forward, Backward and
+// Sum put them. `sums` are biases and logits as well.
 template <class T>
 Status Net<T>::PutAllProducts(DeviceSpan<float> sums) {
   for (size_t l = 0; l < layers_.size(); ++l) {
-    const auto product = [&](size_t cols) { return FirstColumns(raw_.First(rows_), cols); };
-    TACIT_RETURN_IF_ERROR(
-        Multiply(Form::kAsIs, Inputs(l), Form::kAsIs, Factor(l), 0, product(layers_[l].out)));
-    TACIT_RETURN_IF_ERROR(Multiply(Form::kAsIs, gradient_[l].First(rows_), Form::kTransposed,
-                                   Factor(l), 0, product(layers_[l].in)));
+    TACIT_RETURN_IF_ERROR(PutLayer(l, sums.Sub(0, layers_[l].out), sums));
+    if (l > 0) {
+      TACIT_RETURN_IF_ERROR(PutLayerBackward(l));
+    } else {
+      TACIT_RETURN_IF_ERROR(Multiply(Form::kAsIs, gradient_[0].First(rows_), Form::kTransposed,
+                                     Factor(0), 0, FirstColumns(raw_.First(rows_), layers_[0].in)));
+    }
     TACIT_RETURN_IF_ERROR(Multiply(Form::kTransposed, input_[l].First(rows_), Form::kAsIs,
                                    scaled_[l].First(rows_), 0,
                                    {sums.data, In(l) + 1, Out(l), Out(l)}));
@@ -246,9 +272,10 @@ Status Net<T>::Choose(const ProductOptions& options, uint32_t rows_max) {
   if (!kRounds || options.by == train::GpuProducts::kOwn) return {};
   // The trial multiplies numbers of a usual size, and its sums go where nothing else is.
   constexpr uint8_t kByte = 0x3f;  // twice: .75 in bf16
-  size_t most = 0;
+  size_t most = rows_max;
   for (const model::LinearLayer& layer : layers_) most = std::max(most, layer.size());
   TACIT_ASSIGN(const auto sums, Buffer<float>::Make(stream_.device(), most));
+  TACIT_RETURN_IF_ERROR(stream_.Fill(sums.span(), kByte));
   for (auto* of_layers : {&input_, &gradient_, &scaled_, &rounded_})
     for (Rows<T>& rows : *of_layers) TACIT_RETURN_IF_ERROR(stream_.Fill(rows.all(), kByte));
   rows_ = options.usual_rows > 0 ? std::min(options.usual_rows, rows_max) : rows_max;

@@ -144,6 +144,30 @@ TEST(ClickEngineLaunches, AreFew) {
   EXPECT_LE(launched() - before, 47u);
 }
 
+// In bf16 the products write activations, masked gradients and logits themselves.
+TEST(ClickEngineLaunches, AreFewerWhereProductsEndThemselves) {
+  const auto device = OpenTrialDevice();
+  std::mt19937_64 random(7);
+  DeviceTrial trial(*device, {.precision = ops::Precision::kBf16, .threshold = 1}, 64,
+                    {.kind = train::GpuRowOptions::Kind::kWhole});
+  const auto one = RandomStep(trial.space(), 2, 5, 1, random);
+  const auto before = emulated::Kernels();
+  trial.StepOnly(one);
+  std::map<std::string, uint64_t> launches;
+  uint64_t all = 0;
+  for (const auto& [name, use] : emulated::Kernels()) {
+    launches[name] = use.launches - (before.contains(name) ? before.at(name).launches : 0);
+    all += launches[name];
+  }
+  EXPECT_EQ(launches["Gemm16"], 4u);  // the weights' gradients, and the first layer's inputs'
+  EXPECT_EQ(launches["Gemm16Activate"], 2u);
+  EXPECT_EQ(launches["Gemm16Logits"], 1u);
+  EXPECT_EQ(launches["Gemm16ReluBackward"], 2u);
+  EXPECT_EQ(launches["AddBias"], 1u);  // rounds the logits' gradients
+  EXPECT_EQ(launches["ReluBackward"], 0u);
+  EXPECT_LE(all, 43u);  // 48 with a loop behind each product
+}
+
 TEST(ClickEngineMemory, TablesThatDoNotFitAreCached) {
   const size_t all = TrialModel(ops::Precision::kF32, true).space.rows();
   bool cached = false, whole = false;

@@ -16,6 +16,10 @@ enum class StepFault {
   kNoSelectionNoise,   // the noise of the selection is left out
   kRowsNotStepped,     // FinishRows does nothing
   kRowsMarkedOnly,     // FinishRows reports rows as changed, which have no noise
+  kNoMask,             // a product's end leaves out the mask of ReLU's gradient
+  kBiasTwice,          // a product's end adds the bias twice
+  kNoOnes,             // a product's end forgets the column of ones
+  kEndOfAPart,         // a product ends after a half of its inner dimension
   kMissingBarrier,     // warps multiply before all of a stage is there
 };
 void PlantInFinish(StepFault fault, uint64_t period = 0);

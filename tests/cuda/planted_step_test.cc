@@ -5,6 +5,7 @@
 
 #include "cuda/device/emulator.h"
 #include "cuda/device_trial.h"
+#include "cuda/gemm_ends.h"
 #include "cuda/kernels/gemm.h"
 #include "cuda/trial_device.h"
 
@@ -41,6 +42,20 @@ TEST_F(PlantedStep, NoiseThatIsLeftOutIsFound) {
 }
 TEST_F(PlantedStep, KernelThatDoesNothingIsFound) {
   EXPECT_EQ(IsTheCpus(StepFault::kRowsNotStepped), std::pair(false, true));
+}
+
+TEST_F(PlantedStep, WrongEndsOfAProductAreFound) {
+  std::mt19937_64 random(4);
+  const auto is_found = [&](StepFault fault) {
+    PlantInGemm(fault);
+    EndsTrial trial(*stream_, {.m = 20, .n = 30, .k = 40}, random);
+    const GemmPlan plan{.tile = 64, .splits = 1};
+    return trial.Fused(plan) != trial.Separate(plan);
+  };
+  EXPECT_FALSE(is_found(StepFault::kNone));
+  for (const StepFault fault :
+       {StepFault::kNoMask, StepFault::kBiasTwice, StepFault::kNoOnes, StepFault::kEndOfAPart})
+    EXPECT_TRUE(is_found(fault)) << static_cast<int>(fault);
 }
 
 #if !defined(__SANITIZE_THREAD__)  // which ends the process at the race

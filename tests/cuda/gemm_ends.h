@@ -1,0 +1,118 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <random>
+#include <vector>
+
+#include "cuda/kernels/gemm.h"
+#include "cuda/kernels/pointwise.h"
+#include "cuda/trial_device.h"
+#include "ops/bf16.h"
+
+namespace tacit::cuda::testing {
+
+// A product of bf16 matrices with each of its ends, as the device leaves the memory: the end in the
+// product's own kernel, or the product and the loop one after the other.
+class EndsTrial {
+ public:
+  struct Shape {
+    uint32_t m = 0, n = 0, k = 0;
+    uint32_t more = 1;  // columns of what is activated, behind those of the product
+    uint32_t gap = 0;   // numbers between the rows of results
+  };
+  // All results' numbers as bits, for some are none.
+  struct Ends {
+    std::vector<uint16_t> activated, masked;
+    std::vector<uint32_t> logits;
+    friend bool operator==(const Ends&, const Ends&) = default;
+  };
+
+  EndsTrial(Stream& stream, const Shape& shape, std::mt19937_64& random)
+      : stream_(stream), shape_(shape) {
+    const auto [m, n, k, more, gap] = shape;
+    std::normal_distribution<float> normal;
+    const auto fill = [&](std::vector<uint16_t>* x, size_t rows, size_t cols) {
+      x->assign(rows * Stride(cols), kNone);
+      for (size_t r = 0; r < rows; ++r)
+        for (size_t c = 0; c < cols; ++c) (*x)[r * Stride(cols) + c] = ops::ToBf16(normal(random));
+    };
+    fill(&a_, m, k);
+    fill(&b_, k, n);
+    fill(&turned_, n, k);
+    fill(&activation_, m, n);
+    // Numbers that are none must stay so, and 0 is not active.
+    if (m > 4 && k > 0) a_[3 * Stride(k)] = kNone;
+    if (m > 2) activation_[2 * Stride(n)] = kNone;
+    for (size_t i = 0; i < activation_.size(); i += 5)
+      if (activation_[i] != kNone) activation_[i] = 0;
+    for (uint32_t i = 0; i < n; ++i) bias_.push_back(normal(random));
+  }
+
+  Ends Fused(const GemmPlan& plan) { return Make(plan, true); }
+  Ends Separate(const GemmPlan& plan) { return Make(plan, false); }
+
+ private:
+  static constexpr uint16_t kNone = 0x7fff;
+  static size_t Stride(size_t cols) { return (cols + 7) / 8 * 8 + 8; }
+
+  template <class T>
+  Buffer<T> ToDevice(const std::vector<T>& values) {
+    auto buffer = Buffer<T>::Make(stream_.device(), values.size());
+    EXPECT_TRUE(buffer);
+    EXPECT_TRUE(stream_.Upload<T>(values, buffer->span()));
+    EXPECT_TRUE(stream_.Synchronize());
+    return std::move(*buffer);
+  }
+  template <class T, class U>
+  std::vector<U> BitsOf(const Buffer<T>& buffer) {
+    std::vector<T> values(buffer.size());
+    EXPECT_TRUE(stream_.Download(buffer.span(), std::span<T>(values)));
+    EXPECT_TRUE(stream_.Synchronize());
+    std::vector<U> bits;
+    for (const T& value : values) bits.push_back(std::bit_cast<U>(value));
+    return bits;
+  }
+
+  Ends Make(const GemmPlan& plan, bool fused) {
+    const auto [m, n, k, more, gap] = shape_;
+    const auto a = ToDevice(a_), b = ToDevice(b_), turned = ToDevice(turned_),
+               active = ToDevice(activation_);
+    const auto bias = ToDevice(bias_);
+    const DeviceMatrix<const uint16_t> of_a(a.span().data, m, k, Stride(k)),
+        of_b(b.span().data, k, n, Stride(n)), of_turned(turned.span().data, n, k, Stride(k)),
+        of_active(active.span().data, m, n, Stride(n));
+    const size_t wide = n + more + gap, narrow = n + gap;
+    const auto activated = ToDevice(std::vector<uint16_t>(m * wide, 0x1234));
+    const auto masked = ToDevice(std::vector<uint16_t>(m * narrow, 0x1234));
+    const auto logits = ToDevice(std::vector<float>(m * narrow, 7));
+    const DeviceMatrix<uint16_t> to_activated(activated.span().data, m, n + more, wide),
+        to_masked(masked.span().data, m, n, narrow);
+    const DeviceMatrix<float> to_logits(logits.span().data, m, n, narrow);
+    if (fused) {
+      EXPECT_TRUE(Gemm16Activate(stream_, of_a, of_b, bias.span(), to_activated, plan));
+      EXPECT_TRUE(Gemm16Logits(stream_, of_a, of_b, bias.span(), to_logits, plan));
+      EXPECT_TRUE(Gemm16ReluBackward(stream_, of_a, of_turned, of_active, to_masked, plan));
+    } else {
+      const auto sums = ToDevice(std::vector<float>(m * n));
+      const DeviceMatrix<float> to(sums.span().data, m, n, n);
+      EXPECT_TRUE(Gemm16(stream_, Form::kAsIs, of_a, Form::kAsIs, of_b, 0, to, plan, {}));
+      EXPECT_TRUE(AddBias<uint16_t>(stream_, to, bias.span(), true, to_activated));
+      EXPECT_TRUE(AddBias<float>(stream_, to, bias.span(), false, to_logits));
+      EXPECT_TRUE(
+          Gemm16(stream_, Form::kAsIs, of_a, Form::kTransposed, of_turned, 0, to, plan, {}));
+      EXPECT_TRUE(ReluBackward<uint16_t>(stream_, of_active, to, to_masked));
+    }
+    return {.activated = BitsOf<uint16_t, uint16_t>(activated),
+            .masked = BitsOf<uint16_t, uint16_t>(masked),
+            .logits = BitsOf<float, uint32_t>(logits)};
+  }
+
+  Stream& stream_;
+  const Shape shape_;
+  std::vector<uint16_t> a_, b_, turned_, activation_;
+  std::vector<float> bias_;
+};
+
+}  // namespace tacit::cuda::testing
