@@ -152,6 +152,7 @@ class EngineSteps {
     dense_.parameters = setting_.dense;
     const train::Optimizer optimizer(options_.optimizer);
     dense_.optimizer.assign(optimizer.DenseStateFloats(setting_.dense.size()), 0.0f);
+    DrawNext();
     engine_ = make({.options = options_,
                     .mechanism = *setting_.given,
                     .noise = noise_,
@@ -166,28 +167,43 @@ class EngineSteps {
   // Takes a step; see(is there, statistics) is told of each canary.
   template <class See>
   void Step(const See& see) {
-    std::vector<uint8_t> there;
-    std::vector<const EngineUnit*> units;
-    for (const EngineUnit& unit : setting_.others) units.push_back(&unit);
-    for (const EngineUnit& canary : setting_.canaries) {
-      there.push_back(coins_() >> 63);
-      if (there.back()) units.insert(units.begin() + 1, &canary);
-    }
-    Release(units);
+    const Drawn step = std::exchange(next_, Drawn());
+    DrawNext();
+    Release(step.batch);
     Residual before = std::exchange(noise_seen_, Residual());
     const std::vector<uint8_t> written_before = std::exchange(written_, update_.written);
-    FindNoise(units);
-    for (size_t i = 0; i < there.size(); ++i)
-      see(there[i] != 0, Look(setting_.canaries[i], there[i] != 0, before, written_before));
+    FindNoise(step.units);
+    for (size_t i = 0; i < step.there.size(); ++i) {
+      const bool there = step.there[i] != 0;
+      see(there, Look(setting_.canaries[i], there, before, written_before));
+    }
   }
 
  private:
-  void Release(const std::vector<const EngineUnit*>& units) {
-    const stream::StepBatch step = setting_.StepOf(units, audited_.fault);
+  // A step, and the canaries that are in it.
+  struct Drawn {
+    std::vector<uint8_t> there;
+    std::vector<const EngineUnit*> units;
+    stream::StepBatch batch;
+  };
+
+  // An engine is told of a step while it takes the one before.
+  void DrawNext() {
+    for (const EngineUnit& unit : setting_.others) next_.units.push_back(&unit);
+    for (const EngineUnit& canary : setting_.canaries) {
+      next_.there.push_back(coins_() >> 63);
+      if (next_.there.back()) next_.units.insert(next_.units.begin() + 1, &canary);
+    }
+    next_.batch = setting_.StepOf(next_.units, audited_.fault);
+    next_.batch.number = ++steps_drawn_;
+  }
+
+  void Release(const stream::StepBatch& step) {
     train::StepReport report;
     const auto must = [](const Status& status) {
       TACIT_CHECK(status.has_value(), status ? "" : status.error().message);
     };
+    engine_->Announce(next_.batch);
     must(engine_->Begin(step));
     must(engine_->Release(&report));
     must(engine_->Settle());
@@ -279,6 +295,8 @@ class EngineSteps {
   std::mt19937_64 coins_;
   const train::ClickEngineOptions options_;
   store::DenseState dense_;
+  Drawn next_;
+  uint64_t steps_drawn_ = 0;
   std::unique_ptr<train::ClickEngine> engine_;
   Update update_;
   Residual noise_seen_;
