@@ -89,6 +89,65 @@ class Product {
   double operations_ = 0;
 };
 
+// Two products of a layer with their ends: the next layer's inputs, and the gradient behind ReLU.
+class LayerEnds {
+ public:
+  static Result<LayerEnds> Make(Stream& stream, const ProductLayer& layer, uint32_t rows,
+                                const Multiplier& by) {
+    const int processors = stream.device().facts().multiprocessors;
+    LayerEnds made;
+    made.library_ = by.library;
+    made.forward_ = PlanGemm(processors, rows, layer.out, layer.in, by.way);
+    made.backward_ = PlanGemm(processors, rows, layer.in, layer.out, by.way);
+    TACIT_ASSIGN(made.inputs_, Random16::Make(stream, rows, layer.in));
+    TACIT_ASSIGN(made.gradient_, Random16::Make(stream, rows, layer.out));
+    TACIT_ASSIGN(made.weights_, Random16::Make(stream, layer.in, layer.out));
+    TACIT_ASSIGN(made.activated_, Random16::Make(stream, rows, layer.out));
+    TACIT_ASSIGN(made.masked_, Random16::Make(stream, rows, layer.in));
+    const uint32_t widest = std::max(layer.in, layer.out);
+    TACIT_ASSIGN(made.sums_, Buffer<float>::Make(stream.device(), uint64_t{rows} * widest));
+    TACIT_ASSIGN(made.bias_, Buffer<float>::Make(stream.device(), layer.out));
+    TACIT_RETURN_IF_ERROR(stream.Fill(made.bias_.span(), 0));
+    const size_t work = std::max(GemmWorkFloats(made.forward_, rows, layer.out),
+                                 GemmWorkFloats(made.backward_, rows, layer.in));
+    TACIT_ASSIGN(made.work_, Buffer<float>::Make(stream.device(), work));
+    return made;
+  }
+  // Says whether there are such ends: not for the library's products, nor for those that are split.
+  bool are() const { return library_ == nullptr && forward_.splits == 1 && backward_.splits == 1; }
+  Status PutWithEnds(Stream& stream) const {
+    TACIT_RETURN_IF_ERROR(Gemm16Activate(stream, inputs_.matrix, weights_.matrix, bias_.span(),
+                                         activated_.matrix, forward_));
+    return Gemm16ReluBackward(stream, gradient_.matrix, weights_.matrix, inputs_.matrix,
+                              masked_.matrix, backward_);
+  }
+  Status PutWithLoops(Stream& stream) const {
+    const auto forward = Sums(activated_.matrix), backward = Sums(masked_.matrix);
+    TACIT_RETURN_IF_ERROR(Multiply(stream, inputs_.matrix, Form::kAsIs, forward, forward_));
+    TACIT_RETURN_IF_ERROR(
+        AddBias<uint16_t>(stream, forward, bias_.span(), true, activated_.matrix));
+    TACIT_RETURN_IF_ERROR(
+        Multiply(stream, gradient_.matrix, Form::kTransposed, backward, backward_));
+    return ReluBackward<uint16_t>(stream, inputs_.matrix, backward, masked_.matrix);
+  }
+
+ private:
+  DeviceMatrix<float> Sums(const DeviceMatrix<uint16_t>& of) const {
+    return {sums_.span().data, of.rows, of.cols, of.cols};
+  }
+  Status Multiply(Stream& stream, DeviceMatrix<const uint16_t> a, Form form_b,
+                  DeviceMatrix<float> c, const GemmPlan& plan) const {
+    if (library_ != nullptr)
+      return GemmByLibrary(*library_, Form::kAsIs, a, form_b, weights_.matrix, 0, c);
+    return Gemm16(stream, Form::kAsIs, a, form_b, weights_.matrix, 0, c, plan, work_.span());
+  }
+
+  Blas* library_ = nullptr;
+  GemmPlan forward_, backward_;
+  Random16 inputs_, gradient_, weights_, activated_, masked_;
+  Buffer<float> sums_, bias_, work_;
+};
+
 class Products final : public StepProducts {
  public:
   Status Take(Stream& stream, const std::vector<ProductLayer>& layers, uint32_t rows,
@@ -130,6 +189,26 @@ class Products final : public StepProducts {
   std::vector<Product> products_;
 };
 
+// A layer's products with their ends, beside products and loops one after the other.
+Status AddEnds(const GpuSizes& sizes, Stream& stream, const ProductLayer& layer, uint64_t batch,
+               const Multiplier& by, std::vector<bench::BenchRow>* rows) {
+  TACIT_ASSIGN(const auto ends, LayerEnds::Make(stream, layer, static_cast<uint32_t>(batch), by));
+  TACIT_ASSIGN(const double loops, SecondsAsGraph(stream, sizes.seconds / 3, [&](Stream& on) {
+                 return ends.PutWithLoops(on);
+               }));
+  bench::BenchRow row{fmt::format("gpu-ends-{}-{}", batch, by.name()), loops * 1e6, "us", {}};
+  if (ends.are()) {
+    TACIT_ASSIGN(const double fused, SecondsAsGraph(stream, sizes.seconds / 3, [&](Stream& on) {
+                   return ends.PutWithEnds(on);
+                 }));
+    row.value = fused * 1e6;
+    row.more = {{"loops_us", loops * 1e6}};
+    row.note = fmt::format("{:.1f} us with loops", loops * 1e6);
+  }
+  rows->push_back(std::move(row));
+  return {};
+}
+
 Status AddWay(const GpuSizes& sizes, Stream& stream, const std::vector<ProductLayer>& layers,
               const Multiplier& by, std::vector<bench::BenchRow>* rows) {
   const auto rate = [](const Product& product, double time) {
@@ -169,6 +248,7 @@ Status AddWay(const GpuSizes& sizes, Stream& stream, const std::vector<ProductLa
                        "TFLOP/s",
                        {}});
     }
+    TACIT_RETURN_IF_ERROR(AddEnds(sizes, stream, layers[1], batch, by, rows));
   }
   return {};
 }
