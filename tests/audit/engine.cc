@@ -187,6 +187,9 @@ class EngineSteps {
     stream::StepBatch batch;
   };
 
+  static size_t Absent(const std::vector<uint8_t>& there) {
+    return static_cast<size_t>(std::ranges::count(there, 0));
+  }
   // An engine is told of a step while it takes the one before.
   void DrawNext() {
     for (const EngineUnit& unit : setting_.others) next_.units.push_back(&unit);
@@ -194,7 +197,9 @@ class EngineSteps {
       next_.there.push_back(coins_() >> 63);
       if (next_.there.back()) next_.units.insert(next_.units.begin() + 1, &canary);
     }
-    next_.batch = setting_.StepOf(next_.units, audited_.fault);
+    std::vector<const EngineUnit*> all = next_.units;
+    if (audited_.null_unit) all.insert(all.begin() + 1, Absent(next_.there), &setting_.nothing);
+    next_.batch = setting_.StepOf(all, audited_.fault);
     next_.batch.number = ++steps_drawn_;
   }
 

@@ -39,7 +39,8 @@ struct EngineCase {
   mechanism::Recipe::Clip clip = mechanism::Recipe::Clip::kFlat;
   ops::Precision precision = ops::Precision::kF32;
   Heavy heavy = Heavy::kBoth;
-  size_t records = 1;  // of a canary
+  size_t records = 1;      // of a canary
+  bool null_unit = false;  // in the other world a canary is a unit of nothing, and not gone
   // An engine may have these: the most examples that go through the model at a time, and rows that
   // lie in a cache, as small as it gets.
   uint32_t chunk_examples = 1024;
@@ -50,8 +51,8 @@ struct EngineCase {
 struct EngineAuditOptions {
   double mu = 3;          // that a step pays for
   size_t canaries = 128;  // in a step
-  uint64_t runs = 8000;   // of canaries in each world, about, by which thresholds are judged
-  uint64_t runs_of_choice = 1000;
+  uint64_t runs = 6500;   // of canaries in each world, about, by which thresholds are judged
+  uint64_t runs_of_choice = 800;
   double alpha = 1e-9;
   uint64_t seed = 1;
 };

@@ -18,10 +18,13 @@ std::vector<EngineCase> RightEngineCases() {
   add({.name = "dp-sgd, dense canary, bf16",
        .precision = Precision::kBf16,
        .heavy = Heavy::kNumbers});
-  add({.name = "dp-sgd, automatic clip", .clip = Clip::kAutomatic});
   add({.name = "dp-sgd, clip per layer", .clip = Clip::kPerLayer});
   add({.name = "dp-sgd, units of several records in chunks", .records = 2, .chunk_examples = 96});
   add({.name = "adafest", .rows = Rows::kThreshold});
+  add({.name = "adafest, automatic clip, dense canary",
+       .rows = Rows::kThreshold,
+       .clip = Clip::kAutomatic,
+       .heavy = Heavy::kNumbers});
   add({.name = "adafest, few rows written, in a cache",
        .rows = Rows::kThreshold,
        .density = Density::kTenth,
@@ -34,7 +37,10 @@ std::vector<EngineCase> RightEngineCases() {
        .rows = Rows::kThreshold,
        .has_vocabulary = true,
        .clip = Clip::kPerLayer});
-  add({.name = "fest, public vocabulary", .rows = Rows::kInside, .has_vocabulary = true});
+  add({.name = "fest, public vocabulary, a unit of nothing for the canary",
+       .rows = Rows::kInside,
+       .has_vocabulary = true,
+       .null_unit = true});
   add({.name = "fest, in a cache",
        .rows = Rows::kInside,
        .has_vocabulary = true,

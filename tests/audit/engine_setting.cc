@@ -140,6 +140,7 @@ stream::StepBatch EngineSetting::StepOf(std::span<const EngineUnit* const> units
   batch.dense_width = model.dense_width;
   batch.slots = kTables;
   for (const EngineUnit* unit : units) {
+    if (unit->empty()) ++step.units;
     for (size_t r = 0; r < unit->size(); ++r) {
       const EngineRecord& record = (*unit)[r];
       if (r == 0 || fault == EngineFault::kRecordsAsUnits) ++step.units;

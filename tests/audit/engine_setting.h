@@ -33,6 +33,7 @@ struct EngineSetting {
   float embedding = 0;  // each number of each row
   std::vector<EngineUnit> others;
   std::vector<EngineUnit> canaries;
+  EngineUnit nothing;                // a unit without records
   std::vector<uint64_t> vocabulary;  // of the canaries' rows and all others; empty: there is none
   // The mechanism as it should be, and the one that the engine gets.
   std::unique_ptr<mechanism::Mechanism> honest, given;
