@@ -49,17 +49,17 @@ size_t GemmWorkFloats(const GemmPlan& plan, uint32_t m, uint32_t n);
 Status Gemm16(Stream& stream, Form form_a, DeviceMatrix<const uint16_t> a, Form form_b,
               DeviceMatrix<const uint16_t> b, float beta, DeviceMatrix<float> c,
               const GemmPlan& plan, DeviceSpan<float> work);
-// The same with an end that is not in f32, for plans without splits: what pointwise.h makes of the
+// The same with another end than its sums, for plans without splits: what pointwise.h makes of the
 // product, bit for bit, without the product's way to memory and back.
 //   Gemm16Activate      AddBias of a b with relu; a column more of `out` becomes 1
-//   Gemm16Logits        AddBias of a b without relu
+//   Gemm16AddBias       AddBias of a b without relu, in f32
 //   Gemm16ReluBackward  ReluBackward of a b^T
 // REQUIRES what Gemm16 and pointwise.h do, and a plan without splits; `out` is no factor.
 Status Gemm16Activate(Stream& stream, DeviceMatrix<const uint16_t> a,
                       DeviceMatrix<const uint16_t> b, DeviceSpan<const float> bias,
                       DeviceMatrix<uint16_t> out, const GemmPlan& plan);
-Status Gemm16Logits(Stream& stream, DeviceMatrix<const uint16_t> a, DeviceMatrix<const uint16_t> b,
-                    DeviceSpan<const float> bias, DeviceMatrix<float> out, const GemmPlan& plan);
+Status Gemm16AddBias(Stream& stream, DeviceMatrix<const uint16_t> a, DeviceMatrix<const uint16_t> b,
+                     DeviceSpan<const float> bias, DeviceMatrix<float> out, const GemmPlan& plan);
 Status Gemm16ReluBackward(Stream& stream, DeviceMatrix<const uint16_t> a,
                           DeviceMatrix<const uint16_t> b, DeviceMatrix<const uint16_t> activation,
                           DeviceMatrix<uint16_t> out, const GemmPlan& plan);

@@ -188,12 +188,12 @@ Status Gemm16Activate(Stream& stream, DeviceMatrix<const uint16_t> a,
                            ActivateEnd{bias.data, b.cols, out});
 }
 
-Status Gemm16Logits(Stream& stream, DeviceMatrix<const uint16_t> a, DeviceMatrix<const uint16_t> b,
-                    DeviceSpan<const float> bias, DeviceMatrix<float> out, const GemmPlan& plan) {
+Status Gemm16AddBias(Stream& stream, DeviceMatrix<const uint16_t> a, DeviceMatrix<const uint16_t> b,
+                     DeviceSpan<const float> bias, DeviceMatrix<float> out, const GemmPlan& plan) {
   TACIT_CHECK(out.rows == a.rows && out.cols == b.cols, "shapes differ");
   TACIT_CHECK(bias.size == b.cols && out.stride >= out.cols, "one bias per column");
-  return MultiplyTo<false>(stream, "Gemm16Logits", a, b, b.cols, plan,
-                           LogitsEnd{bias.data, b.cols, out});
+  return MultiplyTo<false>(stream, "Gemm16AddBias", a, b, b.cols, plan,
+                           AddBiasEnd{bias.data, b.cols, out});
 }
 
 Status Gemm16ReluBackward(Stream& stream, DeviceMatrix<const uint16_t> a,

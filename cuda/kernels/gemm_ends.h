@@ -141,6 +141,6 @@ TACIT_DEVICE inline void PutPairs(const End& end, bool pairs, uint32_t row, uint
 }
 
 using ActivateEnd = BiasEnd<uint16_t, true>;
-using LogitsEnd = BiasEnd<float, false>;
+using AddBiasEnd = BiasEnd<float, false>;
 
 }  // namespace tacit::cuda

@@ -237,8 +237,8 @@ Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPla
   return LaunchEnd<true>(stream, "GemmWgmmaActivate", args, plan, end);
 }
 Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPlan& plan,
-                   const LogitsEnd& end) {
-  return LaunchEnd<true>(stream, "GemmWgmmaLogits", args, plan, end);
+                   const AddBiasEnd& end) {
+  return LaunchEnd<true>(stream, "GemmWgmmaAddBias", args, plan, end);
 }
 Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPlan& plan,
                    const MaskEnd& end) {

@@ -17,7 +17,7 @@ Status LaunchWgmma(Stream& stream, Form form_a, Form form_b, const GemmArgs<uint
 Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPlan& plan,
                    const ActivateEnd& end);
 Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPlan& plan,
-                   const LogitsEnd& end);
+                   const AddBiasEnd& end);
 Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPlan& plan,
                    const MaskEnd& end);
 

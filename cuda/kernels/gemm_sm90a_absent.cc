@@ -14,7 +14,7 @@ Status LaunchWgmma(Stream&, const GemmArgs<uint16_t>&, const GemmPlan&, const Ac
   TACIT_CHECK(false, "this device has no wgmma");
   return {};
 }
-Status LaunchWgmma(Stream&, const GemmArgs<uint16_t>&, const GemmPlan&, const LogitsEnd&) {
+Status LaunchWgmma(Stream&, const GemmArgs<uint16_t>&, const GemmPlan&, const AddBiasEnd&) {
   TACIT_CHECK(false, "this device has no wgmma");
   return {};
 }

@@ -180,7 +180,7 @@ class Net final : public DeviceNet {
     const GemmPlan plan = PlanOf(rows_, Out(l), In(l));
     if constexpr (kRounds) {
       if (EndsItself(plan))
-        return last ? Gemm16Logits(stream_, Inputs(l), Factor(l), bias, of_logits, plan)
+        return last ? Gemm16AddBias(stream_, Inputs(l), Factor(l), bias, of_logits, plan)
                     : Gemm16Activate(stream_, Inputs(l), Factor(l), bias,
                                      input_[l + 1].First(rows_), plan);
     }

@@ -200,9 +200,14 @@ class Wave final : public SequenceWave {
                DeviceMatrix<float> out) {
     const LinearLayer& layer = *linear.layer;
     TACIT_RETURN_IF_ERROR(Factor(in, &linear.in));
+    const auto bias = Vector(layer.offset + layer.in * layer.out, layer.out);
+    if constexpr (kRounds) {
+      if (!relu)
+        return Gemm16AddBias(stream_, linear.in.view(), linear.weights.view(), bias, out,
+                             PlanRows(out.cols, OwnWay(device_.facts())));
+    }
     TACIT_RETURN_IF_ERROR(Multiply(linear.in.view(), Form::kAsIs, linear.weights.view(), out));
-    return AddBias<float>(stream_, out, Vector(layer.offset + layer.in * layer.out, layer.out),
-                          relu, out);
+    return AddBias<float>(stream_, out, bias, relu, out);
   }
   // below = grad W^T; keeps what the layer's own gradient is formed of.
   Status GoBack(Linear<T>& linear, DeviceMatrix<const float> grad, DeviceMatrix<float> below) {

@@ -161,7 +161,7 @@ TEST(ClickEngineLaunches, AreFewerWhereProductsEndThemselves) {
   }
   EXPECT_EQ(launches["Gemm16"], 4u);  // the weights' gradients, and the first layer's inputs'
   EXPECT_EQ(launches["Gemm16Activate"], 2u);
-  EXPECT_EQ(launches["Gemm16Logits"], 1u);
+  EXPECT_EQ(launches["Gemm16AddBias"], 1u);
   EXPECT_EQ(launches["Gemm16ReluBackward"], 2u);
   EXPECT_EQ(launches["AddBias"], 1u);  // rounds the logits' gradients
   EXPECT_EQ(launches["ReluBackward"], 0u);

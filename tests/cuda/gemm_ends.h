@@ -92,7 +92,7 @@ class EndsTrial {
     const DeviceMatrix<float> to_logits(logits.span().data, m, n, narrow);
     if (fused) {
       EXPECT_TRUE(Gemm16Activate(stream_, of_a, of_b, bias.span(), to_activated, plan));
-      EXPECT_TRUE(Gemm16Logits(stream_, of_a, of_b, bias.span(), to_logits, plan));
+      EXPECT_TRUE(Gemm16AddBias(stream_, of_a, of_b, bias.span(), to_logits, plan));
       EXPECT_TRUE(Gemm16ReluBackward(stream_, of_a, of_turned, of_active, to_masked, plan));
     } else {
       const auto sums = ToDevice(std::vector<float>(m * n));
