@@ -15,7 +15,7 @@ class RightDeviceEngine : public DeviceEngineAudit, public ::testing::WithParamI
 TEST_P(RightDeviceEngine, StaysUnderItsChargeAndReachesIt) {
   if (device_ == nullptr) return;
   const EngineCase audited = audit::RightEngineCases()[GetParam()];
-  const Finding finding = Audit(audited, kAuditRuns);
+  const Finding finding = Audit(audited, AuditRunsOf(audited));
   EXPECT_NEAR(finding.charged_mu, kAuditRuns.mu, 1e-9);
   EXPECT_FALSE(finding.Exceeds()) << Describe(audited, finding);
   EXPECT_TRUE(finding.Reaches(0.8) || !kAuditProves) << Describe(audited, finding);
