@@ -26,7 +26,7 @@ constexpr float kRowWeight = 64;
 constexpr double kClipGradient = 0.5, kClipSelection = 0.75;
 // The shares of a clip per layer: the second layer's few weights are every unit's, and are to say
 // little.
-const std::vector<double> kShares = {1, 0.0004, 1};
+const std::vector<double> kShares = {1, 0.00004, 1};
 
 EngineRecord EmptyRecord(size_t numbers) {
   return {.rows = std::vector<std::vector<uint64_t>>(kTables),
