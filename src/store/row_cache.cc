@@ -1,7 +1,5 @@
 #include "store/row_cache.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
@@ -9,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/huge_pages.h"
 #include "store/row_codec.h"
 
 namespace tacit::store {
@@ -18,8 +17,7 @@ namespace {
 constexpr size_t kEntryShare = 32;
 constexpr size_t kMinEntries = 256;
 constexpr size_t kPrefetchAhead = 16;
-// Huge pages, for caches so big that address translation matters.
-constexpr size_t kHugePage = size_t{2} << 20;
+// Chunks of one huge page, for caches so big that address translation matters.
 constexpr size_t kSmallChunk = size_t{64} << 10;
 constexpr uint64_t kBigBudget = uint64_t{64} << 20;
 
@@ -52,7 +50,7 @@ uint32_t Slab::Allocate() {
     const size_t bytes = (chunk_bytes_ + alignment - 1) / alignment * alignment;
     auto* chunk = static_cast<float*>(std::aligned_alloc(alignment, bytes));
     TACIT_CHECK(chunk != nullptr, "out of memory");
-    if (alignment == kHugePage) madvise(chunk, bytes, MADV_HUGEPAGE);
+    AdviseHugePages(chunk, bytes);
     chunks_.emplace_back(chunk);
   }
   return next_++;

@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/huge_pages.h"
 
 namespace tacit::train {
 namespace {
@@ -42,7 +43,7 @@ Result<std::unique_ptr<FlatRows>> FlatRows::Make(store::RowLayout layout, uint64
   if (pages == MAP_FAILED)
     return Fail(ErrorCode::kUnavailable,
                 fmt::format("{}, which the system does not give: {}", need, std::strerror(errno)));
-  madvise(pages, bytes, MADV_HUGEPAGE);  // only faster
+  AdviseHugePages(pages, bytes);
   auto rows = std::unique_ptr<FlatRows>(
       new FlatRows(std::move(layout), Pages(static_cast<float*>(pages), Unmap{bytes})));
   rows->Fill(workers);

@@ -89,12 +89,16 @@ class Release {
   ReleasedModel* const model_;
   const Options& options_;
   double popularity_share_;  // of all looks at it so far
+  double ranks_share_ = 0;   // of the table of ranks, once it is looked at
   std::vector<privacy::Charge> queries_;
 };
 
 double Release::StageShare(size_t stage) const {
+  // The last term is 0 where all tables have the same: such a release keeps every bit of its noise.
+  const double table = options_.table_share;
   const double spent = popularity_share_ * popularity_share_ +
-                       static_cast<double>(tables()) * options_.table_share * options_.table_share;
+                       static_cast<double>(tables()) * table * table +
+                       (ranks_share_ * ranks_share_ - table * table);
   const double all =
       std::accumulate(options_.stage_shares.begin(), options_.stage_shares.end(), 0.0);
   return std::sqrt((1 - spent) * options_.stage_shares[stage] / all);
@@ -180,14 +184,16 @@ void Release::Popularity() {
 }
 
 void Release::Tables() {
-  const double deviation = Deviation(options_.table_share);
+  ranks_share_ = model_->TableShare(Buckets::kRanks);
   const Buckets& buckets = model_->buckets();
   std::vector<ReleasedTable> tables;
-  for (size_t table = 0; table < buckets.tables(); ++table)
+  for (size_t table = 0; table < buckets.tables(); ++table) {
+    const double deviation = Deviation(model_->TableShare(static_cast<Buckets::Table>(table)));
     tables.push_back(
         {.sums = QueryPairs(buckets.size(table), deviation,
                             [&](uint32_t a, uint32_t b) { return buckets.Of(table, a, b); }),
          .deviation = deviation});
+  }
   model_->AddTables(tables);
 }
 

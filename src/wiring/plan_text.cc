@@ -55,6 +55,16 @@ std::vector<std::string> ConfigurationWarnings(const Assembly& assembly) {
     warnings.push_back(
         "kafka: is written, and nothing uses it: it takes source.kind: kafka or a "
         "feed.topic");
+  for (const config::Learner& learner : assembly.config.learners) {
+    const config::Transitions& counts = learner.model.transitions;
+    if (learner.model.kind != config::ModelKind::kTransitions || !counts.ranker) continue;
+    if (counts.described && assembly.items != nullptr && assembly.items->described()) continue;
+    warnings.push_back(
+        fmt::format("learner '{}': a ranker has only counts to go by where items are not "
+                    "described, and brings nothing: leave `ranker` out, or describe them in "
+                    "catalogue.file",
+                    learner.id));
+  }
   return warnings;
 }
 

@@ -47,16 +47,20 @@ std::vector<Setting> Settings() {
        [](Options* o, double factor) {
          o->cells_at_signal *= std::pow(factor, o->cells_power);
          o->share_signal /= factor;
+         o->ranks_signal /= factor;
        }},
       {"items", false,
        [](Options* o, double factor) {
          o->cells_at_signal *= std::pow(factor, o->items_power);
          o->share_signal *= factor;
+         o->ranks_signal *= factor;
        }},
       {"share_signal", false, Times(&Options::share_signal)},
       {"share_power", false, Times(&Options::share_power)},
       {"popularity_share", false, Times(&Options::popularity_share)},
       {"table_share", false, Times(&Options::table_share)},
+      {"ranks_signal", false, Times(&Options::ranks_signal)},
+      {"ranks_power", false, Times(&Options::ranks_power)},
       {"lag_decay", false, Times(&Options::lag_decay)},
       {"support_from", false, Times(&Options::support_from)},
       {"support_to", false, Times(&Options::support_to)},

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <map>
 
+#include "model/transitions/world.h"
 #include "support/silent_noise.h"
 
 namespace tacit::train {
@@ -98,6 +99,7 @@ class RankedLearnerTest : public testing::Test {
     EXPECT_EQ(learner.TakeReleased(), nullptr);
     return released ? *released : "";
   }
+  void ExpectTheTrainers(double answered);
   void Commit(RankedLearner& learner) {
     const auto histories = learner.TakeHistories();
     ASSERT_TRUE(histories);
@@ -145,7 +147,8 @@ TEST_F(RankedLearnerTest, APeriodIsOneGaussianOfWhatItMaySpend) {
             privacy::Charge());
 }
 
-TEST_F(RankedLearnerTest, IsTheTrainersOnTheSameHistories) {
+// `answered`: the part of all users that a step is taken to hear of.
+void RankedLearnerTest::ExpectTheTrainers(double answered) {
   const auto learner = Make();
   model::transitions::ReleasedModel model(*catalogue_, {}, workers_);
   noise::SilentNoise silence;
@@ -165,13 +168,14 @@ TEST_F(RankedLearnerTest, IsTheTrainersOnTheSameHistories) {
     // The rate by which 80 users move a ranker under this noise.
     const double length =
         noise.step * std::sqrt(static_cast<double>(model::ranking::kRankerParameters));
-    const RankerTraining training{.seed = 3,
-                                  .steps = 5,
-                                  .sigma = noise.step,
-                                  .candidates = 20,
-                                  .last_items = 10,
-                                  .expected_units = kCrowd,
-                                  .learning_rate = 0.03 * std::min(1.0, kCrowd / length)};
+    const RankerTraining training{
+        .seed = 3,
+        .steps = 5,
+        .sigma = noise.step,
+        .candidates = 20,
+        .last_items = 10,
+        .expected_units = kCrowd,
+        .learning_rate = 0.03 * std::min(1.0, answered * kCrowd / length)};
     const auto train = [&](std::span<const uint32_t> of) {
       RankerTrainer trainer(training, histories, source, silence, workers_, of);
       if (period > 0) trainer.SetInitial(by_hand);
@@ -189,6 +193,18 @@ TEST_F(RankedLearnerTest, IsTheTrainersOnTheSameHistories) {
     if (period > 0) {
       EXPECT_NE(scores, other);
     }
+  }
+}
+
+TEST_F(RankedLearnerTest, IsTheTrainersOnTheSameHistories) {
+  for (const bool described : {false, true}) {
+    SCOPED_TRACE(described);
+    if (described)
+      catalogue_ = std::make_shared<const model::transitions::PublicItems>(
+          model::transitions::SomeTexts(kRanked, 3));
+    ExpectTheTrainers(described ? 1 : 0.05);
+    step_ = 0;
+    stored_.clear();
   }
 }
 

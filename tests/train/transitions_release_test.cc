@@ -136,6 +136,54 @@ TEST_F(ReleaseTest, NobodyAtAllIsReleasedLikeAnybody) {
   EXPECT_NEAR(release.MuSquared(), 1, 1e-9);
 }
 
+// The measurements get what the table of ranks leaves of mu, and the other tables keep theirs.
+TEST_F(ReleaseTest, WhereItemsHardlyStandOutTheTableOfRanksHasLess) {
+  // The signal is some 700, 12 an item.
+  for (const double unit : {0.0, 100.0, 1e9}) {
+    options_.ranks_signal = unit;
+    auto noise = noise::FixedNoise(9);
+    Scribe scribe(noise);
+    const auto release = Release(histories_, described_, 1, scribe);
+    EXPECT_NEAR(release.MuSquared(), 1, 1e-9);
+    EXPECT_EQ(CheckEveryCell(scribe.asked()), "");
+    const auto& asked = scribe.asked();
+    ASSERT_EQ(release.charges.size(), 8u);
+    double signal = 0;
+    for (const int64_t sum : asked.released[0]) signal += static_cast<double>(sum) * kStep;
+    const double part = std::min(1.0, signal / (unit * kItems)),
+                 ranks = std::max(8e-4, 0.08 * part * part);
+    EXPECT_NEAR(1 / asked.stddev[1], ranks, 1e-5 * ranks);
+    EXPECT_EQ(release.model->tables()[0].deviation, asked.stddev[1]);
+    for (const size_t table : {2, 3, 4}) EXPECT_NEAR(1 / asked.stddev[table], 0.08, 1e-9);
+    const double rest = 1 - 0.25 * 0.25 - 3 * 0.08 * 0.08 - ranks * ranks;
+    EXPECT_NEAR(1 / asked.stddev[5], std::sqrt(0.34 * rest), 1e-6);
+    if (unit == 1e9) {
+      EXPECT_NEAR(ranks, 8e-4, 1e-12);
+    }
+  }
+}
+
+// A release that low signals do not touch is that of rules 2, bit for bit.
+TEST_F(ReleaseTest, RulesThreeAreTwoWhereItemsStandOut) {
+  const auto released = [&](uint32_t rules, double ranks_signal) {
+    Options options = options_.WithRules(rules);
+    options.ranks_signal = ranks_signal;
+    auto noise = noise::FixedNoise(9);
+    auto release = ReleaseTransitions(histories_, described_, options, 1, noise, workers_);
+    EXPECT_TRUE(release) << release.error().message;
+    std::vector<double> all;
+    for (const privacy::Charge& charge : release->charges) all.push_back(charge.noise_multiplier);
+    for (const auto& table : release->model->tables())
+      all.insert(all.end(), table.sums.begin(), table.sums.end());
+    const auto& measured = release->estimate().measured();
+    all.insert(all.end(), measured.mean.begin(), measured.mean.end());
+    return all;
+  };
+  EXPECT_EQ(released(3, 1), released(2, 1));
+  EXPECT_EQ(released(2, 1e9), released(2, 1));
+  EXPECT_NE(released(3, 1e9), released(2, 1e9));
+}
+
 // A second look at popularity: what both looks saw is what the model has, by their precision, and
 // they cost together what one of that precision would.
 TEST_F(ReleaseTest, WherePopularityHardlyStandsOutItIsLookedAtTwice) {

@@ -515,20 +515,23 @@ TEST_F(StreamTest, AModelGoesOnByItsOwnRules) {
     Release({.histories = SomeHistories(kItems, 200, 30, 2)}, 2, noise, &*again);
     return again->Encode();
   };
-  const Options newest, before = newest.WithRules(1);
-  EXPECT_EQ(go_on(before, newest), go_on(before, before));
-  EXPECT_EQ(go_on(newest, before), go_on(newest, newest));
-  EXPECT_NE(go_on(before, newest), go_on(newest, newest));
+  const Options newest;
+  for (const uint32_t rules : {1u, 2u}) {
+    const Options before = newest.WithRules(rules);
+    EXPECT_EQ(go_on(before, newest), go_on(before, before));
+    EXPECT_EQ(go_on(newest, before), go_on(newest, newest));
+    EXPECT_NE(go_on(before, newest), go_on(newest, newest));
+  }
 
   // Rules of a later program are refused by name.
   std::string bytes = ReleasedModel(plain_, newest, workers_).Encode();
-  const size_t at = bytes.find("rules 2 ");
+  const size_t at = bytes.find("rules 3 ");
   ASSERT_NE(at, std::string::npos);
-  bytes[at + 6] = '3';
+  bytes[at + 6] = '4';
   const auto unknown = ReleasedModel::Decode(bytes, plain_, newest, workers_);
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_NE(unknown.error().message.find("rules '3' of the counts are unknown"), std::string::npos)
+  EXPECT_NE(unknown.error().message.find("rules '4' of the counts are unknown"), std::string::npos)
       << unknown.error().message;
   EXPECT_FALSE(model::transitions::ReleasedRules(bytes));
   EXPECT_EQ(model::transitions::ReleasedRules("something else"), 1u);

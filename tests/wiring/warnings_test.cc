@@ -1,6 +1,9 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "config/sample.h"
+#include "support/process.h"
+#include "support/temp_dir.h"
 #include "wiring/assembly.h"
 #include "wiring/plan_text.h"
 
@@ -27,6 +30,39 @@ TEST(ConfigurationWarnings, NameAKafkaSectionThatNothingUses) {
   EXPECT_THAT(WarningsOf({"source.kind=kafka", "source.topic=clicks",
                           "kafka.bootstrap.servers=broker:9092"}),
               Not(Contains(unused)));
+}
+
+TEST(ConfigurationWarnings, NameARankerOfItemsThatNobodyDescribes) {
+  const test::TempDir dir;
+  test::WriteFile(dir / "log.jsonl", "");
+  const auto warnings = [&](const std::string& items, const std::string& model) {
+    test::WriteFile(dir / "items.dat", items);
+    const auto config = config::Parse(
+        fmt::format("source: {{kind: log, files: [\"{}\"], format: json}}\n"
+                    "catalogue: {{file: {}}}\n"
+                    "schema: {{features: [{{name: x, kind: dense}}]}}\n"
+                    "store: {{path: {}}}\n"
+                    "learners:\n"
+                    "  - id: next\n"
+                    "    model: {{kind: transitions, {}}}\n"
+                    "    mechanism: {{kind: counts}}\n"
+                    "    participation: {{mode: once, batch: 1000, max_participations: 3}}\n"
+                    "    history: {{items: 20}}\n"
+                    "    privacy: {{unit: user, epsilon: 8, delta: 1.0e-6}}\n",
+                    dir / "log.jsonl", dir / "items.dat", dir / "store", model),
+        "c.yaml", {});
+    EXPECT_TRUE(config) << config.error().message;
+    const auto assembly = Assemble(*config);
+    EXPECT_TRUE(assembly) << assembly.error().message;
+    return ConfigurationWarnings(*assembly);
+  };
+  const std::string ranker = "ranker: true, ranker_users: 300",
+                    described = "1::One (1999)::a|b\n2::Two (2000)::b\n";
+  const auto warned = HasSubstr("learner 'next': a ranker has only counts to go by");
+  EXPECT_THAT(warnings("one\ntwo\n", ranker), Contains(warned));
+  EXPECT_THAT(warnings(described, ranker + ", described: false"), Contains(warned));
+  EXPECT_THAT(warnings(described, ranker), Not(Contains(warned)));
+  EXPECT_THAT(warnings("one\ntwo\n", "ranker: false"), Not(Contains(warned)));
 }
 
 }  // namespace

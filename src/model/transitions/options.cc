@@ -31,21 +31,22 @@ std::string Options::Text() const {
                        share_power, popularity_share_most);
   };
   if (rules == 1) return words("", "");
-  return fmt::format("{}{} {}", kRules, rules, words(of_items, of_age));
+  const auto of_rules = fmt::format("{}{} {}", kRules, rules, words(of_items, of_age));
+  if (rules == 2) return of_rules;
+  return fmt::format("{} ranks {} {} {}", of_rules, ranks_signal, ranks_power, ranks_share_least);
 }
 
 Options Options::WithRules(uint32_t which) const {
   TACIT_CHECK(which >= 1 && which <= kNewestRules, "rules that this program knows");
   Options other = *this;
-  if (which == rules) return other;
   other.rules = which;
-  if (which == 1) {
+  if (which == 1 && rules > 1) {
     other.share_signal = 2e4, other.share_power = 0.3, other.popularity_share_most = 0.75;
-    return other;
+  } else if (which > 1 && rules == 1) {
+    const Options newest;
+    other.share_signal = newest.share_signal, other.share_power = newest.share_power;
+    other.popularity_share_most = newest.popularity_share_most;
   }
-  const Options newest;
-  other.share_signal = newest.share_signal, other.share_power = newest.share_power;
-  other.popularity_share_most = newest.popularity_share_most;
   return other;
 }
 

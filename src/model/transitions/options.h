@@ -13,7 +13,7 @@ namespace tacit::model::transitions {
 inline constexpr size_t kStages = 3;
 // The newest rules (rules.h). Those of before are kept: what was released with them goes on with
 // them, bit for bit.
-inline constexpr uint32_t kNewestRules = 2;
+inline constexpr uint32_t kNewestRules = 3;
 
 // The constants of the shaped count model (model/README.md, Transitions), and of its rules
 // (rules.h). All of them are public: they are set before the data is seen, and none depends on it
@@ -36,6 +36,10 @@ struct Options {
   // together.
   double share_signal = 8, share_power = 1.0 / 3, popularity_share_most = 0.95;
   std::array<double, kStages> stage_shares = {0.34, 0.33, 0.33};
+  // The table of ranks has table_share (signal / (ranks_signal items))^ranks_power where the signal
+  // for each item is under `ranks_signal`, at least ranks_share_least. By rules 1 and 2 it has
+  // table_share.
+  double ranks_signal = 0.4, ranks_power = 2, ranks_share_least = 8e-4;
 
   // Popularity is raised to at least these: a count, and deviations of the noise.
   double popularity_least = 1;

@@ -149,6 +149,10 @@ double ReleasedModel::PopularityShare() const {
   return PopularityShareAt(options_, signal_, catalogue_->items());
 }
 
+double ReleasedModel::TableShare(Buckets::Table table) const {
+  return TableShareAt(options_, table, signal_, catalogue_->items());
+}
+
 uint64_t ReleasedModel::StageCells(size_t stage) const {
   const double per_part = CellsAt(options_, signal_, catalogue_->items());
   const auto most = static_cast<double>(options_.CellsMost(catalogue_->items()));

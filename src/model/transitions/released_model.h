@@ -69,6 +69,9 @@ class ReleasedModel {
   // the first period nothing is known, and it is that of a first look.
   double PopularityShare() const;
 
+  // The same of a table. REQUIRES that the next period's popularity was added.
+  double TableShare(Buckets::Table table) const;
+
   // A period is these calls, in this order, each with what was released.
 
   // `sums` has every item; `mu` is what the whole period spends, infinite if there is no noise.

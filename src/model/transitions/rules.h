@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "model/transitions/buckets.h"
 #include "model/transitions/options.h"
 
 // The rules by which the shaped counts set themselves. Each is a continuous function of public
@@ -19,6 +20,9 @@ inline bool LooksTwice(const Options& options) { return options.rules > 1; }
 // Returns the share of mu that popularity has: in a first period both looks at it together, in a
 // later one its only look.
 double PopularityShareAt(const Options& options, double signal, uint32_t items);
+
+// Returns the share of mu that a table has.
+double TableShareAt(const Options& options, Buckets::Table table, double signal, uint32_t items);
 
 // Returns the unit that Options::stage_cells counts the measured cells in.
 double CellsAt(const Options& options, double signal, uint32_t items);

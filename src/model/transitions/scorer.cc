@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "base/huge_pages.h"
 #include "model/transitions/rules.h"
 
 namespace tacit::model::transitions {
@@ -96,6 +97,8 @@ void Scorer::FillDense(const Estimate& estimate, WorkerPool& workers) {
   });
   const auto from = Powers(estimate.prior().popularity(), -options_.score_from);
   const auto to = Powers(estimate.prior().popularity(), -options_.score_to);
+  dense_.reserve(weights.size());
+  AdviseHugePages(dense_.data(), weights.size() * sizeof(float));
   dense_.resize(weights.size());
   const auto reverse = static_cast<float>(options_.reverse_weight);
   const auto power = static_cast<float>(options_.score_power);

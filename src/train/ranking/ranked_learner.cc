@@ -117,11 +117,15 @@ NextItemExam::Model RankedLearner::Answers() {
 
 // Adam's steps have one length, whatever the gradient. Where a step's noise is longer than the
 // gradient of all users together could be, the rate is lowered by that ratio: with few users, the
-// order of the counts remains.
+// order of the counts remains. A user whose next item is not among the candidates has no gradient;
+// where items are not described, and the candidates few, those are nearly all.
 RankerTraining RankedLearner::PlanOf(double sigma) const {
+  constexpr double kAnsweredUndescribed = 0.05;
   const RankerOptions& r = options_.ranker;
   const double noise = sigma * std::sqrt(static_cast<double>(kRankerParameters));
-  const double sure = noise > options_.expected_units ? options_.expected_units / noise : 1;
+  const double longest =
+      options_.expected_units * (options_.catalogue->described() ? 1 : kAnsweredUndescribed);
+  const double sure = noise > longest ? longest / noise : 1;
   return {.seed = options_.seed,
           .steps = r.steps,
           .sigma = sigma,

@@ -50,6 +50,9 @@ TEST(Options, EachOfThemIsInTheWords) {
       [](Options& o) { o.share_signal = 7; },
       [](Options& o) { o.share_power = 7; },
       [](Options& o) { o.popularity_share_most = 0.7; },
+      [](Options& o) { o.ranks_signal = 0.7; },
+      [](Options& o) { o.ranks_power = 7; },
+      [](Options& o) { o.ranks_share_least = 0.7; },
   };
   std::set<std::string> words = {usual.Text()};
   for (const Change change : changes) {
@@ -58,26 +61,35 @@ TEST(Options, EachOfThemIsInTheWords) {
     EXPECT_TRUE(words.insert(other.Text()).second) << other.Text();
   }
   // Constants that the list above does not know would make this larger.
-  EXPECT_EQ(sizeof(Options), 304u);
+  EXPECT_EQ(sizeof(Options), 328u);
 }
 
 // Stores of earlier programs have these words.
-TEST(Options, RulesOneHaveTheWordsOfBefore) {
+TEST(Options, EarlierRulesHaveTheWordsOfBefore) {
   Options options;
   options.forget = 0.9, options.cells_most = 99;
   EXPECT_EQ(options.WithRules(1).Text(),
             "history 600 10 0.8 shares 0.25 0.08 [0.34, 0.33, 0.33] popularity 1 0.3 prior 12 2 "
             "0.05 30 1.8 cells 0.3 0.4 [1.3, 0.25, 0.06666666666666667] 1000000 75000 1.4 99 "
             "scores 0.25 20 0.7 0.8 0.4 0.3 dense 33554432 forget 0.9 stream 20000 0.3 0.75");
-  EXPECT_TRUE(options.Text().starts_with("rules 2 history 600 "));
-  EXPECT_EQ(options.WithRules(1).WithRules(2).Text(), options.Text());
+  EXPECT_EQ(
+      options.WithRules(2).Text(),
+      "rules 2 history 600 10 0.8 shares 0.25 0.08 [0.34, 0.33, 0.33] popularity 1 0.3 prior "
+      "12 2 0.05 30 1.8 cells 0.3 0.4 [1.3, 0.25, 0.06666666666666667] 1000000 75000 1.4 3416 "
+      "0.25 99 scores 0.25 20 2 1.5 0.7 0.8 0.4 0.3 dense 33554432 forget 0.9 stream 8 "
+      "0.3333333333333333 0.95");
+  EXPECT_TRUE(options.Text().starts_with("rules 3 history 600 "));
+  for (const uint32_t from : {1u, 2u, 3u})
+    for (const uint32_t to : {1u, 2u, 3u})
+      EXPECT_EQ(options.WithRules(from).WithRules(to).Text(), options.WithRules(to).Text());
 }
 
 TEST(Options, TheWordsSayTheRules) {
   const Options options;
   EXPECT_EQ(RulesOf(options.WithRules(1).Text()), 1u);
-  EXPECT_EQ(RulesOf(options.Text()), 2u);
-  for (const char* number : {"3", "1", "0", "", "2x", "-2", "99999999999"}) {
+  EXPECT_EQ(RulesOf(options.WithRules(2).Text()), 2u);
+  EXPECT_EQ(RulesOf(options.Text()), 3u);
+  for (const char* number : {"4", "1", "0", "", "2x", "-2", "99999999999"}) {
     const auto rules = RulesOf(std::string("rules ") + number + " history 600");
     ASSERT_FALSE(rules) << number;
     EXPECT_EQ(rules.error().code, ErrorCode::kInvalidArgument);

@@ -25,6 +25,30 @@ TEST(Rules, PopularityHasMoreWhereTheSignalOfAnItemIsSmall) {
   EXPECT_LT(share(0) * share(0) + 4 * options.table_share * options.table_share, 0.95);
 }
 
+TEST(Rules, RanksHaveLessWhereTheSignalOfAnItemIsSmallest) {
+  const Options options;
+  const auto share = [&](double signal) {
+    return TableShareAt(options, Buckets::kRanks, signal, 1000);
+  };
+  EXPECT_EQ(share(std::numeric_limits<double>::infinity()), 0.08);
+  EXPECT_EQ(share(400), 0.08);
+  EXPECT_NEAR(share(200), 0.02, 1e-15);
+  EXPECT_EQ(share(1), 8e-4);
+  EXPECT_EQ(share(0), 8e-4);
+  EXPECT_EQ(TableShareAt(options, Buckets::kRanks, 300, 1000),
+            TableShareAt(options, Buckets::kRanks, 30'000, 100'000));
+  for (const double signal : {0.0, 100.0, 1e6}) {
+    for (const auto table : {Buckets::kYears, Buckets::kGenres, Buckets::kKinship})
+      EXPECT_EQ(TableShareAt(options, table, signal, 1000), 0.08);
+    for (const uint32_t rules : {1u, 2u})
+      EXPECT_EQ(TableShareAt(options.WithRules(rules), Buckets::kRanks, signal, 1000), 0.08);
+  }
+  // A share that is below the least already stays.
+  Options small;
+  small.table_share = 1e-4;
+  EXPECT_EQ(TableShareAt(small, Buckets::kRanks, 1, 1000), 1e-4);
+}
+
 TEST(Rules, MoreCellsWithMoreSignalAndItems) {
   const Options options;
   EXPECT_DOUBLE_EQ(CellsAt(options, 75e3, 3416), 1e6);
@@ -75,6 +99,8 @@ TEST(Rules, AreContinuous) {
       EXPECT_TRUE(near(PopularityShareAt(options, signal, items),
                        PopularityShareAt(options, signal * 1.001, items)));
       EXPECT_TRUE(near(CellsAt(options, signal, items), CellsAt(options, signal * 1.001, items)));
+      EXPECT_TRUE(near(TableShareAt(options, Buckets::kRanks, signal, items),
+                       TableShareAt(options, Buckets::kRanks, signal * 1.001, items)));
       EXPECT_TRUE(near(PopularityShareAt(options, signal, items),
                        PopularityShareAt(options, signal, items + items / 1000)));
     }
