@@ -39,14 +39,18 @@ std::string Options::Text() const {
 Options Options::WithRules(uint32_t which) const {
   TACIT_CHECK(which >= 1 && which <= kNewestRules, "rules that this program knows");
   Options other = *this;
+  const Options newest;
   other.rules = which;
   if (which == 1 && rules > 1) {
     other.share_signal = 2e4, other.share_power = 0.3, other.popularity_share_most = 0.75;
   } else if (which > 1 && rules == 1) {
-    const Options newest;
     other.share_signal = newest.share_signal, other.share_power = newest.share_power;
     other.popularity_share_most = newest.popularity_share_most;
   }
+  if (which < 3 && rules >= 3)
+    other.reverse_weight = 0.25;
+  else if (which >= 3 && rules < 3)
+    other.reverse_weight = newest.reverse_weight;
   return other;
 }
 

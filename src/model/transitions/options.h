@@ -67,7 +67,7 @@ struct Options {
   double prior_log_deviation = 1.8;  // of a cell's weight around kappa times the prior
 
   // Scores.
-  double reverse_weight = 0.25;  // of b before a
+  double reverse_weight = 0.1;  // of b before a; by rules 1 and 2 it was .25
   // The last items of a history count with weight (1 + age / recent_age)^-recent_power.
   uint32_t recent_items = 20;
   double recent_age = 2, recent_power = 1.5;
