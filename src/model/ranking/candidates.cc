@@ -25,6 +25,13 @@ constexpr float kEraPrior = 2, kGenrePrior = 3;
 // Added before logarithms; far below any score of a pair that was counted.
 constexpr float kLeast = 1e-6f;
 
+// The counts whose scores a ranker is shown: S_ab and F_ab say different things only if S_ab has
+// something of b before a, more than scores that stand alone are best with. MovieLens-1M at epsilon
+// 1, 5, 8, 10, five runs: 8.18, 11.94, 13.24, 13.58 with .1; 8.31, 12.12, 13.17, 13.83 with .25.
+transitions::Options BothWays(transitions::Options options) {
+  options.reverse_weight = kReverseWeight;
+  return options;
+}
 transitions::Options ForwardAlone(transitions::Options options) {
   options.reverse_weight = 0;
   return options;
@@ -163,7 +170,7 @@ CandidateSource::CandidateSource(const transitions::Estimate& estimate,
                                  WorkerPool& workers)
     : options_(options),
       catalogue_(catalogue),
-      counts_(estimate, options, workers),
+      counts_(estimate, BothWays(options), workers),
       forward_(estimate, ForwardAlone(options), workers) {
   const auto popularity = estimate.prior().popularity();
   const double all = std::accumulate(popularity.begin(), popularity.end(), 0.0);

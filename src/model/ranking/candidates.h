@@ -12,6 +12,9 @@
 
 namespace tacit::model::ranking {
 
+// What b before a counts in S_ab.
+inline constexpr double kReverseWeight = 0.25;
+
 // The features of an item b that may follow a history whose last items are a0, a1, ... (a0 the
 // latest). S_ab is what transitions::Scorer makes of the pair, F_ab the same of b after a alone; d
 // is its decay (Options::recent_decay). Sums over decay^age leave out weights below a thousandth. A

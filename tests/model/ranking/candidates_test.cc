@@ -79,7 +79,7 @@ std::vector<double> CandidatesTest::Naive(const std::vector<uint32_t>& history, 
     return std::log(Decayed(history, decay, [&](uint32_t a) { return Pair(a, b, reverse); }) +
                     kLeast);
   };
-  const double r = options_.reverse_weight;
+  const double r = kReverseWeight;  // whatever the options of counts alone say
   const uint32_t latest = history.back(),
                  before = history[history.size() < 2 ? 0 : history.size() - 2];
   std::vector<double> x(kFeatures);
@@ -186,7 +186,9 @@ TEST_F(CandidatesTest, TheLikeliestByTheCountsWithoutWhatWasSeen) {
   const std::vector<uint32_t> history = {3, 40, 7, 7, 12};
   Candidates got;
   source_->Find(history, 10, &got);
-  const transitions::Scorer scorer(*estimate_, options_, workers_);
+  transitions::Options both_ways = options_;
+  both_ways.reverse_weight = kReverseWeight;
+  const transitions::Scorer scorer(*estimate_, both_ways, workers_);
   std::vector<float> scores(kItems);
   scorer.Score(history, scores);
   EXPECT_EQ(got.scores, scores);
