@@ -12,7 +12,7 @@
 
 namespace tacit::model::ranking {
 
-// What b before a counts in S_ab.
+// A pair counts in S_ab by this much where b came before a.
 inline constexpr double kReverseWeight = 0.25;
 
 // The features of an item b that may follow a history whose last items are a0, a1, ... (a0 the
