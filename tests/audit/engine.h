@@ -16,7 +16,7 @@
 #include "train/click_engine.h"
 
 // The audit of a whole engine: records go in, and the update comes out of its optimiser's state.
-// What is between (forward pass, gradients, selection, clip, sums, noise) is the engine's.
+// The engine does all that is between: forward pass, gradients, selection, clip, sums, noise.
 namespace tacit::audit {
 
 // One thing that is wrong around the engine. Faults within it are planted by whoever links it.

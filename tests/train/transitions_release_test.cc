@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 #include <random>
+#include <span>
 
 #include "mechanism/contribution.h"
 #include "mechanism/unit_histogram.h"
@@ -28,6 +29,11 @@ using model::transitions::SomeTexts;
 using model::transitions::With;
 
 constexpr uint32_t kItems = 60;
+
+// Returns the signal that a first look at popularity sees where mu is 1.
+double FirstSignal(std::span<const int64_t> released) {
+  return kStep * static_cast<double>(std::accumulate(released.begin(), released.end(), int64_t{0}));
+}
 
 class ReleaseTest : public ::testing::Test {
  protected:
@@ -148,8 +154,7 @@ TEST_F(ReleaseTest, WhereItemsHardlyStandOutTheTableOfRanksHasLess) {
     EXPECT_EQ(CheckEveryCell(scribe.asked()), "");
     const auto& asked = scribe.asked();
     ASSERT_EQ(release.charges.size(), 8u);
-    double signal = 0;
-    for (const int64_t sum : asked.released[0]) signal += static_cast<double>(sum) * kStep;
+    const double signal = FirstSignal(asked.released[0]);
     const double part = std::min(1.0, signal / (unit * kItems)),
                  ranks = std::max(8e-4, 0.08 * part * part);
     EXPECT_NEAR(1 / asked.stddev[1], ranks, 1e-5 * ranks);
@@ -207,8 +212,7 @@ TEST_F(ReleaseTest, WherePopularityHardlyStandsOutItIsLookedAtTwice) {
     const double first = 1 / std::pow(asked.stddev[0], 2),
                  second = 1 / std::pow(asked.stddev[1], 2), both = first + second;
     EXPECT_NEAR(popularity.deviation, 1 / std::sqrt(both), 1e-9 * popularity.deviation);
-    double signal = 0;
-    for (const int64_t sum : asked.released[0]) signal += static_cast<double>(sum) * kStep;
+    const double signal = FirstSignal(asked.released[0]);
     const double share =
         std::min(0.95, 0.25 * std::cbrt(unit * kItems / signal));  // of mu, which is 1
     EXPECT_NEAR(std::sqrt(both), share, 1e-5);

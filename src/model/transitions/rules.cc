@@ -30,8 +30,9 @@ double PopularityShareAt(const Options& options, double signal, uint32_t items) 
 // bucket where people have no order: with noise alone it puts a dozen groups of items into an order
 // of its own, above that of popularity. Beauty at epsilon .1 (a signal of .12 an item) had .44 with
 // a whole share, .52 with none and with this; .3 (.4 an item) .88 and .89; the described log of
-// 18,640 items .31 and .38 at .17 an item, 1.92 and 1.80 at .35, all but the last outside of their
-// noise. From .5 on the last is lost. The other tables are worth their share at any signal.
+// 18,640 items .31 and .38 at .17 an item, 1.92 and 1.80 at .35. Only the first of these is outside
+// of its noise; with .5 for .4 the last begins to be lost. The other tables are worth their share
+// at any signal.
 double TableShareAt(const Options& options, Buckets::Table table, double signal, uint32_t items) {
   const double share = options.table_share, full = options.ranks_signal * items;
   if (table != Buckets::kRanks || options.rules < 3 || signal >= full) return share;
