@@ -1,33 +1,12 @@
 #pragma once
 
-#include <bit>
 #include <cmath>
-#include <cstdint>
 
-// Functions of one float, written so that a loop over them becomes vector code: no branch, no call.
+#include "ops/exp.h"
+
+// Functions of one float beside exp.h, written so that a loop over them becomes vector code: no
+// branch, no call.
 namespace tacit::ops {
-
-// e^x to 2 units in the last place, for x clamped to [-87, 88]: a smaller result becomes e^-87 =
-// 1.6e-38. Cephes' polynomial.
-[[gnu::always_inline]] inline float Exp(float x) {
-  constexpr float kLog2E = 1.44269504f;
-  constexpr float kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;
-  constexpr float kToInteger = 0x1.8p23f;
-  x = x > -87.0f ? x : -87.0f;
-  x = x < 88.0f ? x : 88.0f;
-  const float shifted = std::fma(x, kLog2E, kToInteger);
-  const float n = shifted - kToInteger;
-  const float r = std::fma(n, -kLn2Low, std::fma(n, -kLn2High, x));
-  float p = 1.9875691500e-4f;
-  p = std::fma(p, r, 1.3981999507e-3f);
-  p = std::fma(p, r, 8.3334519073e-3f);
-  p = std::fma(p, r, 4.1665795894e-2f);
-  p = std::fma(p, r, 1.6666665459e-1f);
-  p = std::fma(p, r, 5.0000001201e-1f);
-  p = std::fma(p, r * r, r + 1);
-  const uint32_t exponent = std::bit_cast<uint32_t>(shifted) << 23;
-  return std::bit_cast<float>(std::bit_cast<uint32_t>(p) + exponent);
-}
 
 // The variance of max(X, 0) over that of X, X normal and z its mean over its standard deviation:
 // (z^2 + 1) Phi(z) + z phi(z) - (z Phi(z) + phi(z))^2, to 3e-6. Beyond six deviations it is 0 or 1.
