@@ -8,13 +8,15 @@
 // values, 0.4 ms of 132 multiprocessors at 128 bytes a cycle. A correction reads the keys'
 // variances as well, half of the forward pass again; AttendVariance is the pass's last third.
 // Measured on an H200, 327 crops of 200 rows and a head of 64: forward 2.0 ms, backward 2.0 for
-// queries and 1.6 for keys. That is most of a step: shared tiles and tensor cores come next.
+// queries and 1.6 for keys. Where GoesThroughTiles says so, attention_tiles.cu has the passes.
 // Registers: README.md.
 #include <algorithm>
 
 #include "base/check.h"
 #include "cuda/device/kernel.h"
 #include "cuda/kernels/attention.h"
+#include "cuda/kernels/attention_parts.h"
+#include "cuda/kernels/attention_tiles.h"
 #include "cuda/kernels/number.h"
 #include "cuda/kernels/reduce.h"
 
@@ -40,23 +42,6 @@ TACIT_IN_KERNEL float WarpMax(float mine) {
     mine = mine < other ? other : mine;
   }
   return mine;
-}
-
-// A head's columns in a crop.
-struct Head {
-  uint32_t first, rows;  // of the crop
-  uint32_t width, column, all;
-  uint64_t shares;  // the first row of its shares
-};
-TACIT_IN_KERNEL Head HeadOf(const AttentionShape& shape, uint32_t rows, uint32_t width) {
-  const uint32_t crop = BlockIndex().x, head = BlockIndex().y;
-  const uint32_t first = crop == 0 ? 0 : shape.crop_end[crop - 1];
-  return {.first = first,
-          .rows = shape.crop_end[crop] - first,
-          .width = width / shape.heads,
-          .column = head * (width / shape.heads),
-          .all = width,
-          .shares = uint64_t{head} * rows + first};
 }
 
 TACIT_IN_KERNEL float Dot(bool rounds, const float* x, const float* y, uint32_t n) {
@@ -181,11 +166,12 @@ TACIT_KERNEL KeysKernel(AttentionShape shape, DeviceMatrix<const float> qkv,
 }
 
 void CheckShape(const AttentionShape& shape, const DeviceMatrix<const float>& qkv,
-                const DeviceMatrix<const float>& shares, uint32_t width) {
+                const DeviceMatrix<const float>& kept, uint32_t width) {
   TACIT_CHECK(
       shape.heads > 0 && shape.heads < 65536 && width % shape.heads == 0 && qkv.cols == 3 * width,
       "heads are of equal width");
-  TACIT_CHECK(shares.rows == uint64_t{shape.heads} * qkv.rows && shares.cols >= shape.longest);
+  TACIT_CHECK(kept.rows == uint64_t{shape.heads} * qkv.rows &&
+              kept.cols >= KeptNumbers(shape, width));
 }
 runtime::LaunchShape Blocks(const AttentionShape& shape) {
   return {.grid = {static_cast<uint32_t>(shape.crop_end.size), shape.heads,
@@ -197,16 +183,18 @@ runtime::LaunchShape Blocks(const AttentionShape& shape) {
 }  // namespace
 
 Status Attend(Stream& stream, const AttentionShape& shape, DeviceMatrix<const float> qkv,
-              const AttentionCorrection& correction, DeviceMatrix<float> shares,
+              const AttentionCorrection& correction, DeviceMatrix<float> kept,
               DeviceMatrix<float> out) {
-  CheckShape(shape, qkv, shares, out.cols);
+  CheckShape(shape, qkv, kept, out.cols);
   TACIT_CHECK(out.rows == qkv.rows);
-  TACIT_CHECK(
-      correction.key_variance.data == nullptr ||
-          (correction.key_variance.rows == qkv.rows && correction.key_variance.cols == out.cols),
-      "a variance per key");
+  TACIT_CHECK(shape.corrected == (correction.key_variance.data != nullptr),
+              "a correction where the shape says so");
+  TACIT_CHECK(!shape.corrected || (correction.key_variance.rows == qkv.rows &&
+                                   correction.key_variance.cols == out.cols),
+              "a variance per key");
   if (shape.crop_end.size == 0) return {};
-  return Launch(stream, "Attend", Blocks(shape), AttendKernel, shape, qkv, correction, shares, out);
+  if (GoesThroughTiles(shape, out.cols)) return AttendByTiles(stream, shape, qkv, kept, out);
+  return Launch(stream, "Attend", Blocks(shape), AttendKernel, shape, qkv, correction, kept, out);
 }
 
 Status AttendVariance(Stream& stream, const AttentionShape& shape, DeviceMatrix<const float> shares,
@@ -214,21 +202,26 @@ Status AttendVariance(Stream& stream, const AttentionShape& shape, DeviceMatrix<
   TACIT_CHECK(value_variance.rows == out.rows && value_variance.cols == out.cols &&
               shape.heads > 0 && out.cols % shape.heads == 0 &&
               shares.rows == uint64_t{shape.heads} * out.rows);
+  TACIT_CHECK(!GoesThroughTiles(shape, out.cols) && shares.cols >= shape.longest,
+              "shares are stored");
   if (shape.crop_end.size == 0) return {};
   return Launch(stream, "AttendVariance", Blocks(shape), VarianceKernel, shape, shares,
                 value_variance, out);
 }
 
 Status AttendBackward(Stream& stream, const AttentionShape& shape, DeviceMatrix<const float> qkv,
-                      DeviceMatrix<const float> shares, DeviceMatrix<const float> grad,
+                      DeviceMatrix<const float> kept, DeviceMatrix<const float> grad,
                       DeviceMatrix<float> work, DeviceMatrix<float> qkv_grad) {
-  CheckShape(shape, qkv, shares, grad.cols);
-  TACIT_CHECK(grad.rows == qkv.rows && work.rows == shares.rows && work.cols >= shape.longest &&
-              qkv_grad.rows == qkv.rows && qkv_grad.cols == qkv.cols);
+  CheckShape(shape, qkv, kept, grad.cols);
+  TACIT_CHECK(grad.rows == qkv.rows && work.rows == kept.rows &&
+              work.cols >= WorkNumbers(shape, grad.cols) && qkv_grad.rows == qkv.rows &&
+              qkv_grad.cols == qkv.cols);
   if (shape.crop_end.size == 0) return {};
+  if (GoesThroughTiles(shape, grad.cols))
+    return AttendBackwardByTiles(stream, shape, qkv, kept, grad, work, qkv_grad);
   TACIT_RETURN_IF_ERROR(Launch(stream, "AttendBackwardQueries", Blocks(shape), QueriesKernel, shape,
-                               qkv, shares, grad, work, qkv_grad));
-  return Launch(stream, "AttendBackwardKeys", Blocks(shape), KeysKernel, shape, qkv, shares, grad,
+                               qkv, kept, grad, work, qkv_grad));
+  return Launch(stream, "AttendBackwardKeys", Blocks(shape), KeysKernel, shape, qkv, kept, grad,
                 work, qkv_grad);
 }
 

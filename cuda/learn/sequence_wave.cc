@@ -67,7 +67,7 @@ struct Block {
   bool last = false;
   Linear<T> qkv, projection, inner, outer;
   Norm first, second;
-  Grown<float> out_qkv, shares, middle, activation, normed;
+  Grown<float> out_qkv, kept, middle, activation, normed;
 };
 
 template <class T>
@@ -273,7 +273,8 @@ class Wave final : public SequenceWave {
     return {.crop_end = ints_[2],
             .longest = longest_,
             .heads = layout_.options().heads,
-            .rounds = kRounds};
+            .rounds = kRounds,
+            .corrected = corrected()};
   }
 
   Status Upload(const PackedUnits& units) {
@@ -328,7 +329,8 @@ class Wave final : public SequenceWave {
     const bool spreads = corrected() && !block.last;  // variances to the next block
     const DeviceMatrix<float> x = hidden_.view(), spare = spare_.view();
     TACIT_RETURN_IF_ERROR(block.out_qkv.Take(device_, rows_, 3 * width));
-    TACIT_RETURN_IF_ERROR(block.shares.Take(device_, layout_.options().heads * rows_, longest_));
+    TACIT_RETURN_IF_ERROR(block.kept.Take(device_, layout_.options().heads * rows_,
+                                          KeptNumbers(Shape(), static_cast<uint32_t>(width))));
     TACIT_RETURN_IF_ERROR(block.middle.Take(device_, rows_, width));
     TACIT_RETURN_IF_ERROR(block.activation.Take(device_, rows_, inner));
     if (pre_) TACIT_RETURN_IF_ERROR(Normalise(block.first, x, spare));
@@ -338,7 +340,7 @@ class Wave final : public SequenceWave {
       TACIT_ASSIGN(correction, Correction(block, pre_ ? spare : x));
     }
     TACIT_RETURN_IF_ERROR(
-        Attend(stream_, Shape(), block.out_qkv.view(), correction, block.shares.view(), spare));
+        Attend(stream_, Shape(), block.out_qkv.view(), correction, block.kept.view(), spare));
     const DeviceMatrix<float> middle = block.middle.view();
     TACIT_RETURN_IF_ERROR(Apply(block.projection, spare, false, middle));
     TACIT_RETURN_IF_ERROR(Drop(AttentionSite(block.index), 1, middle));
@@ -383,7 +385,7 @@ class Wave final : public SequenceWave {
     TACIT_RETURN_IF_ERROR(attended_variance_.Take(device_, rows_, width));
     const DeviceMatrix<float> of_attended = attended_variance_.view();
     TACIT_RETURN_IF_ERROR(
-        AttendVariance(stream_, Shape(), block.shares.view(), of_values, of_attended));
+        AttendVariance(stream_, Shape(), block.kept.view(), of_values, of_attended));
     TACIT_RETURN_IF_ERROR(Spread(block.projection, attended, of_attended, branch_out_.view()));
     return AddBranchVariance(AttentionSite(block.index), block.first);
   }
@@ -451,7 +453,8 @@ class Wave final : public SequenceWave {
     const DeviceMatrix<float> grad = grad_.view(), below = spare_.view();
     TACIT_RETURN_IF_ERROR(inner_grad_.Take(device_, rows_, block.inner.layer->out));
     TACIT_RETURN_IF_ERROR(qkv_grad_.Take(device_, rows_, 3 * width));
-    TACIT_RETURN_IF_ERROR(share_work_.Take(device_, block.shares.view().rows, longest_));
+    TACIT_RETURN_IF_ERROR(attention_work_.Take(device_, block.kept.view().rows,
+                                               WorkNumbers(Shape(), static_cast<uint32_t>(width))));
     const DeviceMatrix<float> inner = inner_grad_.view();
     if (!pre_) TACIT_RETURN_IF_ERROR(GoBack(block.second, grad));
     TACIT_ASSIGN(const DeviceMatrix<float> of_outer, BranchGradient(FeedForwardSite(block.index)));
@@ -464,9 +467,8 @@ class Wave final : public SequenceWave {
     if (!pre_) TACIT_RETURN_IF_ERROR(GoBack(block.first, grad));
     TACIT_ASSIGN(const DeviceMatrix<float> of_attended, BranchGradient(AttentionSite(block.index)));
     TACIT_RETURN_IF_ERROR(GoBack(block.projection, of_attended, below));
-    TACIT_RETURN_IF_ERROR(AttendBackward(stream_, Shape(), block.out_qkv.view(),
-                                         block.shares.view(), below, share_work_.view(),
-                                         qkv_grad_.view()));
+    TACIT_RETURN_IF_ERROR(AttendBackward(stream_, Shape(), block.out_qkv.view(), block.kept.view(),
+                                         below, attention_work_.view(), qkv_grad_.view()));
     TACIT_RETURN_IF_ERROR(GoBack(block.qkv, qkv_grad_.view(), below));
     if (pre_) TACIT_RETURN_IF_ERROR(GoBack(block.first, below));
     return AddMatrix(stream_, below, grad);
@@ -558,7 +560,7 @@ class Wave final : public SequenceWave {
   std::vector<Norm*> norms_;
   Grown<T> table_, state_factor_, exponentials_, scaled_, factor_column_;
   Grown<float> hidden_, spare_, grad_, states_, state_grad_, logits_;
-  Grown<float> inner_grad_, qkv_grad_, share_work_, branch_grad_;
+  Grown<float> inner_grad_, qkv_grad_, attention_work_, branch_grad_;
   // Variances of hidden_, and of what a block makes of it.
   Grown<T> variance_factor_;
   Grown<float> variance_, branch_in_, branch_out_, key_value_variance_, attended_variance_;

@@ -22,10 +22,16 @@ enum class SequenceFault {
   kNoCorrection,       // attention is not corrected
   kUncapped,           // it is, as far as it goes
   kNoAttended,         // the variance of what is attended to is left out
+  kNotCausal,          // a query sees the keys behind it
+  kKeyTileLeftOut,     // the last tile of a query's keys is
+  kQueryTileLeftOut,   // the first tile of a key's queries is
+  kTilesNotAwaited,    // tiles are read before all of their rows are there
+  kTilesNotReleased,   // and written while other warps read them
 };
 void PlantInLogits(SequenceFault fault);
 void PlantInDropout(SequenceFault fault);
 void PlantInVariance(SequenceFault fault);
 void PlantInAttention(SequenceFault fault);
+void PlantInAttentionTiles(SequenceFault fault);
 
 }  // namespace tacit::cuda::testing

@@ -183,16 +183,18 @@ TEST_F(SequenceKernels, AttentionIsTheCpus) {
                                  .longest = kLongest,
                                  .heads = heads,
                                  .rounds = precision == Precision::kBf16};
+      AttentionShape correcting_shape = shape;
+      correcting_shape.corrected = true;
       std::vector<float> first;
       for (int order = 0; order < Orders() / 4 + 1; ++order) {
         NextOrder(order);
         const auto on_qkv = Upload(qkv), on_out = Upload(Zeros(kRows, kWidth));
+        const auto kept = Upload(Zeros(heads * kRows, KeptNumbers(shape, kWidth)));
         const auto shares = Upload(Zeros(heads * kRows, kLongest));
         const auto work = Upload(Zeros(heads * kRows, kLongest));
         const auto on_qkv_grad = Upload(Zeros(kRows, 3 * kWidth));
-        ASSERT_TRUE(Attend(*stream_, shape, on_qkv, {}, shares, on_out));
-        ASSERT_TRUE(
-            AttendBackward(*stream_, shape, on_qkv, shares, Upload(grad), work, on_qkv_grad));
+        ASSERT_TRUE(Attend(*stream_, shape, on_qkv, {}, kept, on_out));
+        ASSERT_TRUE(AttendBackward(*stream_, shape, on_qkv, kept, Upload(grad), work, on_qkv_grad));
         // A share of bf16 may be rounded the other way.
         const double tolerance = precision == Precision::kBf16 ? 1e-2 : 1e-5;
         ExpectNear(Read(on_out), out.values, tolerance, "out");
@@ -201,8 +203,8 @@ TEST_F(SequenceKernels, AttentionIsTheCpus) {
             .key_variance = on_variance,
             .factor = options.kappa / (2 * static_cast<float>(kWidth / heads)),
             .most = options.most};
-        ASSERT_TRUE(Attend(*stream_, shape, on_qkv, correction, shares, on_out));
-        ASSERT_TRUE(AttendVariance(*stream_, shape, shares, on_variance, on_of_out));
+        ASSERT_TRUE(Attend(*stream_, correcting_shape, on_qkv, correction, shares, on_out));
+        ASSERT_TRUE(AttendVariance(*stream_, correcting_shape, shares, on_variance, on_of_out));
         ExpectNear(Read(on_out), corrected.values, tolerance, "corrected");
         ExpectNear(Read(on_of_out), of_out.values, tolerance, "variance");
         ExpectNear(Read(on_qkv_grad), qkv_grad.values, tolerance, "gradient");

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "base/result.h"
+#include "cuda/device/stream.h"
+#include "cuda/kernels/attention.h"
+
+// attention.h's passes through tiles in shared memory, on tensor cores. REQUIRES
+// GoesThroughTiles(shape, width), and arguments that Attend and AttendBackward have checked.
+namespace tacit::cuda {
+
+// kept: the largest logit of a query, and one over the sum of its exponentials.
+Status AttendByTiles(Stream& stream, const AttentionShape& shape, DeviceMatrix<const float> qkv,
+                     DeviceMatrix<float> kept, DeviceMatrix<float> out);
+// work: the mean of a query's gradients of shares, weighted with its shares.
+Status AttendBackwardByTiles(Stream& stream, const AttentionShape& shape,
+                             DeviceMatrix<const float> qkv, DeviceMatrix<const float> kept,
+                             DeviceMatrix<const float> grad, DeviceMatrix<float> work,
+                             DeviceMatrix<float> qkv_grad);
+
+}  // namespace tacit::cuda

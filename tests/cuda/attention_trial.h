@@ -1,0 +1,177 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "cuda/kernels/attention.h"
+#include "cuda/trial_device.h"
+#include "ops/bf16.h"
+
+// Attention with factors of bf16 beside loops in double, whose factors are not rounded but for the
+// inputs.
+namespace tacit::cuda::testing {
+
+// Row-major numbers that bf16 holds.
+struct AttentionNumbers {
+  std::vector<float> qkv, grad;
+};
+// Results of both passes; of a device, or of loops, with how far rounding may move each of them.
+struct AttentionResults {
+  std::vector<double> out, qkv_grad;
+  bool operator==(const AttentionResults&) const = default;
+};
+
+struct AttentionCase {
+  std::vector<uint32_t> lengths;  // of crops
+  uint32_t heads = 1, head_width = 8;
+
+  uint32_t width() const { return heads * head_width; }
+  uint32_t rows() const {
+    uint32_t all = 0;
+    for (const uint32_t n : lengths) all += n;
+    return all;
+  }
+};
+
+inline AttentionNumbers RandomAttention(const AttentionCase& of, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<float> normal;
+  const auto draw = [&](size_t n) {
+    std::vector<float> numbers(n);
+    for (float& x : numbers) x = ops::FromBf16(ops::ToBf16(normal(random)));
+    return numbers;
+  };
+  return {draw(size_t{3} * of.width() * of.rows()), draw(size_t{of.width()} * of.rows())};
+}
+
+// Plain loops over one head of one crop. A share or its gradient is rounded once as a factor, by a
+// relative 2^-8 at most, and all else is f32: `bound` becomes the most that this moves each number.
+class AttentionLoops {
+ public:
+  AttentionLoops(const AttentionCase& of, const AttentionNumbers& numbers)
+      : of_(of), numbers_(numbers), width_(of.width()) {
+    want_.out.resize(size_t{width_} * of.rows());
+    want_.qkv_grad.resize(3 * want_.out.size());
+    bound_ = want_;
+    uint32_t first = 0;
+    for (const uint32_t rows : of.lengths) {
+      for (uint32_t head = 0; head < of.heads; ++head) TakeHead(first, rows, head * of.head_width);
+      first += rows;
+    }
+  }
+  // The largest distance of a result, as a share of the most that rounding explains.
+  double Distance(const AttentionResults& got) const {
+    return std::max(Distance(got.out, want_.out, bound_.out),
+                    Distance(got.qkv_grad, want_.qkv_grad, bound_.qkv_grad));
+  }
+
+ private:
+  static constexpr double kFactor = 0x1p-8, kSum = 0x1p-18;
+
+  static double Distance(const std::vector<double>& got, const std::vector<double>& want,
+                         const std::vector<double>& bound) {
+    double most = got.size() == want.size() ? 0 : INFINITY;
+    for (size_t i = 0; i < std::min(got.size(), want.size()); ++i) {
+      const double distance = std::abs(got[i] - want[i]) / (bound[i] + 1e-6);
+      most = distance <= most ? most : std::isnan(distance) ? INFINITY : distance;
+    }
+    return most;
+  }
+  size_t At(uint32_t which, uint32_t row, uint32_t c) const {
+    return size_t{row} * 3 * width_ + which * width_ + c;
+  }
+  void TakeHead(uint32_t first, uint32_t rows, uint32_t column) {
+    for (uint32_t q = first; q < first + rows; ++q) TakeQuery(first, q, column);
+  }
+  void TakeQuery(uint32_t first, uint32_t q, uint32_t column) {
+    const auto& qkv = numbers_.qkv;
+    const auto& grad = numbers_.grad;
+    const uint32_t keys = q - first + 1, d = of_.head_width;
+    const double scale = 1 / std::sqrt(double{1} * d);
+    std::vector<double> share(keys), of_share(keys, 0.0);
+    double most = -INFINITY, sum = 0, mean = 0, size = 0;
+    for (uint32_t k = 0; k < keys; ++k) {
+      for (uint32_t c = column; c < column + d; ++c) {
+        share[k] += scale * qkv[At(0, q, c)] * qkv[At(1, first + k, c)];
+        of_share[k] += double{grad[size_t{q} * width_ + c]} * qkv[At(2, first + k, c)];
+      }
+      most = std::max(most, share[k]);
+    }
+    for (double& p : share) sum += p = std::exp(p - most);
+    for (uint32_t k = 0; k < keys; ++k) {
+      share[k] /= sum;
+      mean += share[k] * of_share[k];
+      size += share[k] * std::abs(of_share[k]);
+    }
+    for (uint32_t k = 0; k < keys; ++k) {
+      const double logit = scale * share[k] * (of_share[k] - mean);
+      const double error =
+          kFactor * std::abs(logit) + kSum * scale * share[k] * (std::abs(of_share[k]) + size);
+      const double of_p = (kFactor + kSum) * share[k];
+      for (uint32_t c = column; c < column + d; ++c) {
+        const size_t out = size_t{q} * width_ + c;
+        Add(share[k], of_p, qkv[At(2, first + k, c)], &want_.out[out], &bound_.out[out]);
+        AddGradient(logit, error, qkv[At(1, first + k, c)], At(0, q, c));
+        AddGradient(logit, error, qkv[At(0, q, c)], At(1, first + k, c));
+        AddGradient(share[k], of_p, grad[out], At(2, first + k, c));
+      }
+    }
+  }
+  static void Add(double factor, double error, double other, double* to, double* bound) {
+    *to += factor * other;
+    *bound += error * std::abs(other);
+  }
+  void AddGradient(double factor, double error, double other, size_t at) {
+    Add(factor, error, other, &want_.qkv_grad[at], &bound_.qkv_grad[at]);
+  }
+
+  const AttentionCase of_;
+  const AttentionNumbers& numbers_;
+  const uint32_t width_;
+  AttentionResults want_, bound_;
+};
+
+// Both passes on the device.
+class AttentionTrial : public OnDevice {
+ protected:
+  AttentionResults Run(const AttentionCase& of, const AttentionNumbers& numbers) {
+    std::vector<uint32_t> ends;
+    for (const uint32_t n : of.lengths) ends.push_back((ends.empty() ? 0 : ends.back()) + n);
+    const auto crop_end = ToDevice(ends);
+    const AttentionShape shape{.crop_end = crop_end.span(),
+                               .longest = *std::max_element(of.lengths.begin(), of.lengths.end()),
+                               .heads = of.heads,
+                               .rounds = true};
+    const uint32_t rows = of.rows(), width = of.width();
+    const auto qkv = ToDevice(numbers.qkv), grad = ToDevice(numbers.grad);
+    // Numbers that are not written show.
+    const auto out = ToDevice(std::vector<float>(size_t{rows} * width, NAN));
+    const auto qkv_grad = ToDevice(std::vector<float>(size_t{rows} * 3 * width, NAN));
+    const uint32_t kept_cols = KeptNumbers(shape, width), work_cols = WorkNumbers(shape, width);
+    const auto kept = Make<float>(size_t{of.heads} * rows * kept_cols);
+    const auto work = Make<float>(size_t{of.heads} * rows * work_cols);
+    const auto view = [&](const Buffer<float>& of_all, uint32_t all, uint32_t cols) {
+      return DeviceMatrix<float>(of_all.span().data, all, cols, cols);
+    };
+    const auto on_qkv = view(qkv, rows, 3 * width);
+    const auto on_kept = view(kept, of.heads * rows, kept_cols);
+    EXPECT_TRUE(Attend(*stream_, shape, on_qkv, {}, on_kept, view(out, rows, width)));
+    EXPECT_TRUE(AttendBackward(*stream_, shape, on_qkv, on_kept, view(grad, rows, width),
+                               view(work, of.heads * rows, work_cols),
+                               view(qkv_grad, rows, 3 * width)));
+    return {Wide(out), Wide(qkv_grad)};
+  }
+
+ private:
+  std::vector<double> Wide(const Buffer<float>& buffer) {
+    const auto numbers = FromDevice(buffer);
+    return {numbers.begin(), numbers.end()};
+  }
+};
+
+}  // namespace tacit::cuda::testing

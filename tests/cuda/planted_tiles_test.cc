@@ -1,0 +1,68 @@
+// Faults in attention's tiles are found by what their tests compare: distances from loops, and
+// bits.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <functional>
+
+#include "cuda/attention_trial.h"
+#include "cuda/planted_sequence.h"
+
+namespace tacit::cuda::testing {
+namespace {
+
+using enum SequenceFault;
+
+class PlantedTiles : public AttentionTrial {
+ protected:
+  static constexpr int kSeeds = 5;
+
+  ~PlantedTiles() override { PlantInAttentionTiles(kNone); }
+
+  // Runs it under a few seeds; how many of the results are too far from the loops' or differ from
+  // the first one's bits.
+  int WrongResults(SequenceFault fault) {
+    const AttentionCase of{{70, 9, 130}, 1, 12};
+    const auto numbers = RandomAttention(of, 9);
+    const AttentionLoops loops(of, numbers);
+    PlantInAttentionTiles(fault);
+    AttentionResults first;
+    int wrong = 0;
+    for (int seed = 0; seed < kSeeds; ++seed) {
+      NextOrder(seed);
+      const AttentionResults got = Run(of, numbers);
+      if (seed == 0) first = got;
+      wrong += !(loops.Distance(got) <= 1) || got != first;
+    }
+    PlantInAttentionTiles(kNone);
+    return wrong;
+  }
+};
+
+TEST_F(PlantedTiles, NothingIsFoundWhereNothingIsPlanted) { EXPECT_EQ(WrongResults(kNone), 0); }
+TEST_F(PlantedTiles, MaskThatHidesNothingIsFound) { EXPECT_EQ(WrongResults(kNotCausal), kSeeds); }
+TEST_F(PlantedTiles, TilesThatAreLeftOutAreFound) {
+  EXPECT_EQ(WrongResults(kKeyTileLeftOut), kSeeds);
+  EXPECT_EQ(WrongResults(kQueryTileLeftOut), kSeeds);
+}
+
+// Under the thread sanitizer a race ends the process.
+#if defined(__SANITIZE_THREAD__)
+void ExpectRace(const std::function<void()>& run) {
+  EXPECT_EXIT((run(), std::exit(0)), ::testing::ExitedWithCode(66),
+              "data race.*\n(.*\n)*.*attention_tiles.cu");
+}
+TEST_F(PlantedTiles, MissingBarriersAreNamed) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  ExpectRace([&] { WrongResults(kTilesNotAwaited); });
+  ExpectRace([&] { WrongResults(kTilesNotReleased); });
+}
+#else
+TEST_F(PlantedTiles, MissingBarriersAreFound) {
+  EXPECT_GT(WrongResults(kTilesNotAwaited), 0);
+  EXPECT_GT(WrongResults(kTilesNotReleased), 0);
+}
+#endif
+
+}  // namespace
+}  // namespace tacit::cuda::testing
