@@ -21,6 +21,8 @@ std::vector<bench::Bench> GpuBenches() {
           make("gpu-step", "the private pCTR step on a GPU, beside its products", BenchClickSteps),
           make("gpu-tables", "dense DP-SGD and AdaFEST on a GPU, by vocabulary", BenchTables),
           make("gpu-rows", "the row cache of a GPU", BenchRowCache),
+          make("gpu-attention", "attention of a transformer on a GPU, beside its bytes or products",
+               BenchAttention),
           make("gpu-sequence", "the private step of a transformer on a GPU", BenchSequences)};
 }
 

@@ -21,6 +21,8 @@ Result<std::vector<bench::BenchRow>> BenchClickSteps(const GpuSizes& sizes);
 Result<std::vector<bench::BenchRow>> BenchTables(const GpuSizes& sizes);
 // The row cache: its index, what it finds, and steps with it beside steps with all rows there.
 Result<std::vector<bench::BenchRow>> BenchRowCache(const GpuSizes& sizes);
+// Attention of a transformer's block beside its bytes or its products, corrected and not.
+Result<std::vector<bench::BenchRow>> BenchAttention(const GpuSizes& sizes);
 // The transformer's private step beside its products with the catalogue.
 Result<std::vector<bench::BenchRow>> BenchSequences(const GpuSizes& sizes);
 
