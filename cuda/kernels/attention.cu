@@ -193,7 +193,8 @@ Status Attend(Stream& stream, const AttentionShape& shape, DeviceMatrix<const fl
                                    correction.key_variance.cols == out.cols),
               "a variance per key");
   if (shape.crop_end.size == 0) return {};
-  if (GoesThroughTiles(shape, out.cols)) return AttendByTiles(stream, shape, qkv, kept, out);
+  if (GoesThroughTiles(shape, out.cols))
+    return AttendByTiles(stream, shape, qkv, correction, kept, out);
   return Launch(stream, "Attend", Blocks(shape), AttendKernel, shape, qkv, correction, kept, out);
 }
 
@@ -202,9 +203,10 @@ Status AttendVariance(Stream& stream, const AttentionShape& shape, DeviceMatrix<
   TACIT_CHECK(value_variance.rows == out.rows && value_variance.cols == out.cols &&
               shape.heads > 0 && out.cols % shape.heads == 0 &&
               shares.rows == uint64_t{shape.heads} * out.rows);
-  TACIT_CHECK(!GoesThroughTiles(shape, out.cols) && shares.cols >= shape.longest,
-              "shares are stored");
+  TACIT_CHECK(shape.corrected && shares.cols >= shape.longest, "shares are stored");
   if (shape.crop_end.size == 0) return {};
+  if (GoesThroughTiles(shape, out.cols))
+    return AttendVarianceByTiles(stream, shape, shares, value_variance, out);
   return Launch(stream, "AttendVariance", Blocks(shape), VarianceKernel, shape, shares,
                 value_variance, out);
 }

@@ -22,14 +22,13 @@ struct AttentionShape {
 
 inline constexpr uint32_t kTileHeadMost = 64;
 // Says whether the passes go through tiles on tensor cores (attention_tiles.h): factors are
-// rounded, shares are nobody else's, and a head has at most 64 numbers. Else a warp works on a
-// query, in exact arithmetic, and shares are stored.
+// rounded, and a head has at most 64 numbers. Else a warp works on a query, and shares are stored.
 inline bool GoesThroughTiles(const AttentionShape& shape, uint32_t width) {
-  return shape.rounds && !shape.corrected && width / shape.heads <= kTileHeadMost;
+  return shape.rounds && width / shape.heads <= kTileHeadMost;
 }
-// How many numbers a query of a head keeps for the backward pass, and how many that works with.
+// The numbers that a query of a head keeps for the backward pass, and those that it works with.
 inline uint32_t KeptNumbers(const AttentionShape& shape, uint32_t width) {
-  return GoesThroughTiles(shape, width) ? 2 : shape.longest;
+  return GoesThroughTiles(shape, width) && !shape.corrected ? 2 : shape.longest;
 }
 inline uint32_t WorkNumbers(const AttentionShape& shape, uint32_t width) {
   return GoesThroughTiles(shape, width) ? 1 : shape.longest;

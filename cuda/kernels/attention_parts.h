@@ -5,8 +5,8 @@
 #include "cuda/device/kernel.h"
 #include "cuda/kernels/attention.h"
 
-// What kernels of attention have in common. In an unnamed namespace, as all that is in kernels
-// alone; a test may plant a fault in one of these functions.
+// Parts that kernels of attention have in common. In an unnamed namespace, as all that is in
+// kernels alone; a test may plant a fault in one of these functions.
 namespace tacit::cuda {
 namespace {
 

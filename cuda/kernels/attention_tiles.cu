@@ -1,7 +1,9 @@
 // Attention on tensor cores (mma.sync m16n8k16): a block a crop, head and tile of 64 queries, or of
 // keys; a warp 16 of them. Tiles are rounded to bf16 on their way into shared memory, and the
-// causal mask leaves out those above the diagonal. Logits and shares are never in memory: a query
+// causal mask leaves out those above the diagonal. Logits and shares are not in memory: a query
 // keeps its largest logit and the sum of its exponentials, and each pass forms its shares again.
+// Only where logits are corrected are shares stored, for the pass of variances needs them as well,
+// and the backward passes read them.
 // Forward, and backward for queries, keys go by twice: shares are rounded as factors once their sum
 // is known, as the CPU does, so there is nothing to scale again. The second time they go by
 // backwards, so that the last tile need not be brought again. Gradients of keys and values are a
@@ -9,12 +11,17 @@
 //   bytes:      per crop of n rows and head of width d, t = ceil(n / 64) tiles of rows, T = t (t +
 //               1) / 2 pairs of them: forward 4 d (n + 64 (3 T - t)) in and 4 d n out, backward for
 //               queries 4 d (2 n + 64 (4 T - 2 t)) in and 4 d n out, for keys 4 d (2 n + 128 T) in
-//               and 8 d n out, all but the first reading of a row out of the second-level cache
-//   operations: forward 3, for queries 5, for keys 4 products of n^2 d operations, and half of
-//               those of the blocks on the diagonal; 1, 1 and .5 n^2 exponentials of 20 each
-// 512 crops of 200 rows, a head of 64: 285, 335 and 367 MB out of the cache, 27, 34 and 21
-// GFLOP. Forecast for an H200: .12, .16 and .15 ms, where a warp a query took 3.1, 3.1 and 2.5.
-// Registers: README.md.
+//               and 8 d n out, all but the first reading of a row out of the second-level cache;
+//               corrected 8 d n and 64 8 d T more in, and 2 n^2 of shares out, and in four times
+//   operations: forward 3, for queries 5, for keys 4 products of 2 d operations a pair of a query
+//               and a key, n^2 / 2 pairs and those of half a step at the diagonal; 2, 2 and 1
+//               exponentials a pair, 20 operations each
+// 512 crops of 200 rows, a head of 64, 12.8 M pairs: 270, 350 and 270 MB, 4.9, 8.2 and 6.6 GFLOP.
+// That is .05, .07 and .05 ms of the second-level cache's 5.5 TB/s, beside .05, .08 and .07 at 100
+// TFLOP/s, which do not overlap well within a block. Forecast for an H200: .12, .17 and .14 ms,
+// where a warp a query took 3.1, 3.1 and 2.5. Registers: README.md.
+#include <type_traits>
+
 #include "base/check.h"
 #include "cuda/device/kernel.h"
 #include "cuda/kernels/attention_parts.h"
@@ -41,11 +48,25 @@ struct alignas(16) Tiles {
   Stage<kTile, kWidth> x, y;
   float most[kTile], inverse[kTile], mean[kTile];
 };
+// The same, with a tile of keys' variances.
+template <uint32_t kWidth>
+struct CorrectedTiles : Tiles<kWidth> {
+  Stage<kTile, kWidth> variance;
+};
+template <uint32_t kWidth, bool kCorrected>
+using TilesOfPass = std::conditional_t<kCorrected, CorrectedTiles<kWidth>, Tiles<kWidth>>;
+
+struct AsIs {
+  TACIT_IN_KERNEL float operator()(float x) const { return x; }
+};
+struct Squared {
+  TACIT_IN_KERNEL float operator()(float x) const { return x * x; }
+};
 
 // Brings the tile from a crop's row `row` on; zeros behind the crop's rows and the head's columns.
-template <class S>
+template <class S, class Map = AsIs>
 TACIT_IN_KERNEL void LoadTile(const DeviceMatrix<const float>& x, const Head& head, uint32_t column,
-                              uint32_t row, S& tile) {
+                              uint32_t row, S& tile, const Map& map = {}) {
   ForMyChunks<kThreads, S>([&](uint32_t r, uint32_t c) {
     Vector<uint16_t, kChunk> rounded = {};
     if (row + r < head.rows && c < head.width) {
@@ -55,7 +76,7 @@ TACIT_IN_KERNEL void LoadTile(const DeviceMatrix<const float>& x, const Head& he
       for (uint32_t i = 0; i < kChunk; i += 4) {
         const auto four = LoadVector<4>(from + i, left > i ? left - i : 0);
         TACIT_UNROLL
-        for (uint32_t e = 0; e < 4; ++e) Narrow(four.x[e], &rounded.x[i + e]);
+        for (uint32_t e = 0; e < 4; ++e) Narrow(map(four.x[e]), &rounded.x[i + e]);
       }
     }
     *reinterpret_cast<Vector<uint16_t, kChunk>*>(&tile.number[r][c]) = rounded;
@@ -76,14 +97,12 @@ struct Rows {
 
 // Products of the warp's rows with kStep rows of a tile: 16 x 8 numbers a part, four a lane.
 struct Products {
-  float number[kParts][4];
+  float number[kParts][4] = {};
 
   template <uint32_t kWidth>
   TACIT_IN_KERNEL void Form(const Rows<kWidth>& rows, const Stage<kTile, kWidth>& tile,
                             uint32_t first) {
-    TACIT_UNROLL
-    for (uint32_t j = 0; j < kParts; ++j) TACIT_UNROLL
-    for (uint32_t e = 0; e < 4; ++e) number[j][e] = 0;
+    ForAll([](float& x, uint32_t, uint32_t) { x = 0; });
     TACIT_UNROLL
     for (uint32_t k = 0; k < kWidth / kFragment; ++k) {
       TACIT_UNROLL
@@ -95,6 +114,13 @@ struct Products {
         Mma16816(number[j + 1], rows.part[k], other);
       }
     }
+  }
+  // Calls body(number, j, e) for all of the lane's.
+  template <class Body>
+  TACIT_IN_KERNEL void ForAll(const Body& body) {
+    TACIT_UNROLL
+    for (uint32_t j = 0; j < kParts; ++j) TACIT_UNROLL
+    for (uint32_t e = 0; e < 4; ++e) body(number[j][e], j, e);
   }
 };
 // A number's row among the warp's, and its column.
@@ -159,8 +185,8 @@ TACIT_IN_KERNEL float Larger(float a, float b) { return a < b ? b : a; }
 struct Softmax {
   float most[2] = {kLeast, kLeast}, sum[2] = {0, 0};
 
-  // Adds scaled products of queries from `query` on with keys from `key` on.
-  TACIT_IN_KERNEL void Add(const Products& logits, float scale, uint32_t query, uint32_t key) {
+  // Adds logits of queries from `query` on and keys from `key` on.
+  TACIT_IN_KERNEL void Add(const Products& logits, uint32_t query, uint32_t key) {
     TACIT_UNROLL
     for (uint32_t half = 0; half < 2; ++half) {
       const uint32_t q = query + RowOf(2 * half);
@@ -168,11 +194,11 @@ struct Softmax {
       TACIT_UNROLL
       for (uint32_t j = 0; j < kParts; ++j) TACIT_UNROLL
       for (uint32_t e = 2 * half; e < 2 * half + 2; ++e)
-        if (IsSeen(q, key + ColumnOf(j, e))) next = Larger(next, scale * logits.number[j][e]);
+        if (IsSeen(q, key + ColumnOf(j, e))) next = Larger(next, logits.number[j][e]);
       TACIT_UNROLL
       for (uint32_t j = 0; j < kParts; ++j) TACIT_UNROLL
       for (uint32_t e = 2 * half; e < 2 * half + 2; ++e)
-        if (IsSeen(q, key + ColumnOf(j, e))) added += ops::Exp(scale * logits.number[j][e] - next);
+        if (IsSeen(q, key + ColumnOf(j, e))) added += ops::Exp(logits.number[j][e] - next);
       sum[half] = sum[half] * ops::Exp(most[half] - next) + added;
       most[half] = next;
     }
@@ -207,30 +233,71 @@ struct Queries {
   }
 };
 
-template <uint32_t kWidth>
-TACIT_KERNEL_OF(kThreads, 4)
-AttendTilesKernel(AttentionShape shape, DeviceMatrix<const float> qkv, DeviceMatrix<float> kept,
+// Logits of a block's queries, less their corrections where kCorrected.
+template <uint32_t kWidth, bool kCorrected>
+struct Logits {
+  const DeviceMatrix<const float>& qkv;
+  const AttentionCorrection& correction;
+  const Head& head;
+  const Queries& queries;
+  float scale;
+  Rows<kWidth> query = {}, square = {};
+
+  // Brings the queries. Shared memory must be free; it is free behind ReleaseTiles.
+  template <class T>
+  TACIT_IN_KERNEL void Begin(T& tiles) {
+    LoadTile(qkv, head, head.column, queries.tile * kTile, tiles.x);
+    if constexpr (kCorrected)
+      LoadTile(qkv, head, head.column, queries.tile * kTile, tiles.variance, Squared());
+    AwaitTiles();
+    query.Take(tiles.x);
+    if constexpr (kCorrected) square.Take(tiles.variance);
+  }
+  template <class T>
+  TACIT_IN_KERNEL void LoadKeys(uint32_t key_tile, T& tiles) const {
+    LoadTile(qkv, head, head.all + head.column, key_tile * kTile, tiles.x);
+    if constexpr (kCorrected)
+      LoadTile(correction.key_variance, head, head.column, key_tile * kTile, tiles.variance);
+  }
+  template <class T>
+  TACIT_IN_KERNEL void Form(const T& tiles, uint32_t step, Products& logits) const {
+    logits.Form(query, tiles.x, step);
+    logits.ForAll([&](float& x, uint32_t, uint32_t) { x = scale * x; });
+    if constexpr (kCorrected) {
+      Products penalty;
+      penalty.Form(square, tiles.variance, step);
+      logits.ForAll([&](float& x, uint32_t j, uint32_t e) {
+        const float taken = correction.factor * penalty.number[j][e];
+        x -= taken < correction.most ? taken : correction.most;
+      });
+    }
+  }
+};
+
+// A query keeps two numbers, or its shares where logits are corrected.
+template <uint32_t kWidth, bool kCorrected>
+TACIT_KERNEL_OF(kThreads, kCorrected ? 3 : 4)
+AttendTilesKernel(AttentionShape shape, DeviceMatrix<const float> qkv,
+                  AttentionCorrection correction, DeviceMatrix<float> kept,
                   DeviceMatrix<float> out) {
-  auto& tiles = SharedAs<Tiles<kWidth>>();
+  auto& tiles = SharedAs<TilesOfPass<kWidth, kCorrected>>();
   const Head head = HeadOf(shape, qkv.rows, out.cols);
   if (BlockIndex().z >= TilesOf(head.rows)) return;
   // Those with the most keys begin.
   const Queries queries(head, TilesOf(head.rows) - 1 - BlockIndex().z);
   const uint32_t key_tiles = EndOfKeyTiles(queries.tile);
-  const float scale = 1 / Sqrt(static_cast<float>(head.width));
-  Rows<kWidth> query;
-  LoadTile(qkv, head, head.column, queries.tile * kTile, tiles.x);
-  AwaitTiles();
-  query.Take(tiles.x);
+  Logits<kWidth, kCorrected> form{qkv, correction, head, queries,
+                                  1 / Sqrt(static_cast<float>(head.width))};
+  form.Begin(tiles);
   Products logits;
   Softmax softmax;
   for (uint32_t t = 0; t < key_tiles; ++t) {
     ReleaseTiles();
-    LoadTile(qkv, head, head.all + head.column, t * kTile, tiles.x);
+    form.LoadKeys(t, tiles);
     AwaitTiles();
     queries.ForSteps(t, [&](uint32_t step) {
-      logits.Form(query, tiles.x, step);
-      softmax.Add(logits, scale, queries.first, t * kTile + step);
+      form.Form(tiles, step, logits);
+      softmax.Add(logits, queries.first, t * kTile + step);
     });
   }
   softmax.Join();
@@ -239,7 +306,7 @@ AttendTilesKernel(AttentionShape shape, DeviceMatrix<const float> qkv, DeviceMat
   for (uint32_t half = 0; half < 2; ++half) {
     inverse[half] = 1 / softmax.sum[half];
     const uint32_t q = queries.first + RowOf(2 * half);
-    if (q >= head.rows || LaneIndex() % 4 != 0) continue;
+    if (kCorrected || q >= head.rows || LaneIndex() % 4 != 0) continue;
     float* const to = kept.Row(head.shares + q);
     to[0] = softmax.most[half];
     to[1] = inverse[half];
@@ -247,26 +314,58 @@ AttendTilesKernel(AttentionShape shape, DeviceMatrix<const float> qkv, DeviceMat
   Sums<kWidth> values;
   for (uint32_t t = key_tiles; t-- > 0;) {
     ReleaseTiles();
-    if (t + 1 < key_tiles) LoadTile(qkv, head, head.all + head.column, t * kTile, tiles.x);
+    if (t + 1 < key_tiles) form.LoadKeys(t, tiles);
     LoadTile(qkv, head, 2 * head.all + head.column, t * kTile, tiles.y);
     AwaitTiles();
     queries.ForSteps(t, [&](uint32_t step) {
-      logits.Form(query, tiles.x, step);
-      TACIT_UNROLL
-      for (uint32_t j = 0; j < kParts; ++j) TACIT_UNROLL
-      for (uint32_t e = 0; e < 4; ++e) {
-        float& x = logits.number[j][e];
-        const bool seen = IsSeen(queries.first + RowOf(e), t * kTile + step + ColumnOf(j, e));
-        x = seen ? ops::Exp(scale * x - softmax.most[e / 2]) * inverse[e / 2] : 0.0f;
-      }
+      form.Form(tiles, step, logits);
+      logits.ForAll([&](float& x, uint32_t j, uint32_t e) {
+        const uint32_t q = queries.first + RowOf(e), k = t * kTile + step + ColumnOf(j, e);
+        const bool seen = IsSeen(q, k);
+        x = seen ? ops::Exp(x - softmax.most[e / 2]) * inverse[e / 2] : 0.0f;
+        if (kCorrected && seen && q < head.rows) kept.Row(head.shares + q)[k] = x;
+      });
       values.Add(logits, tiles.y, step);
     });
   }
   values.Write(head, queries.first, head.column, out);
 }
 
-// Means of gradients of shares, into `work`, and gradients of queries.
+// The share of a query in a key that is stored.
+TACIT_IN_KERNEL float StoredShare(const DeviceMatrix<const float>& shares, const Head& head,
+                                  uint32_t query, uint32_t key) {
+  return query < head.rows && IsSeen(query, key) ? shares.Row(head.shares + query)[key] : 0.0f;
+}
+
+// sum share^2 v, from shares that are stored.
 template <uint32_t kWidth>
+TACIT_KERNEL_OF(kThreads, 4)
+VarianceTilesKernel(AttentionShape shape, DeviceMatrix<const float> shares,
+                    DeviceMatrix<const float> value_variance, DeviceMatrix<float> out) {
+  auto& tiles = SharedAs<Tiles<kWidth>>();
+  const Head head = HeadOf(shape, out.rows, out.cols);
+  if (BlockIndex().z >= TilesOf(head.rows)) return;
+  const Queries queries(head, TilesOf(head.rows) - 1 - BlockIndex().z);
+  Products squares;
+  Sums<kWidth> variances;
+  for (uint32_t t = 0; t < EndOfKeyTiles(queries.tile); ++t) {
+    ReleaseTiles();
+    LoadTile(value_variance, head, head.column, t * kTile, tiles.x);
+    AwaitTiles();
+    queries.ForSteps(t, [&](uint32_t step) {
+      squares.ForAll([&](float& x, uint32_t j, uint32_t e) {
+        const float share =
+            StoredShare(shares, head, queries.first + RowOf(e), t * kTile + step + ColumnOf(j, e));
+        x = share * share;
+      });
+      variances.Add(squares, tiles.x, step);
+    });
+  }
+  variances.Write(head, queries.first, head.column, out);
+}
+
+// Means of gradients of shares, into `work`, and gradients of queries. kStored: `kept` has shares.
+template <uint32_t kWidth, bool kStored>
 TACIT_KERNEL_OF(kThreads, 3)
 QueryTilesKernel(AttentionShape shape, DeviceMatrix<const float> qkv,
                  DeviceMatrix<const float> kept, DeviceMatrix<const float> grad,
@@ -284,7 +383,7 @@ QueryTilesKernel(AttentionShape shape, DeviceMatrix<const float> qkv,
   TACIT_UNROLL
   for (uint32_t half = 0; half < 2; ++half) {
     const uint32_t q = queries.first + RowOf(2 * half);
-    if (q >= head.rows) continue;
+    if (kStored || q >= head.rows) continue;
     most[half] = kept.Row(head.shares + q)[0];
     inverse[half] = kept.Row(head.shares + q)[1];
   }
@@ -294,16 +393,16 @@ QueryTilesKernel(AttentionShape shape, DeviceMatrix<const float> qkv,
   Products shares, gradients;
   // Forms shares and their gradients; calls body(share, gradient, half) for each.
   const auto form = [&](uint32_t t, uint32_t step, const auto& body) {
-    shares.Form(query, tiles.x, step);
+    if constexpr (!kStored) shares.Form(query, tiles.x, step);
     gradients.Form(of_out, tiles.y, step);
-    TACIT_UNROLL
-    for (uint32_t j = 0; j < kParts; ++j) TACIT_UNROLL
-    for (uint32_t e = 0; e < 4; ++e) {
-      float& x = shares.number[j][e];
-      const bool seen = IsSeen(queries.first + RowOf(e), t * kTile + step + ColumnOf(j, e));
-      x = seen ? ops::Exp(scale * x - most[e / 2]) * inverse[e / 2] : 0.0f;
+    shares.ForAll([&](float& x, uint32_t j, uint32_t e) {
+      const uint32_t q = queries.first + RowOf(e), k = t * kTile + step + ColumnOf(j, e);
+      if constexpr (kStored)
+        x = StoredShare(kept, head, q, k);
+      else
+        x = IsSeen(q, k) ? ops::Exp(scale * x - most[e / 2]) * inverse[e / 2] : 0.0f;
       body(x, gradients.number[j][e], e / 2);
-    }
+    });
   };
   const auto load = [&](uint32_t t) {
     LoadTile(qkv, head, head.all + head.column, t * kTile, tiles.x);
@@ -344,7 +443,7 @@ QueryTilesKernel(AttentionShape shape, DeviceMatrix<const float> qkv,
 }
 
 // Gradients of keys and values: rows of logits are keys here, and their columns queries.
-template <uint32_t kWidth>
+template <uint32_t kWidth, bool kStored>
 TACIT_KERNEL_OF(kThreads, 3)
 KeyTilesKernel(AttentionShape shape, DeviceMatrix<const float> qkv, DeviceMatrix<const float> kept,
                DeviceMatrix<const float> grad, DeviceMatrix<const float> work,
@@ -371,26 +470,27 @@ KeyTilesKernel(AttentionShape shape, DeviceMatrix<const float> qkv, DeviceMatrix
       // A query behind the crop's last has a share in nothing.
       const uint32_t i = ThreadIndex().x, q = t * kTile + i;
       const bool real = q < head.rows;
-      tiles.most[i] = real ? kept.Row(head.shares + q)[0] : 0.0f;
-      tiles.inverse[i] = real ? kept.Row(head.shares + q)[1] : 0.0f;
+      if (!kStored) {
+        tiles.most[i] = real ? kept.Row(head.shares + q)[0] : 0.0f;
+        tiles.inverse[i] = real ? kept.Row(head.shares + q)[1] : 0.0f;
+      }
       tiles.mean[i] = real ? work.Row(head.shares + q)[0] : 0.0f;
     }
     AwaitTiles();
     for (uint32_t step = 0; step < kTile && t * kTile + step < head.rows; step += kStep) {
       // No query of the step sees one of the warp's keys.
       if (first >= head.rows || t * kTile + step + kStep <= first) continue;
-      shares.Form(key, tiles.x, step);
+      if constexpr (!kStored) shares.Form(key, tiles.x, step);
       gradients.Form(value, tiles.y, step);
-      TACIT_UNROLL
-      for (uint32_t j = 0; j < kParts; ++j) TACIT_UNROLL
-      for (uint32_t e = 0; e < 4; ++e) {
-        float& x = shares.number[j][e];
+      shares.ForAll([&](float& x, uint32_t j, uint32_t e) {
         float& y = gradients.number[j][e];
-        const uint32_t i = step + ColumnOf(j, e);
-        const bool seen = IsSeen(t * kTile + i, first + RowOf(e));
-        x = seen ? ops::Exp(scale * x - tiles.most[i]) * tiles.inverse[i] : 0.0f;
+        const uint32_t i = step + ColumnOf(j, e), q = t * kTile + i, k = first + RowOf(e);
+        if constexpr (kStored)
+          x = StoredShare(kept, head, q, k);
+        else
+          x = IsSeen(q, k) ? ops::Exp(scale * x - tiles.most[i]) * tiles.inverse[i] : 0.0f;
         y = scale * x * (y - tiles.mean[i]);
-      }
+      });
       of_value.Add(shares, tiles.y, step);
       of_key.Add(gradients, tiles.x, step);
     }
@@ -399,12 +499,11 @@ KeyTilesKernel(AttentionShape shape, DeviceMatrix<const float> qkv, DeviceMatrix
   of_value.Write(head, first, 2 * head.all + head.column, qkv_grad);
 }
 
-template <uint32_t kWidth>
-runtime::LaunchShape Blocks(const AttentionShape& shape) {
+runtime::LaunchShape Blocks(const AttentionShape& shape, uint32_t shared_bytes) {
   return {.grid = {static_cast<uint32_t>(shape.crop_end.size), shape.heads,
                    shape.longest == 0 ? 1 : TilesOf(shape.longest)},
           .block = {kThreads},
-          .shared_bytes = sizeof(Tiles<kWidth>)};
+          .shared_bytes = shared_bytes};
 }
 
 // Calls body with the narrowest tiles that a head fits into, as a constant.
@@ -415,14 +514,35 @@ Status ForWidth(uint32_t head_width, const Body& body) {
   TACIT_CHECK(head_width <= kTileHeadMost);
   return body(std::integral_constant<uint32_t, kTileHeadMost>());
 }
+// The same, and with whether logits are corrected.
+template <class Body>
+Status ForForm(const AttentionShape& shape, uint32_t width, const Body& body) {
+  return ForWidth(width / shape.heads, [&](auto tile_width) {
+    return shape.corrected ? body(tile_width, std::true_type())
+                           : body(tile_width, std::false_type());
+  });
+}
 
 }  // namespace
 
 Status AttendByTiles(Stream& stream, const AttentionShape& shape, DeviceMatrix<const float> qkv,
-                     DeviceMatrix<float> kept, DeviceMatrix<float> out) {
+                     const AttentionCorrection& correction, DeviceMatrix<float> kept,
+                     DeviceMatrix<float> out) {
+  return ForForm(shape, out.cols, [&](auto width, auto corrected) {
+    constexpr uint32_t kWidth = decltype(width)::value;
+    constexpr bool kCorrected = decltype(corrected)::value;
+    return Launch(stream, "AttendTiles", Blocks(shape, sizeof(TilesOfPass<kWidth, kCorrected>)),
+                  AttendTilesKernel<kWidth, kCorrected>, shape, qkv, correction, kept, out);
+  });
+}
+
+Status AttendVarianceByTiles(Stream& stream, const AttentionShape& shape,
+                             DeviceMatrix<const float> shares,
+                             DeviceMatrix<const float> value_variance, DeviceMatrix<float> out) {
   return ForWidth(out.cols / shape.heads, [&](auto width) {
-    return Launch(stream, "AttendTiles", Blocks<width.value>(shape), AttendTilesKernel<width.value>,
-                  shape, qkv, kept, out);
+    constexpr uint32_t kWidth = decltype(width)::value;
+    return Launch(stream, "AttendTilesVariance", Blocks(shape, sizeof(Tiles<kWidth>)),
+                  VarianceTilesKernel<kWidth>, shape, shares, value_variance, out);
   });
 }
 
@@ -430,12 +550,14 @@ Status AttendBackwardByTiles(Stream& stream, const AttentionShape& shape,
                              DeviceMatrix<const float> qkv, DeviceMatrix<const float> kept,
                              DeviceMatrix<const float> grad, DeviceMatrix<float> work,
                              DeviceMatrix<float> qkv_grad) {
-  return ForWidth(grad.cols / shape.heads, [&](auto width) -> Status {
-    const auto blocks = Blocks<width.value>(shape);
+  return ForForm(shape, grad.cols, [&](auto width, auto stored) -> Status {
+    constexpr uint32_t kWidth = decltype(width)::value;
+    constexpr bool kStored = decltype(stored)::value;
+    const auto blocks = Blocks(shape, sizeof(Tiles<kWidth>));
     TACIT_RETURN_IF_ERROR(Launch(stream, "AttendTilesBackwardQueries", blocks,
-                                 QueryTilesKernel<width.value>, shape, qkv, kept, grad, work,
+                                 QueryTilesKernel<kWidth, kStored>, shape, qkv, kept, grad, work,
                                  qkv_grad));
-    return Launch(stream, "AttendTilesBackwardKeys", blocks, KeyTilesKernel<width.value>, shape,
+    return Launch(stream, "AttendTilesBackwardKeys", blocks, KeyTilesKernel<kWidth, kStored>, shape,
                   qkv, kept, grad, work, qkv_grad);
   });
 }

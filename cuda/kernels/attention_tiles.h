@@ -8,9 +8,14 @@
 // GoesThroughTiles(shape, width), and arguments that Attend and AttendBackward have checked.
 namespace tacit::cuda {
 
-// kept: the largest logit of a query, and one over the sum of its exponentials.
+// kept: the largest logit of a query, and one over the sum of its exponentials; its shares where
+// `shape` has corrections.
 Status AttendByTiles(Stream& stream, const AttentionShape& shape, DeviceMatrix<const float> qkv,
-                     DeviceMatrix<float> kept, DeviceMatrix<float> out);
+                     const AttentionCorrection& correction, DeviceMatrix<float> kept,
+                     DeviceMatrix<float> out);
+Status AttendVarianceByTiles(Stream& stream, const AttentionShape& shape,
+                             DeviceMatrix<const float> shares,
+                             DeviceMatrix<const float> value_variance, DeviceMatrix<float> out);
 // work: the mean of a query's gradients of shares, weighted with its shares.
 Status AttendBackwardByTiles(Stream& stream, const AttentionShape& shape,
                              DeviceMatrix<const float> qkv, DeviceMatrix<const float> kept,

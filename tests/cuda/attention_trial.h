@@ -12,23 +12,28 @@
 #include "cuda/trial_device.h"
 #include "ops/bf16.h"
 
-// Attention with factors of bf16 beside loops in double, whose factors are not rounded but for the
-// inputs.
+// Attention with factors of bf16 beside loops in double, whose factors are not rounded but for
+// the inputs and, for corrections, their squares.
 namespace tacit::cuda::testing {
 
 // Row-major numbers that bf16 holds.
 struct AttentionNumbers {
-  std::vector<float> qkv, grad;
+  std::vector<float> qkv, grad, variance;  // of keys and of values, where attention is corrected
 };
 // Results of both passes; of a device, or of loops, with how far rounding may move each of them.
 struct AttentionResults {
-  std::vector<double> out, qkv_grad;
+  std::vector<double> out, qkv_grad, variance;
   bool operator==(const AttentionResults&) const = default;
 };
 
 struct AttentionCase {
   std::vector<uint32_t> lengths;  // of crops
   uint32_t heads = 1, head_width = 8;
+  bool corrected = false;
+
+  // Some corrections are at their most.
+  float factor() const { return 0.5f / static_cast<float>(head_width); }
+  static constexpr float kMost = 0.6f;
 
   uint32_t width() const { return heads * head_width; }
   uint32_t rows() const {
@@ -46,7 +51,10 @@ inline AttentionNumbers RandomAttention(const AttentionCase& of, uint64_t seed) 
     for (float& x : numbers) x = ops::FromBf16(ops::ToBf16(normal(random)));
     return numbers;
   };
-  return {draw(size_t{3} * of.width() * of.rows()), draw(size_t{of.width()} * of.rows())};
+  const size_t numbers = size_t{of.width()} * of.rows();
+  AttentionNumbers drawn{draw(3 * numbers), draw(numbers), draw(numbers)};
+  for (float& x : drawn.variance) x = std::abs(x);
+  return drawn;
 }
 
 // Plain loops over one head of one crop. A share or its gradient is rounded once as a factor, by a
@@ -57,6 +65,7 @@ class AttentionLoops {
       : of_(of), numbers_(numbers), width_(of.width()) {
     want_.out.resize(size_t{width_} * of.rows());
     want_.qkv_grad.resize(3 * want_.out.size());
+    if (of.corrected) want_.variance.resize(want_.out.size());
     bound_ = want_;
     uint32_t first = 0;
     for (const uint32_t rows : of.lengths) {
@@ -66,8 +75,9 @@ class AttentionLoops {
   }
   // The largest distance of a result, as a share of the most that rounding explains.
   double Distance(const AttentionResults& got) const {
-    return std::max(Distance(got.out, want_.out, bound_.out),
-                    Distance(got.qkv_grad, want_.qkv_grad, bound_.qkv_grad));
+    return std::max({Distance(got.out, want_.out, bound_.out),
+                     Distance(got.qkv_grad, want_.qkv_grad, bound_.qkv_grad),
+                     Distance(got.variance, want_.variance, bound_.variance)});
   }
 
  private:
@@ -100,6 +110,7 @@ class AttentionLoops {
         share[k] += scale * qkv[At(0, q, c)] * qkv[At(1, first + k, c)];
         of_share[k] += double{grad[size_t{q} * width_ + c]} * qkv[At(2, first + k, c)];
       }
+      if (of_.corrected) share[k] -= Penalty(q, first + k, column);
       most = std::max(most, share[k]);
     }
     for (double& p : share) sum += p = std::exp(p - most);
@@ -116,11 +127,23 @@ class AttentionLoops {
       for (uint32_t c = column; c < column + d; ++c) {
         const size_t out = size_t{q} * width_ + c;
         Add(share[k], of_p, qkv[At(2, first + k, c)], &want_.out[out], &bound_.out[out]);
+        if (of_.corrected)
+          Add(share[k] * share[k], of_p * share[k],
+              numbers_.variance[size_t{first + k} * width_ + c], &want_.variance[out],
+              &bound_.variance[out]);
         AddGradient(logit, error, qkv[At(1, first + k, c)], At(0, q, c));
         AddGradient(logit, error, qkv[At(0, q, c)], At(1, first + k, c));
         AddGradient(share[k], of_p, grad[out], At(2, first + k, c));
       }
     }
+  }
+  double Penalty(uint32_t q, uint32_t k, uint32_t column) const {
+    double sum = 0;
+    for (uint32_t c = column; c < column + of_.head_width; ++c) {
+      const float x = numbers_.qkv[At(0, q, c)];
+      sum += double{ops::FromBf16(ops::ToBf16(x * x))} * numbers_.variance[size_t{k} * width_ + c];
+    }
+    return std::min<double>(of_.factor() * sum, AttentionCase::kMost);
   }
   static void Add(double factor, double error, double other, double* to, double* bound) {
     *to += factor * other;
@@ -146,11 +169,14 @@ class AttentionTrial : public OnDevice {
     const AttentionShape shape{.crop_end = crop_end.span(),
                                .longest = *std::max_element(of.lengths.begin(), of.lengths.end()),
                                .heads = of.heads,
-                               .rounds = true};
+                               .rounds = true,
+                               .corrected = of.corrected};
     const uint32_t rows = of.rows(), width = of.width();
     const auto qkv = ToDevice(numbers.qkv), grad = ToDevice(numbers.grad);
     // Numbers that are not written show.
     const auto out = ToDevice(std::vector<float>(size_t{rows} * width, NAN));
+    const auto of_out = ToDevice(std::vector<float>(of.corrected ? out.size() : 0, NAN));
+    const auto variance = ToDevice(numbers.variance);
     const auto qkv_grad = ToDevice(std::vector<float>(size_t{rows} * 3 * width, NAN));
     const uint32_t kept_cols = KeptNumbers(shape, width), work_cols = WorkNumbers(shape, width);
     const auto kept = Make<float>(size_t{of.heads} * rows * kept_cols);
@@ -160,11 +186,17 @@ class AttentionTrial : public OnDevice {
     };
     const auto on_qkv = view(qkv, rows, 3 * width);
     const auto on_kept = view(kept, of.heads * rows, kept_cols);
-    EXPECT_TRUE(Attend(*stream_, shape, on_qkv, {}, on_kept, view(out, rows, width)));
+    AttentionCorrection correction;
+    if (of.corrected) correction = {view(variance, rows, width), of.factor(), AttentionCase::kMost};
+    EXPECT_TRUE(Attend(*stream_, shape, on_qkv, correction, on_kept, view(out, rows, width)));
+    if (of.corrected) {
+      EXPECT_TRUE(AttendVariance(*stream_, shape, on_kept, view(variance, rows, width),
+                                 view(of_out, rows, width)));
+    }
     EXPECT_TRUE(AttendBackward(*stream_, shape, on_qkv, on_kept, view(grad, rows, width),
                                view(work, of.heads * rows, work_cols),
                                view(qkv_grad, rows, 3 * width)));
-    return {Wide(out), Wide(qkv_grad)};
+    return {Wide(out), Wide(qkv_grad), Wide(of_out)};
   }
 
  private:

@@ -21,8 +21,8 @@ class PlantedTiles : public AttentionTrial {
 
   // Runs it under a few seeds; how many of the results are too far from the loops' or differ from
   // the first one's bits.
-  int WrongResults(SequenceFault fault) {
-    const AttentionCase of{{70, 9, 130}, 1, 12};
+  int WrongResults(SequenceFault fault, bool corrected = false) {
+    const AttentionCase of{{70, 9, 130}, 1, 12, corrected};
     const auto numbers = RandomAttention(of, 9);
     const AttentionLoops loops(of, numbers);
     PlantInAttentionTiles(fault);
@@ -39,11 +39,16 @@ class PlantedTiles : public AttentionTrial {
   }
 };
 
-TEST_F(PlantedTiles, NothingIsFoundWhereNothingIsPlanted) { EXPECT_EQ(WrongResults(kNone), 0); }
+TEST_F(PlantedTiles, NothingIsFoundWhereNothingIsPlanted) {
+  EXPECT_EQ(WrongResults(kNone), 0);
+  EXPECT_EQ(WrongResults(kNone, true), 0);
+}
 TEST_F(PlantedTiles, MaskThatHidesNothingIsFound) { EXPECT_EQ(WrongResults(kNotCausal), kSeeds); }
 TEST_F(PlantedTiles, TilesThatAreLeftOutAreFound) {
-  EXPECT_EQ(WrongResults(kKeyTileLeftOut), kSeeds);
-  EXPECT_EQ(WrongResults(kQueryTileLeftOut), kSeeds);
+  for (const bool corrected : {false, true}) {
+    EXPECT_EQ(WrongResults(kKeyTileLeftOut, corrected), kSeeds);
+    EXPECT_EQ(WrongResults(kQueryTileLeftOut, corrected), kSeeds);
+  }
 }
 
 // Under the thread sanitizer a race ends the process.
@@ -59,8 +64,10 @@ TEST_F(PlantedTiles, MissingBarriersAreNamed) {
 }
 #else
 TEST_F(PlantedTiles, MissingBarriersAreFound) {
-  EXPECT_GT(WrongResults(kTilesNotAwaited), 0);
-  EXPECT_GT(WrongResults(kTilesNotReleased), 0);
+  for (const bool corrected : {false, true}) {
+    EXPECT_GT(WrongResults(kTilesNotAwaited, corrected), 0);
+    EXPECT_GT(WrongResults(kTilesNotReleased, corrected), 0);
+  }
 }
 #endif
 

@@ -115,9 +115,16 @@ TEST_F(SequenceEngineTest, AdamWithAnAverage) {
 }
 // The order of sums rounds some factors the other way. That moves a step by less than half of what
 // rounding itself does, but where a ReLU's input changes its sign.
-TEST_F(SequenceEngineTest, Bf16IsNearerToTheCpusThanF32) {
+class Bf16Test : public SequenceEngineTest {
+ protected:
+  void ExpectNearer(train::SequenceTrainingOptions training);
+};
+TEST_F(Bf16Test, IsNearerToTheCpusThanF32) { ExpectNearer(Training(SmallModel())); }
+TEST_F(Bf16Test, CorrectedIsNearerToTheCpusThanF32) {
+  ExpectNearer(CorrectedTraining(SmallModel()));
+}
+void Bf16Test::ExpectNearer(train::SequenceTrainingOptions training) {
   if (device_ == nullptr) return;
-  auto training = Training(SmallModel());
   training.model.precision = ops::Precision::kBf16;
   auto exactly = training;
   exactly.model.precision = ops::Precision::kF32;
