@@ -6,9 +6,12 @@
 //   bytes:      a tile's share of a and g once a unit; sums 8 a number of the table and eight units
 //   operations: 2 n M N for a unit of n rows and a table of M x N, in either pass
 // Measured on an H200, bf16, all tables of a transformer of 3,417 items of 64 numbers, 327 units of
-// 200 rows: norms .88 ms, sums 1.48, whose 166 registers leave three blocks a multiprocessor. When
-// f32 did both and a block of the sums went through all units, the items' sums of 81 units
-// took 7.6. Registers: README.md.
+// 200 rows: norms .88 ms, sums 1.48, as blocks of four warps: 166 registers of the sums left 12
+// warps a multiprocessor, and places were looked at behind the products, one a lane at a time,
+// seven trips to memory a list. Now eight warps share a tile, 16 of them in sums and 32 in norms
+// have room, and placed rows are added while the first rows of the product come. Forecast: .6
+// and 1.0 ms. When f32 did both and a block of the sums went through all units, the items' sums of
+// 81 units took 7.6. Registers: README.md.
 #include <algorithm>
 #include <type_traits>
 
@@ -26,6 +29,7 @@ namespace {
 
 constexpr uint32_t kTile = 64;
 constexpr uint32_t kUnitsEach = 8;  // of a block that sums
+constexpr uint32_t kAhead = 4;      // places that a lane looks at at once
 constexpr uint32_t kVectorBlock = 128;
 
 constexpr uint32_t TilesOf(uint32_t n) { return (n + kTile - 1) / kTile; }
@@ -86,9 +90,13 @@ struct Former<float> {
     for (uint32_t i = 0; i < kDown; ++i) TACIT_UNROLL
     for (uint32_t j = 0; j < kAcross; ++j) number[i][j] = 0;
   }
-  // Adds the products of rows `first` to `last` of a and g. All of the block must be there.
+  // Adds the products of rows `first` to `last` of a and g, behind meanwhile(). All of the block
+  // must be there.
+  template <class Meanwhile>
   TACIT_IN_KERNEL void AddRows(const UnitTable<float>& table, uint32_t first, uint32_t last,
-                               uint32_t row0, uint32_t col0, Shared& shared) {
+                               uint32_t row0, uint32_t col0, Shared& shared,
+                               const Meanwhile& meanwhile) {
+    meanwhile();
     for (uint32_t begin = first; begin < last; begin += kDepth) {
       for (uint32_t at = ThreadIndex().x; at < kDepth * kTile; at += kBlock) {
         const uint32_t k = at / kTile, c = at % kTile, r = begin + k;
@@ -112,7 +120,7 @@ struct Former<float> {
 
 template <>
 struct Former<uint16_t> {
-  static constexpr uint32_t kBlock = 128, kDown = 4, kAcross = 8, kWarpRows = 32;
+  static constexpr uint32_t kBlock = 256, kDown = 2, kAcross = 8, kWarpRows = 16;
   static constexpr uint32_t kDepth = 64, kStages = 3, kWarpCols = 32;
   static constexpr uint32_t kWarpsAcross = kTile / kWarpCols;
   static constexpr uint16_t kOne = 0x3f80;
@@ -120,17 +128,15 @@ struct Former<uint16_t> {
   struct alignas(16) Shared {
     Rows a[kStages], g[kStages];
   };
-  float sum[2][4][4];  // fragments of 16 x 8 numbers, four a lane
+  float sum[1][4][4];  // fragments of 16 x 8 numbers, four a lane
 
   TACIT_IN_KERNEL static uint32_t WarpRow() { return WarpIndex() / kWarpsAcross * kWarpRows; }
   TACIT_IN_KERNEL static uint32_t WarpCol() { return WarpIndex() % kWarpsAcross * kWarpCols; }
-  TACIT_IN_KERNEL static uint32_t RowOf(uint32_t i) {
-    return WarpRow() + i / 2 * 16 + i % 2 * 8 + LaneIndex() / 4;
-  }
+  TACIT_IN_KERNEL static uint32_t RowOf(uint32_t i) { return WarpRow() + 8 * i + LaneIndex() / 4; }
   TACIT_IN_KERNEL static uint32_t ColOf(uint32_t j) {
     return WarpCol() + j / 2 * 8 + LaneIndex() % 4 * 2 + j % 2;
   }
-  TACIT_IN_KERNEL float& At(uint32_t i, uint32_t j) { return sum[i / 2][j / 2][i % 2 * 2 + j % 2]; }
+  TACIT_IN_KERNEL float& At(uint32_t i, uint32_t j) { return sum[0][j / 2][2 * i + j % 2]; }
 
   TACIT_IN_KERNEL void Clear() {
     TACIT_UNROLL
@@ -153,8 +159,11 @@ struct Former<uint16_t> {
       }
     });
   }
+  // meanwhile() is called while the first rows are on their way.
+  template <class Meanwhile>
   TACIT_IN_KERNEL void AddRows(const UnitTable<uint16_t>& table, uint32_t first, uint32_t last,
-                               uint32_t row0, uint32_t col0, Shared& shared) {
+                               uint32_t row0, uint32_t col0, Shared& shared,
+                               const Meanwhile& meanwhile) {
     const uint32_t steps = (last - first + kDepth - 1) / kDepth;
     const auto load = [&](uint32_t step) {
       if (step < steps) {
@@ -167,6 +176,7 @@ struct Former<uint16_t> {
     const bool at_work = row0 + WarpRow() < table.rows && col0 + WarpCol() < table.cols;
     TACIT_UNROLL
     for (uint32_t step = 0; step + 1 < kStages; ++step) load(step);
+    meanwhile();
     for (uint32_t step = 0; step < steps; ++step) {
       WaitCopies<kStages - 2>();
       SyncBlock();
@@ -177,7 +187,7 @@ struct Former<uint16_t> {
       TACIT_UNROLL
       for (uint32_t k = 0; k < kDepth; k += kFragment) {
         if (k >= left) break;
-        AddFragments<true, false, 2, 2>(sum, shared.a[step % kStages], shared.g[step % kStages],
+        AddFragments<true, false, 1, 2>(sum, shared.a[step % kStages], shared.g[step % kStages],
                                         WarpRow(), WarpCol(), k);
       }
     }
@@ -186,31 +196,44 @@ struct Former<uint16_t> {
   }
 };
 
-// Each lane looks at a row's place; those that lie in the warp's rows are added by the whole warp,
-// one after the other.
+// Adds a row to one of the warp's.
+template <class T, class P>
+TACIT_IN_KERNEL void AddRow(const PlacedRows<P>& placed, uint32_t r, uint32_t of_warp,
+                            const Where& where, uint32_t cols, Former<T>& tile) {
+  const uint32_t row = of_warp + Former<T>::WarpRow();
+  const float factor = placed.factor.size == 0 ? placed.each : placed.factor[r];
+  TACIT_UNROLL
+  for (uint32_t i = 0; i < Former<T>::kDown; ++i) {
+    if (Former<T>::RowOf(i) != row) continue;
+    TACIT_UNROLL
+    for (uint32_t j = 0; j < Former<T>::kAcross; ++j) {
+      const uint32_t col = where.col0 + Former<T>::ColOf(j);
+      if (col < cols) tile.At(i, j) = Fma(factor, Widen(placed.from.Row(r)[col]), tile.At(i, j));
+    }
+  }
+}
+
+// Each lane looks at the places of a few rows at once; those that lie in the warp's rows are added
+// by the whole warp, one after the other.
 template <class T, class P>
 TACIT_IN_KERNEL void AddPlaced(const PlacedRows<P>& placed, uint32_t unit, const Where& where,
                                uint32_t cols, Former<T>& tile) {
   if (placed.unit_end.size == 0) return;
   const uint32_t last = placed.unit_end[unit], row0 = where.row0 + Former<T>::WarpRow();
-  for (uint32_t begin = FirstOf(placed.unit_end, unit); begin < last; begin += kWarp) {
-    const uint32_t mine = begin + LaneIndex();
-    // kNone is far from every row.
-    const uint32_t place = mine < last ? placed.place[mine] - row0 : kNone;
-    uint32_t hits = Ballot(place < Former<T>::kWarpRows);
-    for (; hits != 0; hits &= hits - 1) {
-      const uint32_t lane = CountBits((hits & (0 - hits)) - 1), r = begin + lane;
-      const uint32_t row = Shuffle(place, lane) + Former<T>::WarpRow();
-      const float factor = placed.factor.size == 0 ? placed.each : placed.factor[r];
-      TACIT_UNROLL
-      for (uint32_t i = 0; i < Former<T>::kDown; ++i) {
-        if (Former<T>::RowOf(i) != row) continue;
-        TACIT_UNROLL
-        for (uint32_t j = 0; j < Former<T>::kAcross; ++j) {
-          const uint32_t col = where.col0 + Former<T>::ColOf(j);
-          if (col < cols)
-            tile.At(i, j) = Fma(factor, Widen(placed.from.Row(r)[col]), tile.At(i, j));
-        }
+  for (uint32_t begin = FirstOf(placed.unit_end, unit); begin < last; begin += kAhead * kWarp) {
+    uint32_t place[kAhead];
+    TACIT_UNROLL
+    for (uint32_t a = 0; a < kAhead; ++a) {
+      const uint32_t mine = begin + a * kWarp + LaneIndex();
+      // kNone is far from every row.
+      place[a] = mine < last ? placed.place[mine] - row0 : kNone;
+    }
+    TACIT_UNROLL
+    for (uint32_t a = 0; a < kAhead; ++a) {
+      uint32_t hits = Ballot(place[a] < Former<T>::kWarpRows);
+      for (; hits != 0; hits &= hits - 1) {
+        const uint32_t lane = CountBits((hits & (0 - hits)) - 1);
+        AddRow(placed, begin + a * kWarp + lane, Shuffle(place[a], lane), where, cols, tile);
       }
     }
   }
@@ -220,11 +243,13 @@ template <class T>
 TACIT_IN_KERNEL void Form(const UnitTable<T>& table, uint32_t unit, const Where& where,
                           typename Former<T>::Shared& shared, Former<T>& tile) {
   tile.Clear();
-  if (table.g.cols > 0)
-    tile.AddRows(table, FirstOf(table.unit_end, unit), table.unit_end[unit], where.row0, where.col0,
-                 shared);
-  AddPlaced(table.own, unit, where, table.cols, tile);
-  AddPlaced(table.input, unit, where, table.cols, tile);
+  const auto add_placed = [&] {
+    AddPlaced(table.own, unit, where, table.cols, tile);
+    AddPlaced(table.input, unit, where, table.cols, tile);
+  };
+  if (table.g.cols == 0) return add_placed();
+  tile.AddRows(table, FirstOf(table.unit_end, unit), table.unit_end[unit], where.row0, where.col0,
+               shared, add_placed);
 }
 
 // Calls body(i, j, row, column) for the numbers of a thread that are in the table.
@@ -248,7 +273,8 @@ struct alignas(16) NormsShared {
 };
 
 template <class T>
-TACIT_KERNEL NormsKernel(TableList<T> tables, DeviceSpan<double> work) {
+TACIT_KERNEL_OF(Former<T>::kBlock, 4)
+NormsKernel(TableList<T> tables, DeviceSpan<double> work) {
   auto& shared = SharedAs<NormsShared<T>>();
   const uint32_t unit = BlockIndex().y;
   const Where where = Find(tables, BlockIndex().x);
