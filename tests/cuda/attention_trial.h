@@ -16,6 +16,13 @@
 // the inputs and, for corrections, their squares.
 namespace tacit::cuda::testing {
 
+// Under the thread sanitizer each thread of a kernel is dear, and one order shows a race.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool kThreadsAreDear = true;
+#else
+inline constexpr bool kThreadsAreDear = false;
+#endif
+
 // Row-major numbers that bf16 holds.
 struct AttentionNumbers {
   std::vector<float> qkv, grad, variance;  // of keys and of values, where attention is corrected
