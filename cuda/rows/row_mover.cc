@@ -15,6 +15,8 @@ constexpr size_t kPieceFloats = size_t{1} << 20;
 
 Status AwaitFetched(Stream& stream, const Event& fetched) { return stream.Wait(fetched); }
 
+Status AwaitPiece(Event& arrived) { return arrived.Synchronize(); }
+
 uint32_t RowMover::FloatsOf(uint64_t row) const {
   const auto after =
       std::ranges::upper_bound(floats_from_, row, {}, &std::pair<uint64_t, uint32_t>::first);

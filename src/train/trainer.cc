@@ -85,16 +85,14 @@ std::vector<LedgerMetrics::Learner> Promised(const std::vector<ResumedLearner>& 
   return promised;
 }
 
-// Limit for a working model's numbers; its square is still a float.
-constexpr float kNumberMost = 1e18f;
-
 bool AllNumbers(std::span<const float> floats) {
-  return std::ranges::all_of(floats, [](float x) { return std::abs(x) <= kNumberMost; });
+  return std::ranges::all_of(floats, [](float x) { return std::abs(x) <= store::kNumberMost; });
 }
 
-// Checks the parameters and the optimiser's state. Both are computed after noise.
+// Checks the parameters and the optimiser's state. Both are computed after noise. Rows on their way
+// home were checked where they come from (ClickEngine::settled_numbers).
 bool AreNumbers(const store::LearnerCommit& commit) {
-  return (!commit.rows || AllNumbers(commit.rows->floats)) &&
+  return (!commit.rows || commit.rows->arrival != nullptr || AllNumbers(commit.rows->floats)) &&
          (!commit.dense ||
           (AllNumbers(commit.dense->parameters) && AllNumbers(commit.dense->optimizer)));
 }
