@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/huge_pages.h"
 #include "cuda/device/device.h"
 #include "cuda/rows/row_index.h"
 #include "cuda/rows/row_mover.h"
@@ -95,7 +94,6 @@ Status Homecoming::Bring(store::RowDelta* delta) {
   delta->rows.reserve(rows_);
   delta->end.reserve(rows_);
   delta->floats.reserve(rows_ * stride_);
-  AdviseHugePages(delta->floats.data(), delta->floats.capacity() * sizeof(float));
   TACIT_RETURN_IF_ERROR(Start(0, 0));
   size_t which = 0;
   for (size_t begin = 0; begin < rows_; begin += CountFrom(begin), which = 1 - which) {

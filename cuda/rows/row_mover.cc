@@ -83,8 +83,11 @@ Status RowMover::SendPiece(Stream& stream, const RowPlaces& places, std::span<co
   TACIT_RETURN_IF_ERROR(stream.Download(on_device, floats));
   TACIT_RETURN_IF_ERROR(to.Gather(ids_, at_));
   TACIT_RETURN_IF_ERROR(stream.Synchronize());
-  for (size_t i = 0; i < n; ++i)
-    std::copy_n(floats.data() + i * stride_, FloatsOf(ids_[i]), at_[i]);
+  auto after = floats_from_.begin();
+  for (size_t i = 0; i < n; ++i) {
+    while (after != floats_from_.end() && after->first <= ids_[i]) ++after;
+    std::copy_n(floats.data() + i * stride_, std::prev(after)->second, at_[i]);
+  }
   to.MarkChanged(ids_);
   return {};
 }

@@ -51,7 +51,7 @@ struct ChangedRows {
   std::vector<float> values;
 };
 
-// What a learner's thread does for its rows, in milliseconds.
+// Milliseconds of all that is done for a commit's rows.
 struct Parts {
   std::vector<double> put, mark, take, expect, bring, copy;
 };
@@ -68,7 +68,7 @@ class Times {
   Clock::TimePoint last_ = clock_.Now();
 };
 
-// As long as a store keeps deltas until they are folded.
+// Keeps the last deltas, as a store does until they are folded.
 class Deltas {
  public:
   void Keep(store::RowCache& cache, NoStore& backing,

@@ -1,13 +1,14 @@
 #include "store/row_cache.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdlib>
-#include <cstring>
 #include <utility>
 
 #include "base/check.h"
 #include "base/huge_pages.h"
+#include "base/radix_sort.h"
 #include "store/row_codec.h"
 
 namespace tacit::store {
@@ -255,7 +256,7 @@ Status RowCache::TakeAhead(Ahead& ahead, std::span<const uint64_t> rows, std::sp
 void RowCache::Announce(std::span<const uint64_t> rows) {
   // While nearly all rows are in memory, to look for the others costs more than it saves.
   constexpr uint64_t kFew = 64;
-  // What is folded may be older than a delta that holds expected rows.
+  // The folded rows may be older than a delta that holds expected rows.
   if (fetcher_ == nullptr || expects()) return;
   std::swap(last_ahead_, ahead_);
   Drop(*ahead_);
@@ -481,6 +482,38 @@ Status RowCache::TakeExpected(std::span<const uint64_t> rows, std::span<float*> 
   return {};
 }
 
+// Copies the delta's rows out of the table. Memory that is new is written once; and where a row
+// lies is looked up while the rows before it are copied. Huge pages are not asked for: where files
+// fill the memory, to make room for them takes longer than they save.
+void RowCache::CopyOut(RowDelta* delta) {
+  constexpr size_t kAhead = 8, kLineFloats = 16;
+  const std::vector<uint64_t>& rows = delta->rows;
+  delta->end.reserve(rows.size());
+  size_t floats = 0;
+  TableCursor cursor(layout_.space);
+  for (const uint64_t row : rows)
+    delta->end.push_back(floats += layout_.RowFloats(cursor.Advance(row)));
+  delta->floats.reserve(floats);
+  std::array<float*, kAhead> at{};
+  cursor = TableCursor(layout_.space);
+  for (size_t i = 0; i < rows.size() + kAhead; ++i) {
+    if (i >= kAhead) {
+      const size_t done = i - kAhead;
+      const float* const row = at[done % kAhead];
+      delta->floats.insert(delta->floats.end(), row, row + delta->Row(done).size());
+    }
+    if (i >= rows.size()) continue;
+    Prefetch(rows, i + kPrefetchAhead);
+    const uint32_t table = cursor.Advance(rows[i]);
+    float* const row = slabs_[slab_of_table_[table]].At(Find(rows[i])->slot);
+    for (uint32_t c = 0; c < layout_.RowFloats(table); c += kLineFloats)
+      __builtin_prefetch(row + c);
+    if (layout_.bf16)
+      RoundToBf16(layout_.seed, backing_.next(), rows[i], {row, layout_.space.tables()[table].dim});
+    at[i % kAhead] = row;
+  }
+}
+
 std::shared_ptr<const RowDelta> RowCache::TakeDelta() {
   ForgetFolded();
   if (arriving_ != nullptr) {
@@ -493,25 +526,10 @@ std::shared_ptr<const RowDelta> RowCache::TakeDelta() {
   }
   auto delta = std::make_shared<RowDelta>();
   if (changed_.empty()) return delta;
-  std::sort(changed_.begin(), changed_.end());
+  RadixSort(&changed_, &sorting_, [](uint64_t row) { return row; });
   delta->rows = changed_;
   changed_.clear();
-  const auto& rows = delta->rows;
-  size_t floats = 0;
-  TableCursor cursor(layout_.space);
-  for (uint64_t row : rows) delta->end.push_back(floats += layout_.RowFloats(cursor.Advance(row)));
-  delta->floats.resize(floats);
-  cursor = TableCursor(layout_.space);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    Prefetch(rows, i + kPrefetchAhead);
-    const uint32_t table = cursor.Advance(rows[i]);
-    float* const row = slabs_[slab_of_table_[table]].At(Find(rows[i])->slot);
-    if (layout_.bf16)
-      RoundToBf16(layout_.seed, backing_.next(), rows[i], {row, layout_.space.tables()[table].dim});
-    const auto place = delta->Row(i);
-    std::memcpy(delta->floats.data() + (place.data() - delta->floats.data()), row,
-                place.size_bytes());
-  }
+  CopyOut(delta.get());
   EndGroup(delta.get());
   if (pinned_bytes_ > budget_ / 2) backing_.RequestFold();
   return delta;

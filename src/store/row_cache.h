@@ -130,6 +130,7 @@ class RowCache final : public WorkingRows {
   void Drop(size_t place);
   void ForgetFolded();
   void EndGroup(const RowDelta* delta);
+  void CopyOut(RowDelta* delta);
   Status TakeIn();
   void Renew(const RowDelta& delta);
   Status TakeExpected(std::span<const uint64_t> rows, std::span<float*> out);
@@ -151,7 +152,7 @@ class RowCache final : public WorkingRows {
 
   std::deque<Group> groups_;  // the last is the one being filled
   uint32_t folded_group_ = 0;
-  std::vector<uint64_t> changed_;  // rows of the group being filled
+  std::vector<uint64_t> changed_, sorting_;  // rows of the group being filled
   // Rows changed elsewhere that no delta was taken of yet; and deltas of such rows, oldest first,
   // whose rows may be in the table as they were before.
   std::shared_ptr<RowArrival> arriving_;

@@ -159,7 +159,7 @@ void HomeRig::Run(int steps) {
     for (size_t n = random_() % 3; n > 0; --n) Write();
     Rows written;
     const auto delta = Commit(&written);
-    // Whoever is first: a thread of the store's, beside the next step, or that step's gather.
+    // A thread of the store's brings the rows beside the next step, or that step's gather does.
     Status arrived;
     std::thread commit;
     const auto arrive = [&] { arrived = store::Arrive(*delta); };

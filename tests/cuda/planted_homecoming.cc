@@ -25,7 +25,7 @@ std::function<Status()> pack_later;
 
 Status PackOrNot(Stream& stream, const RowPlaces& places, const RowTransfer& transfer) {
   if (planted_here != CacheFault::kPacksLate) return PackRows(stream, places, transfer);
-  // What was there before is numbers too.
+  // Zeros are numbers, too.
   TACIT_RETURN_IF_ERROR(stream.Fill(transfer.floats, 0));
   pack_later = [&stream, places, transfer]() -> Status {
     TACIT_RETURN_IF_ERROR(PackRows(stream, places, transfer));
