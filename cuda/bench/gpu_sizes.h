@@ -23,7 +23,7 @@ struct GpuSizes {
   uint32_t cache_examples = 2048;
   uint32_t cache_steps = 100, cache_warm_steps = 200;
   uint32_t sequences = 512, length = 200, catalogue = 3417, width = 64;
-  double commit_seconds = 4;
+  double commit_seconds = 4, commit_every = 1;
 
   static GpuSizes Small() {
     GpuSizes sizes;
@@ -45,7 +45,7 @@ struct GpuSizes {
     sizes.length = 6;
     sizes.catalogue = 20;
     sizes.width = 8;
-    sizes.commit_seconds = 0;
+    sizes.commit_seconds = sizes.commit_every = 0;
     return sizes;
   }
 };

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/clock.h"
@@ -77,8 +78,16 @@ Status AddBatch(const GpuSizes& sizes, uint64_t batch, std::vector<BenchRow>* ro
   return {};
 }
 
-// Examples a second with a commit every second, or without.
-Result<double> Committed(const GpuSizes& sizes, train::Gpu& gpu, double every) {
+// Steps with commits between them.
+struct CommittedSteps {
+  double examples_per_second = 0;
+  std::vector<double> pauses;       // seconds of each commit in which no step was taken
+  double last_commit_ms = 0;        // on the store's own thread
+  uint64_t commits = 0, bytes = 0;  // that the store has written
+};
+
+// Takes steps with a commit every so many seconds.
+Result<CommittedSteps> Committed(const GpuSizes& sizes, train::Gpu& gpu, double every) {
   TACIT_ASSIGN(BenchSetup setup, MakeBenchSetup(ClickModelOf(sizes, sizes.batches.back())));
   bench::TrainingRig rig(std::move(setup), {.name = "gpu", .gpu = &gpu});
   TACIT_RETURN_IF_ERROR(rig.Open());
@@ -89,14 +98,23 @@ Result<double> Committed(const GpuSizes& sizes, train::Gpu& gpu, double every) {
   const auto begin = clock.Now();
   double last = 0, now = 0;
   examples = 0;
+  CommittedSteps steps;
   do {
     TACIT_RETURN_IF_ERROR(rig.Step(&examples));
     now = Seconds(clock.Now() - begin);
     if (now - last < every) continue;
+    const auto stopped = clock.Now();
     TACIT_RETURN_IF_ERROR(rig.Commit());
+    steps.pauses.push_back(Seconds(clock.Now() - stopped));
     last = now;
   } while (now < sizes.commit_seconds);
-  return static_cast<double>(examples) / Seconds(clock.Now() - begin);
+  steps.examples_per_second = static_cast<double>(examples) / Seconds(clock.Now() - begin);
+  TACIT_RETURN_IF_ERROR(rig.store().Flush());
+  const store::Store::Stats stats = rig.store().stats();
+  steps.last_commit_ms = stats.last_commit_ms;
+  steps.commits = stats.commits;
+  steps.bytes = stats.commit_bytes;
+  return steps;
 }
 
 }  // namespace
@@ -120,9 +138,19 @@ Result<std::vector<BenchRow>> BenchClickSteps(const GpuSizes& sizes) {
   std::vector<BenchRow> rows;
   for (const uint64_t batch : sizes.batches) TACIT_RETURN_IF_ERROR(AddBatch(sizes, batch, &rows));
   TACIT_ASSIGN(const auto gpu, OpenGpu({}));
-  TACIT_ASSIGN(const double without, Committed(sizes, *gpu, 1e9));
-  TACIT_ASSIGN(const double with, Committed(sizes, *gpu, 1));
-  rows.push_back({"gpu-step-with-commits", with / 1e6, "M examples/s", without / 1e6});
+  TACIT_ASSIGN(const CommittedSteps without, Committed(sizes, *gpu, 1e9));
+  TACIT_ASSIGN(const CommittedSteps with, Committed(sizes, *gpu, sizes.commit_every));
+  const double pause = with.pauses.empty() ? 0 : 1e3 * bench::Median(with.pauses);
+  rows.push_back(
+      {"gpu-step-with-commits",
+       with.examples_per_second / 1e6,
+       "M examples/s",
+       without.examples_per_second / 1e6,
+       {{"pause_ms", pause},
+        {"last_commit_ms", with.last_commit_ms},
+        {"bytes_per_commit", with.bytes / std::max<uint64_t>(1, with.commits)}},
+       fmt::format("{:.1f} ms without a step a commit, which takes {:.0f} ms beside them", pause,
+                   with.last_commit_ms)});
   return rows;
 }
 

@@ -37,18 +37,25 @@ Result<int> CountDevices(int* driver_version) {
 Device::Device(DeviceFacts facts) : facts_(std::move(facts)), owner_pid_(getpid()) {}
 Device::~Device() = default;
 
-Status Device::Health() const { return health_; }
+Status Device::Health() const {
+  if (!lost_) return {};
+  const std::lock_guard lock(mutex_);
+  return health_;
+}
 
 void Device::CheckOwner() const {
   TACIT_CHECK(getpid() == owner_pid_, "a forked child must not use its parent's device");
 }
 
 Status Device::Check(int code, std::string_view doing) {
-  if (!health_) return health_;
+  TACIT_RETURN_IF_ERROR(Health());
   if (code == runtime::kSuccess) return {};
   Error error = DeviceError(code, fmt::format("GPU {}: {}", facts_.ordinal, doing));
-  if (LosesDevice(code)) health_ = Fail(error);
-  return Fail(std::move(error));
+  if (!LosesDevice(code)) return Fail(std::move(error));
+  const std::lock_guard lock(mutex_);
+  if (health_) health_ = Fail(std::move(error));
+  lost_ = true;
+  return health_;
 }
 
 Status Device::BindThread() {

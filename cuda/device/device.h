@@ -1,8 +1,10 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "base/result.h"
@@ -25,8 +27,8 @@ struct DeviceFacts {
 };
 
 // One GPU, opened. Streams, buffers, graphs and arenas are made from it and must not outlive it.
-// Used by one thread at a time, and only by the process that opened it: a forked child that makes a
-// call is ended by a check.
+// Thread-safe, where what is made from it is used by one thread at a time. Used only by the process
+// that opened it: a forked child that makes a call is ended by a check.
 //
 // The first call that loses the device is remembered, and every later call on an object made from
 // it fails with that same error, which names the call that failed first.
@@ -56,7 +58,9 @@ class Device {
 
   const DeviceFacts facts_;
   const int64_t owner_pid_;
-  Status health_;
+  std::atomic<bool> lost_ = false;
+  mutable std::mutex mutex_;
+  Status health_;  // by mutex_
 };
 
 // Fails with what is missing: a build without CUDA, no driver, a driver that is too old, no such

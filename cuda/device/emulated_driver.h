@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,8 @@ class Driver {
   // Returns true if this thread's device is the one that was opened.
   bool bound() const;
   const Machine& machine() const { return machine_; }
+  // Held in every call, and by a call within a call.
+  std::recursive_mutex& mutex() { return mutex_; }
 
   // Called first in every call: returns the error with which it is to fail, or success.
   runtime::Code Enter();
@@ -100,6 +103,7 @@ class Driver {
   void DrainUntil(const Mark* mark);
   void DrainAll();
 
+  std::recursive_mutex mutex_;
   Machine machine_;
   uint64_t calls_ = 0, fail_in_ = 0;
   int fail_with_ = 0;

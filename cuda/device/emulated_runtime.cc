@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -40,30 +41,42 @@ EmulatedStream* Of(runtime::Stream stream) { return static_cast<EmulatedStream*>
 
 }  // namespace
 
+// Calls of several threads run one after the other.
+#define TACIT_LOCK() const std::lock_guard lock(TheDriver().mutex())
+
 namespace emulated {
 
 void Reset(const Machine& machine) { TheDriver().Reset(machine); }
-void FailCall(uint64_t calls, int code) { TheDriver().FailIn(calls, code); }
-uint64_t Calls() { return TheDriver().calls(); }
-void SetTurns(Turns turns) { TheDriver().SetTurns(turns); }
+void FailCall(uint64_t calls, int code) {
+  TACIT_LOCK();
+  TheDriver().FailIn(calls, code);
+}
+uint64_t Calls() {
+  TACIT_LOCK();
+  return TheDriver().calls();
+}
+void SetTurns(Turns turns) {
+  TACIT_LOCK();
+  TheDriver().SetTurns(turns);
+}
 const std::map<std::string, KernelUse>& Kernels() { return TheDriver().kernels(); }
-uint64_t BytesTaken() { return TheDriver().BytesTaken(); }
+uint64_t BytesTaken() {
+  TACIT_LOCK();
+  return TheDriver().BytesTaken();
+}
 
 }  // namespace emulated
 
 namespace runtime {
 
-#define TACIT_ENTER()                                           \
-  do {                                                          \
-    if (const Code failed = TheDriver().Enter()) return failed; \
-  } while (false)
+#define TACIT_ENTER() \
+  TACIT_LOCK();       \
+  if (const Code failed = TheDriver().Enter()) return failed
 
 // The same, for calls that want this thread to have its device.
-#define TACIT_ENTER_BOUND()                                \
-  do {                                                     \
-    TACIT_ENTER();                                         \
-    if (!TheDriver().bound()) return code::kInvalidDevice; \
-  } while (false)
+#define TACIT_ENTER_BOUND() \
+  TACIT_ENTER();            \
+  if (!TheDriver().bound()) return code::kInvalidDevice
 
 Code DriverVersion(int* version) {
   TACIT_ENTER();
@@ -114,12 +127,18 @@ Code Allocate(void** memory, size_t bytes) {
   TACIT_ENTER_BOUND();
   return TheDriver().Take(memory, bytes, true);
 }
-Code Free(void* memory) { return TheDriver().Give(memory); }
+Code Free(void* memory) {
+  TACIT_LOCK();
+  return TheDriver().Give(memory);
+}
 Code AllocateHost(void** memory, size_t bytes) {
   TACIT_ENTER_BOUND();
   return TheDriver().Take(memory, bytes, false);
 }
-Code FreeHost(void* memory) { return TheDriver().Give(memory); }
+Code FreeHost(void* memory) {
+  TACIT_LOCK();
+  return TheDriver().Give(memory);
+}
 
 Code MakeStream(Stream* stream) {
   TACIT_ENTER_BOUND();
@@ -127,6 +146,7 @@ Code MakeStream(Stream* stream) {
   return kSuccess;
 }
 Code DropStream(Stream stream) {
+  TACIT_LOCK();
   TheDriver().DropStream(Of(stream));
   return kSuccess;
 }
@@ -136,6 +156,7 @@ Code MakeEvent(Event* event) {
   return kSuccess;
 }
 Code DropEvent(Event event) {
+  TACIT_LOCK();
   delete static_cast<EmulatedEvent*>(event);
   return kSuccess;
 }
@@ -184,6 +205,7 @@ Code Wait(Stream stream, Event event) {
   return kSuccess;
 }
 Code Synchronize(Stream stream) {
+  TACIT_LOCK();
   const Code failed = TheDriver().Enter();
   // A wait that reports a failure has waited all the same, or nothing would ever run again.
   if (failed != kSuccess && LosesDevice(failed)) return failed;
@@ -213,9 +235,11 @@ Code BeginCapture(Stream stream) {
   return kSuccess;
 }
 Code EndCapture(Stream stream, Graph* graph) {
+  TACIT_LOCK();
   const std::shared_ptr<Capture> capture = std::move(Of(stream)->capture);
   for (EmulatedStream* lane : capture->lanes) lane->capture = nullptr;  // even where this fails
-  TACIT_ENTER_BOUND();
+  if (const Code failed = TheDriver().Enter()) return failed;
+  if (!TheDriver().bound()) return code::kInvalidDevice;
   if (capture->broken) return code::kStreamCaptureInvalidated;
   if (!capture->Joined()) return code::kStreamCaptureUnjoined;
   auto* const made = new EmulatedGraph{
@@ -231,6 +255,7 @@ Code LaunchGraph(Graph graph, Stream stream) {
   return kSuccess;
 }
 Code DropGraph(Graph graph) {
+  TACIT_LOCK();
   auto* const dropped = static_cast<EmulatedGraph*>(graph);
   for (EmulatedStream* lane : dropped->lanes) TheDriver().DropStream(lane);
   delete dropped;

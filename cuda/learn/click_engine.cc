@@ -1,7 +1,5 @@
 #include "cuda/learn/click_engine.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -20,12 +18,11 @@
 #include "cuda/kernels/step_noise.h"
 #include "cuda/learn/device_net.h"
 #include "cuda/learn/device_optimizer.h"
+#include "cuda/learn/engine_rows.h"
 #include "cuda/learn/step_chunks.h"
 #include "cuda/learn/step_rows_index.h"
 #include "cuda/learn/step_staging.h"
 #include "cuda/learn/step_streams.h"
-#include "cuda/rows/cached_rows.h"
-#include "cuda/rows/whole_rows.h"
 #include "mechanism/clip_law.h"
 #include "train/loss_sum.h"
 
@@ -60,28 +57,6 @@ ClipLaw LawOf(Recipe::Clip clip) {
   return ClipLaw::kFlat;
 }
 
-// The dim of a row, for many rows in no order: a search in each of a space's parts begins close to
-// its end.
-class DimsOfRows {
- public:
-  explicit DimsOfRows(const RowSpace& space) : tables_(space.tables()) {
-    while (space.rows() >> shift_ >= kParts) ++shift_;
-    for (uint64_t row = 0; row < space.rows(); row += uint64_t{1} << shift_)
-      first_.push_back(space.TableOf(row));
-  }
-  uint32_t Of(uint64_t row) const {
-    uint32_t t = first_[row >> shift_];
-    while (row - tables_[t].first >= tables_[t].rows) ++t;
-    return tables_[t].dim;
-  }
-
- private:
-  static constexpr uint64_t kParts = 4096;
-  const std::span<const RowSpace::Table> tables_;
-  uint32_t shift_ = 0;
-  std::vector<uint32_t> first_;  // per part: the table of its first row
-};
-
 // The grid on which rows' sums are added up. Without privacy a fine one, whose sums are the same in
 // every order, too: 2^23 is the most that it holds.
 double StepOf(const Recipe& recipe) { return recipe.is_private ? recipe.grid.step : 0x1p-40; }
@@ -103,7 +78,7 @@ class Engine final : public train::ClickEngine {
         mechanism_(mechanism),
         noise_(noise),
         host_rows_(rows),
-        dense_(dense),
+        dense_(std::make_shared<const store::DenseState>(dense)),
         layers_(LayersOf(options_.click.model)),
         groups_(static_cast<uint32_t>(layers_.size() + 1)),
         dims_(options_.click.model.space) {
@@ -120,14 +95,21 @@ class Engine final : public train::ClickEngine {
   Status Release(train::StepReport* report) override;
   Status Settle() override {
     TACIT_RETURN_IF_ERROR(stream_.device().BindThread());
-    TACIT_RETURN_IF_ERROR(optimizer_->Settle(&dense_));
-    return rows_->Settle();
+    TACIT_RETURN_IF_ERROR(optimizer_->SendHome());
+    TACIT_RETURN_IF_ERROR(rows_->Settle());
+    TACIT_RETURN_IF_ERROR(stream_.Synchronize());
+    auto settled = std::make_shared<store::DenseState>();
+    optimizer_->ReadHome(settled.get());
+    dense_ = std::move(settled);
+    return {};
   }
+  bool settled_numbers() const override { return rows_->settled_numbers(); }
   void Announce(const stream::StepBatch& next) override {
     announced_ = &next;
     if (space().rows() > 0) rows_->Announce(next.examples.row);
   }
-  const store::DenseState& dense() const override { return dense_; }
+  const store::DenseState& dense() const override { return *dense_; }
+  std::shared_ptr<const store::DenseState> CopyDense() const override { return dense_; }
 
  private:
   const RowSpace& space() const { return options_.click.model.space; }
@@ -140,7 +122,6 @@ class Engine final : public train::ClickEngine {
     return {input_gradient_.span().data, chunk.examples(), embedding_width_, embedding_width_};
   }
 
-  Status OpenRows(const std::vector<uint32_t>& state_floats);
   Status Start(const stream::StepBatch& step, DeviceRows::Purpose purpose);
   Status TakeFor(const StagedStep& step);
   // Puts work of both streams in the step's order, as a graph where it comes again. A step in
@@ -171,7 +152,7 @@ class Engine final : public train::ClickEngine {
   mechanism::Mechanism& mechanism_;
   noise::NoiseSource& noise_;
   store::WorkingRows& host_rows_;
-  store::DenseState dense_;
+  std::shared_ptr<const store::DenseState> dense_;  // as of the last Settle
   const std::vector<model::LinearLayer> layers_;
   const uint32_t groups_;
   uint32_t embedding_width_ = 0, stride_ = 1;
@@ -211,18 +192,20 @@ class Engine final : public train::ClickEngine {
 Status Engine::Open() {
   Device& device = stream_.device();
   const uint32_t most = options_.chunk_examples;
-  TACIT_CHECK(most > 0 && dense_.parameters.size() == dense_size(), "a state of another model");
+  TACIT_CHECK(most > 0 && dense_->parameters.size() == dense_size(), "a state of another model");
   TACIT_RETURN_IF_ERROR(CheckNoise(stream_));
   ProductOptions products = options_.products;
   if (products.usual_rows == 0) products.usual_rows = UsualRows(*mechanism_.recipe(), most);
   TACIT_ASSIGN(net_,
                MakeDeviceNet(stream_, options_.click.model.precision, layers_, most, products));
-  TACIT_ASSIGN(optimizer_, DeviceOptimizer::Make(stream_, options_.click.optimizer, dense_));
+  TACIT_ASSIGN(optimizer_, DeviceOptimizer::Make(stream_, options_.click.optimizer, *dense_));
   const train::Optimizer optimizer(options_.click.optimizer);
   std::vector<uint32_t> state_floats;
   for (const RowSpace::Table& table : space().tables())
     state_floats.push_back(static_cast<uint32_t>(optimizer.RowStateFloats(table.dim)));
-  TACIT_RETURN_IF_ERROR(OpenRows(state_floats));
+  TACIT_ASSIGN(rows_, OpenRows(stream_, space(), state_floats,
+                               mechanism_.recipe()->rows == Recipe::Rows::kEvery, options_.rows,
+                               host_rows_));
   TACIT_ASSIGN(index_, StepRowsIndex::Make(stream_, space().rows()));
   TACIT_RETURN_IF_ERROR(index_->Cover(rows_->names()));
   TACIT_ASSIGN(StepNoise step_noise, StepNoise::Make(stream_));
@@ -239,33 +222,6 @@ Status Engine::Open() {
   TACIT_ASSIGN(dense_sums_, Buffer<float>::Make(device, dense_size()));
   TACIT_ASSIGN(clipped_, Buffer<uint32_t>::Make(device, 1));
   TACIT_ASSIGN(shares_, Buffer<double>::Make(device, groups_));
-  return {};
-}
-
-Status Engine::OpenRows(const std::vector<uint32_t>& state_floats) {
-  using Kind = train::GpuRowOptions::Kind;
-  TACIT_ASSIGN(const uint64_t free, stream_.device().FreeBytes());
-  const uint64_t most = free / 4 * 3;
-  // Beside a row lie its number's owner and a flag.
-  const uint64_t wanted = WholeRows::Bytes(space(), state_floats) + space().rows() * 5;
-  Kind kind = options_.rows.kind;
-  if (kind == Kind::kAuto) kind = wanted <= most ? Kind::kWhole : Kind::kCache;
-  if (kind == Kind::kWhole || space().rows() == 0) {
-    const auto writes = mechanism_.recipe()->rows == Recipe::Rows::kEvery
-                            ? WholeRows::Writes::kEveryRow
-                            : WholeRows::Writes::kSomeRows;
-    TACIT_ASSIGN(rows_, WholeRows::Make(stream_, space(), state_floats, writes, host_rows_));
-    return {};
-  }
-  if (mechanism_.recipe()->rows == Recipe::Rows::kEvery)
-    return Fail(ErrorCode::kRefused,
-                fmt::format("its mechanism writes every row in every step, and a cache cannot hold "
-                            "them: whole tables take {} MiB of the {} that are free; set gpu.rows "
-                            "to whole, or gpu.use to never, or take another mechanism",
-                            wanted >> 20, free >> 20));
-  const uint64_t bytes = options_.rows.cache_bytes > 0 ? options_.rows.cache_bytes : most;
-  TACIT_ASSIGN(rows_,
-               CachedRows::Make(stream_, space(), state_floats, {.bytes = bytes}, host_rows_));
   return {};
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <string_view>
@@ -109,19 +110,33 @@ DenseParameters DeviceOptimizer::parameters() const {
           .average = averages_.span()};
 }
 
-Status DeviceOptimizer::Settle(store::DenseState* dense) const {
+Status DeviceOptimizer::SendHome() {
   const size_t moments = state_.size();
-  dense->parameters.resize(size_);
-  dense->optimizer.resize(train::Optimizer(options_).DenseStateFloats(size_));
-  const std::span<float> state = dense->optimizer;
-  TACIT_RETURN_IF_ERROR(stream_->Download(weights_.span(), std::span<float>(dense->parameters)));
-  TACIT_RETURN_IF_ERROR(stream_->Download(state_.span(), state.first(moments)));
+  TACIT_RETURN_IF_ERROR(Reserve(stream_->device(), size_ + moments + averages_.size(), &home_));
+  const std::span<float> home = home_.span();
+  TACIT_RETURN_IF_ERROR(stream_->Download(weights_.span(), home.first(size_)));
+  TACIT_RETURN_IF_ERROR(stream_->Download(state_.span(), home.subspan(size_, moments)));
+  return stream_->Download(averages_.span(), home.subspan(size_ + moments, averages_.size()));
+}
+
+void DeviceOptimizer::ReadHome(store::DenseState* dense) const {
+  const float* const home = home_.span().data();
+  const size_t moments = state_.size(), all = train::Optimizer(options_).DenseStateFloats(size_);
+  dense->parameters.assign(home, home + size_);
+  std::vector<float>& state = dense->optimizer;
+  state.reserve(all);
+  state.assign(home + size_, home + size_ + moments);
+  state.resize(all);
   if (average_.on())
-    TACIT_RETURN_IF_ERROR(
-        stream_->Download(averages_.span(), state.subspan(state.size() - 1 - size_, size_)));
-  TACIT_RETURN_IF_ERROR(stream_->Synchronize());
+    std::copy_n(home + size_ + moments, size_, state.end() - 1 - static_cast<ptrdiff_t>(size_));
   if (options_.kind->subtracts_noise) state[moments] = noise_average_;
   if (stores_steps()) state.back() = CountAsFloat(step_);
+}
+
+Status DeviceOptimizer::Settle(store::DenseState* dense) {
+  TACIT_RETURN_IF_ERROR(SendHome());
+  TACIT_RETURN_IF_ERROR(stream_->Synchronize());
+  ReadHome(dense);
   return {};
 }
 

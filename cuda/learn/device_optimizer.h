@@ -29,7 +29,10 @@ class DeviceOptimizer {
   DenseParameters parameters() const;
 
   // Copies parameters and state to `dense`.
-  Status Settle(store::DenseState* dense) const;
+  Status Settle(store::DenseState* dense);
+  // The same in two parts: puts the copies on the stream; and, once it has run, fills `dense`.
+  Status SendHome();
+  void ReadHome(store::DenseState* dense) const;
 
  private:
   DeviceOptimizer(Stream& stream, const train::OptimizerOptions& options)
@@ -44,6 +47,7 @@ class DeviceOptimizer {
   uint32_t step_ = 0;
   float noise_average_ = 0;  // of the noise's variance, for adam-bc
   HostBuffer<OptimizerRule> staging_;
+  HostBuffer<float> home_;
   Buffer<OptimizerRule> rule_on_device_;
   Buffer<float> weights_, state_, averages_;
 };

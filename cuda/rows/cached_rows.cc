@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/check.h"
+#include "base/radix_sort.h"
 #include "cuda/device/device.h"
 #include "cuda/kernels/ranks.h"
 #include "cuda/kernels/step_rows.h"
@@ -458,11 +459,11 @@ Status CachedRows::SendPlacesHome() {
       stream.Download(First(home_name_device_, rows), std::span<uint32_t>(home_name_)));
   TACIT_RETURN_IF_ERROR(stream.Fill(changed, 0));
   TACIT_RETURN_IF_ERROR(stream.Synchronize());
-  std::vector<RowName> home(rows);
-  for (size_t i = 0; i < rows; ++i) home[i] = {home_row_[i], home_name_[i]};
-  std::ranges::sort(home, {}, &RowName::row);
+  home_.resize(rows);
+  for (size_t i = 0; i < rows; ++i) home_[i] = {home_row_[i], home_name_[i]};
+  RadixSort(&home_, &home_work_host_, [](const RowName& one) { return one.row; });
   stats_.home += rows;
-  return mover_.SendHome(stream, view().places, home, *rows_);
+  return mover_.SendHome(stream, view().places, home_, *rows_);
 }
 
 }  // namespace tacit::cuda

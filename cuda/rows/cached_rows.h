@@ -142,6 +142,7 @@ class CachedRows final : public DeviceRows {
   std::vector<RowName> fetch_now_;
   std::vector<uint8_t> guest_changed_;
   std::vector<uint32_t> home_row_, home_name_;
+  std::vector<RowName> home_, home_work_host_;
   uint32_t count_host_ = 0;
 
   std::vector<Buffer<float>> memory_;  // families' embeddings and state, by turns

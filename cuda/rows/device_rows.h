@@ -50,8 +50,11 @@ class DeviceRows {
   virtual Status FetchAnnounced() { return {}; }
   // Ends a step that wrote these rows.
   virtual Status End(std::span<const uint32_t> written) = 0;
-  // Brings home to the host's rows what was written, and nothing else.
+  // Brings home to the host's rows what was written, and nothing else. Rows may be on their way
+  // then (store::WorkingRows::Expect).
   virtual Status Settle() = 0;
+  // Tells whether those are numbers of a working model.
+  virtual bool settled_numbers() const { return true; }
 };
 
 }  // namespace tacit::cuda

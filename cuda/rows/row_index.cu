@@ -146,6 +146,18 @@ TACIT_KERNEL PackKernel(RowPlaces places, RowTransfer transfer) {
             [](float& to, const float* from) { to = from != nullptr ? *from : 0; });
 }
 
+constexpr uint32_t kNumbersAThread = 16;
+TACIT_KERNEL NoNumbersKernel(DeviceSpan<const float> floats, float most,
+                             DeviceSpan<uint32_t> sound) {
+  const uint64_t first = uint64_t{BlockIndex().x} * kBlock * kNumbersAThread + ThreadIndex().x;
+  bool all = true;
+  for (uint32_t k = 0; k < kNumbersAThread; ++k) {
+    const uint64_t i = first + k * kBlock;
+    if (i < floats.size && !(floats[i] <= most && floats[i] >= -most)) all = false;
+  }
+  if (!all) AtomicMin(sound.data, 0u);
+}
+
 runtime::LaunchShape Threads(uint64_t n) {
   return {.grid = BlocksFor(n, kBlock), .block = {kBlock}, .shared_bytes = 0};
 }
@@ -199,6 +211,15 @@ Status UnpackRows(Stream& stream, const RowPlaces& places, const RowTransfer& tr
 Status PackRows(Stream& stream, const RowPlaces& places, const RowTransfer& transfer) {
   CheckTransfer(transfer);
   return Launch(stream, "PackRows", WarpsOf(transfer.row.size), PackKernel, places, transfer);
+}
+
+Status FindNoNumbers(Stream& stream, DeviceSpan<const float> floats, float most,
+                     DeviceSpan<uint32_t> sound) {
+  TACIT_RETURN_IF_ERROR(stream.Fill(sound, 0xff));
+  if (floats.size == 0) return {};
+  return Launch(stream, "FindNoNumbers",
+                Threads((floats.size + kNumbersAThread - 1) / kNumbersAThread), NoNumbersKernel,
+                floats, most, sound);
 }
 
 }  // namespace tacit::cuda

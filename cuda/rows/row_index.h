@@ -97,4 +97,8 @@ struct RowTransfer {
 Status UnpackRows(Stream& stream, const RowPlaces& places, const RowTransfer& transfer);
 Status PackRows(Stream& stream, const RowPlaces& places, const RowTransfer& transfer);
 
+// sound[0] = 0 if one of the floats is no number, or larger than `most`; else not 0.
+Status FindNoNumbers(Stream& stream, DeviceSpan<const float> floats, float most,
+                     DeviceSpan<uint32_t> sound);
+
 }  // namespace tacit::cuda

@@ -15,6 +15,8 @@ constexpr size_t kPieceFloats = size_t{1} << 20;
 
 Status AwaitFetched(Stream& stream, const Event& fetched) { return stream.Wait(fetched); }
 
+Status AwaitPiece(Event& arrived) { return arrived.Synchronize(); }
+
 uint32_t RowMover::FloatsOf(uint64_t row) const {
   const auto after =
       std::ranges::upper_bound(floats_from_, row, {}, &std::pair<uint64_t, uint32_t>::first);
@@ -81,8 +83,11 @@ Status RowMover::SendPiece(Stream& stream, const RowPlaces& places, std::span<co
   TACIT_RETURN_IF_ERROR(stream.Download(on_device, floats));
   TACIT_RETURN_IF_ERROR(to.Gather(ids_, at_));
   TACIT_RETURN_IF_ERROR(stream.Synchronize());
-  for (size_t i = 0; i < n; ++i)
-    std::copy_n(floats.data() + i * stride_, FloatsOf(ids_[i]), at_[i]);
+  auto after = floats_from_.begin();
+  for (size_t i = 0; i < n; ++i) {
+    while (after != floats_from_.end() && after->first <= ids_[i]) ++after;
+    std::copy_n(floats.data() + i * stride_, std::prev(after)->second, at_[i]);
+  }
   to.MarkChanged(ids_);
   return {};
 }

@@ -16,6 +16,9 @@ namespace tacit::cuda {
 // `fetched` was recorded.
 Status AwaitFetched(Stream& stream, const Event& fetched);
 
+// Waits until rows on their way home are there, whose copies came before the event's last Record.
+Status AwaitPiece(Event& arrived);
+
 struct RowName {
   uint32_t row = 0, name = 0;
 };

@@ -73,7 +73,7 @@ Result<std::unique_ptr<WholeRows>> WholeRows::Make(Stream& stream, const RowSpac
   std::vector<DeviceSlot> slots;
   std::vector<uint32_t> slot_of;
   std::unique_ptr<WholeRows> made(
-      new WholeRows(stream, rows, space.rows(), writes, RowMover(std::move(floats_from), stride)));
+      new WholeRows(stream, rows, space.rows(), writes, RowMover(floats_from, stride)));
   WholeRows& whole = *made;
   for (const RowSpace::Table& table : space.tables()) {
     const size_t number = slots.size();
@@ -123,35 +123,57 @@ Result<std::unique_ptr<WholeRows>> WholeRows::Make(Stream& stream, const RowSpac
     TACIT_ASSIGN(whole.work_, Buffer<uint32_t>::Make(stream.device(), RankWork(at_once)));
     TACIT_ASSIGN(whole.rank_, Buffer<uint32_t>::Make(stream.device(), at_once));
     TACIT_ASSIGN(whole.count_, Buffer<uint32_t>::Make(stream.device(), 1));
+    TACIT_ASSIGN(whole.count_host_, HostBuffer<uint32_t>::Make(stream.device(), 1));
+    TACIT_ASSIGN(whole.home_, Homecoming::Make(stream.device(), floats_from, stride));
     TACIT_RETURN_IF_ERROR(stream.Fill(whole.changed_.span(), 0));
   }
   TACIT_RETURN_IF_ERROR(stream.Synchronize());
+  if (writes == Writes::kSomeRows) rows.Release();
   return made;
 }
 
-Status WholeRows::SendChangedHome() {
-  Stream& stream = *stream_;
+// Calls each(first row, its flags, their ranks among all flags) for parts of the flags.
+template <class Each>
+Status WholeRows::ForFlags(const Each& each) {
+  TACIT_RETURN_IF_ERROR(stream_->Fill(count_.span(), 0));
   for (uint64_t begin = 0; begin < rows_count_; begin += kFlagsAtOnce) {
     const uint64_t n = std::min(kFlagsAtOnce, rows_count_ - begin);
     const auto changed = changed_.span().Sub(begin, n);
     const auto rank = rank_.span().Sub(0, n);
-    TACIT_RETURN_IF_ERROR(RankFlags(stream, changed, {}, work_.span(), rank, count_.span()));
-    TACIT_RETURN_IF_ERROR(stream.Download(count_.span(), std::span<uint32_t>(&count_host_, 1)));
-    TACIT_RETURN_IF_ERROR(stream.Synchronize());
-    if (count_host_ == 0) continue;
-    TACIT_RETURN_IF_ERROR(Reserve(stream.device(), count_host_, &home_row_device_));
-    const auto list = home_row_device_.span().Sub(0, count_host_);
-    TACIT_RETURN_IF_ERROR(ListNumbers(stream, changed, static_cast<uint32_t>(begin), rank, list));
-    home_row_.resize(count_host_);
-    TACIT_RETURN_IF_ERROR(stream.Download(list, std::span<uint32_t>(home_row_)));
-    TACIT_RETURN_IF_ERROR(stream.Fill(changed, 0));
-    TACIT_RETURN_IF_ERROR(stream.Synchronize());
-    std::vector<RowName> home;
-    home.reserve(home_row_.size());
-    for (const uint32_t row : home_row_) home.push_back({row, row});
-    TACIT_RETURN_IF_ERROR(mover_.SendHome(stream, view().places, home, *rows_));
+    TACIT_RETURN_IF_ERROR(
+        RankFlags(*stream_, changed, count_.span(), work_.span(), rank, count_.span()));
+    TACIT_RETURN_IF_ERROR(each(static_cast<uint32_t>(begin), changed, rank));
   }
   return {};
+}
+
+Status WholeRows::SendChangedHome() {
+  TACIT_RETURN_IF_ERROR(home_->Finish());
+  const auto nothing = [](uint32_t, DeviceSpan<uint8_t>, DeviceSpan<uint32_t>) { return Status(); };
+  TACIT_RETURN_IF_ERROR(ForFlags(nothing));
+  TACIT_RETURN_IF_ERROR(stream_->Download(count_.span(), count_host_.span()));
+  TACIT_RETURN_IF_ERROR(stream_->Synchronize());
+  const size_t rows = count_host_.span()[0];
+  TACIT_ASSIGN(const auto list, home_->List(rows));
+  if (rows == 0) return {};
+  TACIT_RETURN_IF_ERROR(ForFlags(
+      [&](uint32_t first, DeviceSpan<uint8_t> changed, DeviceSpan<uint32_t> rank) -> Status {
+        TACIT_RETURN_IF_ERROR(ListNumbers(*stream_, changed, first, rank, list));
+        return stream_->Fill(changed, 0);
+      }));
+  TACIT_ASSIGN(const bool has_room, home_->HasRoom());
+  return has_room ? home_->Leave(*stream_, view().places, *rows_) : SendNow(list);
+}
+
+// Copies rows home, a piece at a time, and waits for them.
+Status WholeRows::SendNow(DeviceSpan<const uint32_t> list) {
+  home_row_.resize(list.size);
+  TACIT_RETURN_IF_ERROR(stream_->Download(list, std::span<uint32_t>(home_row_)));
+  TACIT_RETURN_IF_ERROR(stream_->Synchronize());
+  std::vector<RowName> home;
+  home.reserve(home_row_.size());
+  for (const uint32_t row : home_row_) home.push_back({row, row});
+  return mover_.SendHome(*stream_, view().places, home, *rows_);
 }
 
 Status WholeRows::SendAllHome() {

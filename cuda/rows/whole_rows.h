@@ -12,6 +12,7 @@
 #include "cuda/device/stream.h"
 #include "cuda/kernels/gather.h"
 #include "cuda/rows/device_rows.h"
+#include "cuda/rows/homecoming.h"
 #include "cuda/rows/row_mover.h"
 #include "store/working_rows.h"
 
@@ -48,10 +49,12 @@ class WholeRows final : public DeviceRows {
     return DeviceSpan<const uint32_t>();
   }
   Status End(std::span<const uint32_t>) override { return {}; }
-  // Copies the rows that were written, and marks them as changed.
+  // Copies the rows that were written, and marks them as changed. Where a step writes but some,
+  // they come home while the next steps run, if the device has memory for them.
   Status Settle() override {
     return writes_ == Writes::kEveryRow ? SendAllHome() : SendChangedHome();
   }
+  bool settled_numbers() const override { return home_ == nullptr || home_->numbers(); }
 
  private:
   WholeRows(Stream& stream, store::WorkingRows& rows, uint64_t rows_count, Writes writes,
@@ -63,6 +66,9 @@ class WholeRows final : public DeviceRows {
         mover_(std::move(mover)) {}
   Status SendAllHome();
   Status SendChangedHome();
+  template <class Each>
+  Status ForFlags(const Each& each);
+  Status SendNow(DeviceSpan<const uint32_t> list);
   template <class Move>
   static Status ForPieces(Stream& stream, const std::vector<DeviceTable>& tables,
                           store::WorkingRows& rows, const Move& move);
@@ -74,7 +80,7 @@ class WholeRows final : public DeviceRows {
   RowMover mover_;
   bool has_fours_ = true;
   // Memory that copies write on the host stands before buffers, whose ends wait.
-  uint32_t count_host_ = 0;
+  HostBuffer<uint32_t> count_host_;
   std::vector<uint32_t> home_row_;
   std::vector<DeviceTable> host_tables_;
   std::vector<Buffer<float>> memory_;  // embeddings and state, by turns
@@ -83,7 +89,8 @@ class WholeRows final : public DeviceRows {
   Buffer<uint32_t> slot_of_;
   // These are taken for steps that write some rows.
   Buffer<uint8_t> changed_;  // per row
-  Buffer<uint32_t> work_, rank_, count_, home_row_device_;
+  Buffer<uint32_t> work_, rank_, count_;
+  std::unique_ptr<Homecoming> home_;
 };
 
 }  // namespace tacit::cuda

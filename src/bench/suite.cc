@@ -14,6 +14,7 @@ std::vector<Bench> AllBenches() {
        BenchCarriers},
       {"clipping", "ways to a layer's clipped sum, by width and by rows of a unit", BenchClipping},
       {"training", "steps with commits through a store, on two cores", always(BenchTraining)},
+      {"commit", "the time that training stands still for the rows of a commit", BenchCommit},
       {"vocabulary", "dense DP-SGD and AdaFEST against the size of the vocabulary",
        BenchVocabulary},
       {"accountant", "questions about privacy: epsilons, calibration, a long ledger",

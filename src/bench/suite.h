@@ -40,6 +40,7 @@ Result<std::vector<BenchRow>> BenchStep();      // the private step, alone
 Result<std::vector<BenchRow>> BenchTraining();  // steps with commits through a real store
 Result<std::vector<BenchRow>> BenchCarriers(const BenchRequest& request);  // paper 004
 Result<std::vector<BenchRow>> BenchClipping(const BenchRequest& request);  // paper 002
+Result<std::vector<BenchRow>> BenchCommit(const BenchRequest& request);
 Result<std::vector<BenchRow>> BenchNoise();
 Result<std::vector<BenchRow>> BenchDecode();
 Result<std::vector<BenchRow>> BenchServe(const BenchRequest& request);  // HTTP

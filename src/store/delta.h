@@ -56,11 +56,19 @@ struct RowLayout {
   uint64_t InitialOf(uint32_t table, uint64_t row) const;
 };
 
+// Limit for a working model's numbers; its square is still a float.
+inline constexpr float kNumberMost = 1e18f;
+
+class RowArrival;
+
 // Rows changed by one commit, coalesced: ascending by row.
 struct RowDelta {
   std::vector<uint64_t> rows;
   std::vector<size_t> end;  // end of each row's floats in `floats`
   std::vector<float> floats;
+  // The way home of rows that were changed elsewhere, which owns this delta (row_arrival.h): nobody
+  // reads any of the rows before Arrive. Null: they are here.
+  RowArrival* arrival = nullptr;
 
   size_t size() const { return rows.size(); }
   std::span<const float> Row(size_t i) const {

@@ -1,13 +1,14 @@
 #include "store/row_cache.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdlib>
-#include <cstring>
 #include <utility>
 
 #include "base/check.h"
 #include "base/huge_pages.h"
+#include "base/radix_sort.h"
 #include "store/row_codec.h"
 
 namespace tacit::store {
@@ -79,19 +80,27 @@ RowCache::RowCache(const RowLayout& layout, uint64_t budget_bytes, RowBacking& b
       fetcher_(fetcher),
       last_ahead_(std::make_unique<Ahead>(ReadOf(backing))),
       ahead_(std::make_unique<Ahead>(ReadOf(backing))) {
-  const size_t chunk = budget_bytes >= kBigBudget ? kHugePage : kSmallChunk;
+  MakeSlabs();
+  groups_.push_back({.number = 1});
+}
+
+// Makes the table and its slabs, empty.
+void RowCache::MakeSlabs() {
+  const size_t chunk = budget_ >= kBigBudget ? kHugePage : kSmallChunk;
   std::vector<uint32_t> widths;
-  for (uint32_t t = 0; t < layout.space.tables().size(); ++t) {
-    const uint32_t width = layout.RowFloats(t);
+  slabs_.clear();
+  slab_of_table_.clear();
+  for (uint32_t t = 0; t < layout_.space.tables().size(); ++t) {
+    const uint32_t width = layout_.RowFloats(t);
     const auto known = std::find(widths.begin(), widths.end(), width);
     slab_of_table_.push_back(static_cast<uint32_t>(known - widths.begin()));
     if (known != widths.end()) continue;
     widths.push_back(width);
     slabs_.emplace_back(width, chunk);
   }
-  entries_.assign(kMinEntries, {kNoRow, 0, 0});
+  entries_ = std::vector<Entry>(kMinEntries, {kNoRow, 0, 0});
   hash_shift_ = 64 - std::bit_width(kMinEntries - 1);
-  groups_.push_back({.number = 1});
+  live_ = hand_ = 0;
 }
 
 size_t RowCache::Cost(uint32_t table) const {
@@ -149,6 +158,7 @@ void RowCache::EraseAt(size_t hole) {
 
 Status RowCache::Gather(std::span<const uint64_t> rows, std::span<float*> out) {
   TACIT_CHECK(rows.size() == out.size());
+  TACIT_RETURN_IF_ERROR(TakeIn());
   misses_.clear();
   TableCursor cursor(layout_.space);
   for (size_t i = 0; i < kPrefetchAhead; ++i) Prefetch(rows, i);
@@ -173,6 +183,7 @@ Status RowCache::Gather(std::span<const uint64_t> rows, std::span<float*> out) {
 Status RowCache::Fetch(std::span<const uint64_t> rows, std::span<float*> out) {
   for (const auto* ahead : {&last_ahead_, &ahead_})
     TACIT_RETURN_IF_ERROR(TakeAhead(**ahead, rows, out));
+  if (expects()) TACIT_RETURN_IF_ERROR(TakeExpected(rows, out));
   if (misses_.empty()) return {};
   size_t bytes = 0;
   TableCursor cursor(layout_.space);
@@ -245,7 +256,8 @@ Status RowCache::TakeAhead(Ahead& ahead, std::span<const uint64_t> rows, std::sp
 void RowCache::Announce(std::span<const uint64_t> rows) {
   // While nearly all rows are in memory, to look for the others costs more than it saves.
   constexpr uint64_t kFew = 64;
-  if (fetcher_ == nullptr) return;
+  // The folded rows may be older than a delta that holds expected rows.
+  if (fetcher_ == nullptr || expects()) return;
   std::swap(last_ahead_, ahead_);
   Drop(*ahead_);
   if (missing_ * kFew <= gathered_) return;
@@ -363,6 +375,7 @@ void RowCache::Drop(size_t place) {
 }
 
 void RowCache::MarkChanged(std::span<const uint64_t> rows) {
+  TACIT_CHECK(arriving_ == nullptr, "rows are expected: gather them anew");
   TableCursor cursor(layout_.space);
   const uint32_t now = groups_.back().number;
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -386,35 +399,147 @@ void RowCache::MarkChanged(std::span<const uint64_t> rows) {
   }
 }
 
-std::shared_ptr<const RowDelta> RowCache::TakeDelta() {
-  ForgetFolded();
-  auto delta = std::make_shared<RowDelta>();
-  if (changed_.empty()) return delta;
-  std::sort(changed_.begin(), changed_.end());
-  delta->rows = changed_;
-  changed_.clear();
-  const auto& rows = delta->rows;
+// Rows that are on their way go into a delta by themselves: with others, or if they are to be
+// rounded, they are brought at once.
+Status RowCache::Expect(std::shared_ptr<RowArrival> arrival) {
+  if (arriving_ != nullptr || !changed_.empty() || layout_.bf16) {
+    TACIT_RETURN_IF_ERROR(TakeIn());
+    return WorkingRows::Expect(std::move(arrival));
+  }
+  Drop(*last_ahead_);
+  Drop(*ahead_);
+  arriving_ = std::move(arrival);
+  // Deltas need not be kept for a table that has none of their rows.
+  if (live_ == 0) not_taken_in_.clear();
+  return {};
+}
+
+bool RowCache::expects() const {
+  return arriving_ != nullptr ||
+         std::ranges::any_of(groups_, [](const Group& group) { return !group.expected.expired(); });
+}
+
+void RowCache::Release() {
+  if (groups_.size() > 1 || !changed_.empty() || arriving_ != nullptr) return;
+  Drop(*last_ahead_);
+  Drop(*ahead_);
+  MakeSlabs();
+  bytes_ = pinned_bytes_ = pinned_rows_ = 0;
+}
+
+// Makes the table be as of all rows that are expected.
+Status RowCache::TakeIn() {
+  for (const auto& delta : not_taken_in_) {
+    TACIT_RETURN_IF_ERROR(Arrive(*delta));
+    Renew(*delta);
+  }
+  not_taken_in_.clear();
+  if (arriving_ == nullptr) return {};
+  return WorkingRows::Expect(std::exchange(arriving_, nullptr));
+}
+
+void RowCache::Renew(const RowDelta& delta) {
+  if (live_ == 0) return;
+  TableCursor cursor(layout_.space);
+  for (size_t i = 0; i < delta.size(); ++i) {
+    Prefetch(delta.rows, i + kPrefetchAhead);
+    const uint32_t table = cursor.Advance(delta.rows[i]);
+    if (const Entry* entry = Find(delta.rows[i]))
+      std::ranges::copy(delta.Row(i), slabs_[slab_of_table_[table]].At(entry->slot));
+  }
+}
+
+// Copies missed rows out of the newest delta that has them and is not folded.
+Status RowCache::TakeExpected(std::span<const uint64_t> rows, std::span<float*> out) {
+  std::vector<std::shared_ptr<const RowDelta>> deltas;
+  for (auto group = groups_.rbegin(); group != groups_.rend(); ++group)
+    if (auto delta = group->expected.lock()) deltas.push_back(std::move(delta));
+  for (const auto& delta : deltas) TACIT_RETURN_IF_ERROR(Arrive(*delta));
+  std::vector<std::pair<uint32_t, std::span<const float>>> found;
+  size_t bytes = 0;
+  TableCursor cursor(layout_.space);
+  std::erase_if(misses_, [&](uint32_t i) {
+    for (const auto& delta : deltas) {
+      const size_t at = delta->Find(rows[i]);
+      if (at == delta->size()) continue;
+      found.emplace_back(i, delta->Row(at));
+      bytes += Cost(cursor.Advance(rows[i]));
+      return true;
+    }
+    return false;
+  });
+  if (found.empty()) return {};
+  MakeRoom(rows, bytes);
+  cursor = TableCursor(layout_.space);
+  for (const auto& [i, floats] : found) {
+    Slab& slab = slabs_[slab_of_table_[cursor.Advance(rows[i])]];
+    const uint32_t slot = slab.Allocate();
+    Insert(rows[i], slot);
+    out[i] = slab.At(slot);
+    std::ranges::copy(floats, out[i]);
+  }
+  bytes_ += bytes;
+  return {};
+}
+
+// Copies the delta's rows out of the table. Memory that is new is written once; and where a row
+// lies is looked up while the rows before it are copied. Huge pages are not asked for: with large
+// deltas they cost more than they saved (tests/bench/RESULTS.md).
+void RowCache::CopyOut(RowDelta* delta) {
+  constexpr size_t kAhead = 8, kLineFloats = 16;
+  const std::vector<uint64_t>& rows = delta->rows;
+  delta->end.reserve(rows.size());
   size_t floats = 0;
   TableCursor cursor(layout_.space);
-  for (uint64_t row : rows) delta->end.push_back(floats += layout_.RowFloats(cursor.Advance(row)));
-  delta->floats.resize(floats);
+  for (const uint64_t row : rows)
+    delta->end.push_back(floats += layout_.RowFloats(cursor.Advance(row)));
+  delta->floats.reserve(floats);
+  std::array<float*, kAhead> at{};
   cursor = TableCursor(layout_.space);
-  for (size_t i = 0; i < rows.size(); ++i) {
+  for (size_t i = 0; i < rows.size() + kAhead; ++i) {
+    if (i >= kAhead) {
+      const size_t done = i - kAhead;
+      const float* const row = at[done % kAhead];
+      delta->floats.insert(delta->floats.end(), row, row + delta->Row(done).size());
+    }
+    if (i >= rows.size()) continue;
     Prefetch(rows, i + kPrefetchAhead);
     const uint32_t table = cursor.Advance(rows[i]);
     float* const row = slabs_[slab_of_table_[table]].At(Find(rows[i])->slot);
+    for (uint32_t c = 0; c < layout_.RowFloats(table); c += kLineFloats)
+      __builtin_prefetch(row + c);
     if (layout_.bf16)
       RoundToBf16(layout_.seed, backing_.next(), rows[i], {row, layout_.space.tables()[table].dim});
-    const auto place = delta->Row(i);
-    std::memcpy(delta->floats.data() + (place.data() - delta->floats.data()), row,
-                place.size_bytes());
+    at[i % kAhead] = row;
   }
-  Group& group = groups_.back();
-  group.delta = delta.get();
-  TACIT_CHECK(group.number < kGroupMask, "too many deltas in one run");
-  groups_.push_back({.number = group.number + 1});
+}
+
+std::shared_ptr<const RowDelta> RowCache::TakeDelta() {
+  ForgetFolded();
+  if (arriving_ != nullptr) {
+    const auto expected = RowArrival::Rows(std::exchange(arriving_, nullptr));
+    if (live_ > 0) not_taken_in_.push_back(expected);
+    Group& group = groups_.back();
+    group.expected = expected;
+    EndGroup(expected.get());
+    return expected;
+  }
+  auto delta = std::make_shared<RowDelta>();
+  if (changed_.empty()) return delta;
+  RadixSort(&changed_, &sorting_, [](uint64_t row) { return row; });
+  delta->rows = changed_;
+  changed_.clear();
+  CopyOut(delta.get());
+  EndGroup(delta.get());
   if (pinned_bytes_ > budget_ / 2) backing_.RequestFold();
   return delta;
+}
+
+void RowCache::EndGroup(const RowDelta* delta) {
+  Group& group = groups_.back();
+  group.delta = delta;
+  TACIT_CHECK(group.number < kGroupMask, "too many deltas in one run");
+  groups_.push_back({.number = group.number + 1});
 }
 
 void RowCache::Enqueued(const RowDelta* delta, CommitSeq seq) {

@@ -10,6 +10,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "store/delta.h"
+#include "store/row_arrival.h"
 #include "store/row_fetcher.h"
 #include "store/working_rows.h"
 
@@ -61,6 +62,10 @@ class Slab {
 // with that delta is folded. The budget counts slab rows and their share of the table; it is
 // exceeded only by rows that cannot be evicted: those of one Gather, and those changed and not yet
 // folded.
+//
+// Rows that are expected (Expect) are not copied into the table: their delta holds them until it is
+// folded, and a Gather that misses one finds it there. Those that are in the table are renewed
+// before the next Gather.
 class RowCache final : public WorkingRows {
  public:
   // The layout, the backing and the fetcher outlive the cache. Without a fetcher all rows are read
@@ -72,6 +77,8 @@ class RowCache final : public WorkingRows {
   void Announce(std::span<const uint64_t> rows) override;
   Status Gather(std::span<const uint64_t> rows, std::span<float*> out) override;
   void MarkChanged(std::span<const uint64_t> rows) override;
+  Status Expect(std::shared_ptr<RowArrival> arrival) override;
+  void Release() override;
   std::shared_ptr<const RowDelta> TakeDelta() override;
   Stats stats() const override;
 
@@ -92,6 +99,9 @@ class RowCache final : public WorkingRows {
     const RowDelta* delta = nullptr;
     CommitSeq seq{};  // 0: not enqueued yet
     size_t rows = 0, bytes = 0;
+    // Rows that were changed elsewhere. The store holds them until they are folded; the last to
+    // let go of them is thus not the trainer, whom that would take long.
+    std::weak_ptr<const RowDelta> expected = {};
   };
   static constexpr uint64_t kNoRow = UINT64_MAX;
   static constexpr uint32_t kUsed = 1u << 31, kHeld = 1u << 30, kGroupMask = kHeld - 1;
@@ -119,6 +129,13 @@ class RowCache final : public WorkingRows {
   void Evict(size_t bytes);
   void Drop(size_t place);
   void ForgetFolded();
+  void EndGroup(const RowDelta* delta);
+  void CopyOut(RowDelta* delta);
+  Status TakeIn();
+  void Renew(const RowDelta& delta);
+  Status TakeExpected(std::span<const uint64_t> rows, std::span<float*> out);
+  void MakeSlabs();
+  bool expects() const;
   Group& GroupOf(uint32_t number) { return groups_[number - groups_.front().number]; }
 
   const RowLayout& layout_;
@@ -135,7 +152,11 @@ class RowCache final : public WorkingRows {
 
   std::deque<Group> groups_;  // the last is the one being filled
   uint32_t folded_group_ = 0;
-  std::vector<uint64_t> changed_;  // rows of the group being filled
+  std::vector<uint64_t> changed_, sorting_;  // rows of the group being filled
+  // Rows changed elsewhere that no delta was taken of yet; and deltas of such rows, oldest first,
+  // whose rows may be in the table as they were before.
+  std::shared_ptr<RowArrival> arriving_;
+  std::vector<std::shared_ptr<const RowDelta>> not_taken_in_;
   std::vector<uint32_t> misses_;
   RowFetch missed_;  // those that were not read ahead
 

@@ -15,6 +15,7 @@
 #include "store/fold.h"
 #include "store/history_table.h"
 #include "store/load.h"
+#include "store/row_arrival.h"
 #include "store/seal.h"
 
 namespace tacit::store {
@@ -305,6 +306,8 @@ void StoreImpl::CommitLoop() {
 Status StoreImpl::RunCommit(const Job& job) {
   const auto start = std::chrono::steady_clock::now();
   CrashPoint("commit.begin");
+  for (const LearnerDelta& learner : job.record.learners)
+    if (learner.rows != nullptr) TACIT_RETURN_IF_ERROR(Arrive(*learner.rows));
   TACIT_RETURN_IF_ERROR(FillBatch(job));
   {
     const auto lock = parts_.rocks->LockLog();

@@ -26,8 +26,17 @@ class WorkingRows {
   virtual Status Gather(std::span<const uint64_t> rows, std::span<float*> out) = 0;
   // Records that these rows (of the last Gather, by row id, ascending) were changed in place.
   virtual void MarkChanged(std::span<const uint64_t> rows) = 0;
-  // Copies every row changed since the last call, for the next commit. After this call the rows
-  // stay pinned until the store has folded that commit.
+  // Says that these rows (embedding and state) were changed elsewhere, over what is here. They go
+  // into the next delta, and are what a later Gather finds; whoever needs them first has them
+  // brought, and this call need not. What brings them must be there until they have come. A row
+  // that is to be marked as changed is gathered anew after this call.
+  virtual Status Expect(std::shared_ptr<RowArrival> arrival);
+  // Says that few rows or none will be gathered from here on, so that memory may be given back. It
+  // changes no row and no answer.
+  virtual void Release() {}
+  // Takes every row changed since the last call, for the next commit. After this call the rows stay
+  // pinned until the store has folded that commit. Expected rows may still be on their way: Arrive
+  // (row_arrival.h) comes before the first look into the delta.
   virtual std::shared_ptr<const RowDelta> TakeDelta() = 0;
 
   struct Stats {

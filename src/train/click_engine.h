@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "base/result.h"
@@ -43,9 +44,17 @@ class ClickEngine {
   // The rest of the step: selection, clipped sums, noise, update. The report's logits are valid
   // until the next call.
   virtual Status Release(StepReport* report) = 0;
-  // Brings dense() and the learner's working rows up to the last step.
+  // Brings dense() and the learner's working rows up to the last step. Rows may be on their way
+  // then (store::WorkingRows::Expect).
   virtual Status Settle() = 0;
+  // Tells whether the rows that the last Settle left on their way are numbers of a working model:
+  // no larger than store::kNumberMost.
+  virtual bool settled_numbers() const { return true; }
   virtual const store::DenseState& dense() const = 0;
+  // The same for a commit.
+  virtual std::shared_ptr<const store::DenseState> CopyDense() const {
+    return std::make_shared<const store::DenseState>(dense());
+  }
 };
 
 }  // namespace tacit::train

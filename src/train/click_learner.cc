@@ -73,6 +73,7 @@ Status ClickLearner::Preview(const stream::StepBatch& batch, StepReport* report)
 
 // Predicts two examples: each table's first row, with all dense numbers 0, then all 1.
 Result<bool> ClickLearner::GivesNumbers() {
+  if (!engine_->settled_numbers()) return false;
   stream::StepBatch probe;
   event::Batch& batch = probe.examples;
   const auto tables = options_.model.space.tables();
@@ -94,7 +95,7 @@ Result<bool> ClickLearner::GivesNumbers() {
 }
 
 std::shared_ptr<const store::DenseState> ClickLearner::CopyDense() const {
-  return std::make_shared<const store::DenseState>(engine_->dense());
+  return engine_->CopyDense();
 }
 
 Status ClickLearner::LoadReleased(std::string_view bytes) {

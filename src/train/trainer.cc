@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <bit>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -85,16 +85,18 @@ std::vector<LedgerMetrics::Learner> Promised(const std::vector<ResumedLearner>& 
   return promised;
 }
 
-// Limit for a working model's numbers; its square is still a float.
-constexpr float kNumberMost = 1e18f;
-
+// Looks at the bits without the sign: those of a larger number are larger, and those of what is no
+// number are the largest. All are looked at, whatever is found: so the loop is one of vectors.
 bool AllNumbers(std::span<const float> floats) {
-  return std::ranges::all_of(floats, [](float x) { return std::abs(x) <= kNumberMost; });
+  uint32_t most = 0;
+  for (const float x : floats) most = std::max(most, std::bit_cast<uint32_t>(x) & 0x7fffffffu);
+  return most <= std::bit_cast<uint32_t>(store::kNumberMost);
 }
 
-// Checks the parameters and the optimiser's state. Both are computed after noise.
+// Checks the parameters and the optimiser's state. Both are computed after noise. Rows on their way
+// home were checked where they come from (ClickEngine::settled_numbers).
 bool AreNumbers(const store::LearnerCommit& commit) {
-  return (!commit.rows || AllNumbers(commit.rows->floats)) &&
+  return (!commit.rows || commit.rows->arrival != nullptr || AllNumbers(commit.rows->floats)) &&
          (!commit.dense ||
           (AllNumbers(commit.dense->parameters) && AllNumbers(commit.dense->optimizer)));
 }

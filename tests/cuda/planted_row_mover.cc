@@ -1,7 +1,9 @@
-// row_mover.cc with a fault: a wait that is left out.
+// row_mover.cc with faults: waits that are left out.
 #define AwaitFetched RightAwaitFetched
+#define AwaitPiece RightAwaitPiece
 #include "cuda/rows/row_mover.cc"
 #undef AwaitFetched
+#undef AwaitPiece
 #include "cuda/planted_rows.h"
 
 namespace tacit::cuda {
@@ -16,6 +18,11 @@ void testing::PlantInMover(CacheFault fault) { planted_in_mover = fault; }
 Status AwaitFetched(Stream& stream, const Event& fetched) {
   if (planted_in_mover == testing::CacheFault::kMissingWait) return {};
   return RightAwaitFetched(stream, fetched);
+}
+
+Status AwaitPiece(Event& arrived) {
+  if (planted_in_mover == testing::CacheFault::kTakesUnarrived) return {};
+  return RightAwaitPiece(arrived);
 }
 
 }  // namespace tacit::cuda

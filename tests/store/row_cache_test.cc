@@ -39,7 +39,10 @@ class FakeBacking final : public RowBacking {
   void Enqueue(std::shared_ptr<const RowDelta> delta) { deltas_.push_back(std::move(delta)); }
   void FoldOne() {
     const std::lock_guard lock(mutex_);
-    const RowDelta& delta = *deltas_[folded_++];
+    // Like the store, this lets go of a delta once it is folded.
+    const auto folding = std::exchange(deltas_[folded_++], nullptr);
+    const RowDelta& delta = *folding;
+    EXPECT_TRUE(Arrive(delta));
     for (size_t i = 0; i < delta.size(); ++i) rows_.Set(delta.rows[i], delta.Row(i));
   }
   bool HasUnfolded() const { return folded_ < deltas_.size(); }
@@ -182,6 +185,114 @@ TEST(RowCacheTest, AFailedReadAheadFailsTheGatherAlone) {
   cache.Announce(rows);
   ASSERT_TRUE(cache.Gather(rows, places));
   EXPECT_EQ(places[999][0], RowModel(&learner.rows).Row(999)[0]);
+}
+
+// Rows that change elsewhere, as those of a GPU do, beside rows that change here. Each delta must
+// hold what has changed since the one before, as it was when that was taken, though it may arrive
+// after later changes; and every row read must be the newest. Returns how many deltas were on their
+// way when they were taken.
+int RunWithChangesElsewhere(uint64_t seed, uint64_t budget, bool releases) {
+  SCOPED_TRACE(testing::Message() << "seed " << seed << " budget " << budget);
+  const auto learner = MakeLearner("x", {{"a", 60, 4, 1}, {"b", 3, 2, 0}, {"c", 150, 7, 7}});
+  const RowLayout& layout = learner.rows;
+  FakeBacking backing(&layout);
+  RowFetcher fetcher(1);
+  RowCache cache(layout, budget, backing, &fetcher);
+  RowModel model(&layout);
+  std::mt19937_64 random(seed);
+  std::set<uint64_t> changed;  // since the last delta
+  std::vector<std::pair<std::shared_ptr<const RowDelta>, std::map<uint64_t, std::vector<float>>>>
+      taken;
+  int on_their_way = 0;
+  const auto change = [&](uint64_t row) {
+    std::vector<float> floats = model.Row(row);
+    for (float& number : floats) number += static_cast<float>(random() % 16);
+    model.Set(row, floats);
+    changed.insert(row);
+    return floats;
+  };
+  const auto elsewhere = [&] {
+    auto now = std::make_shared<RowDelta>();
+    for (const uint64_t row : SomeRows(random, layout.space.rows(), 40)) {
+      const auto floats = change(row);
+      now->rows.push_back(row);
+      now->floats.insert(now->floats.end(), floats.begin(), floats.end());
+      now->end.push_back(now->floats.size());
+    }
+    ASSERT_TRUE(cache.Expect(std::make_shared<RowArrival>([now](RowDelta* delta) {
+      delta->rows = now->rows;
+      delta->end = now->end;
+      delta->floats = now->floats;
+      return Status{};
+    })));
+  };
+  const auto here = [&] {
+    const auto rows = SomeRows(random, layout.space.rows(), 30);
+    if (random() % 2) cache.Announce(rows);
+    std::vector<float*> places(rows.size(), nullptr);
+    ASSERT_TRUE(cache.Gather(rows, places));
+    std::vector<uint64_t> marked;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const uint32_t floats = layout.RowFloats(layout.space.TableOf(rows[i]));
+      ASSERT_EQ(std::vector<float>(places[i], places[i] + floats), model.Row(rows[i]))
+          << "row " << rows[i];
+      if (random() % 8) continue;
+      std::ranges::copy(change(rows[i]), places[i]);
+      marked.push_back(rows[i]);
+    }
+    cache.MarkChanged(marked);
+  };
+  const auto take = [&] {
+    auto delta = cache.TakeDelta();
+    on_their_way += delta->arrival != nullptr;
+    std::map<uint64_t, std::vector<float>> wanted;
+    for (const uint64_t row : std::exchange(changed, {})) wanted[row] = model.Row(row);
+    taken.emplace_back(delta, std::move(wanted));
+    backing.Enqueue(delta);
+    cache.Enqueued(delta.get(), backing.enqueued());
+  };
+  const auto check = [&] {
+    for (const auto& [delta, wanted] : taken) {
+      ASSERT_TRUE(Arrive(*delta));
+      std::map<uint64_t, std::vector<float>> got;
+      for (size_t i = 0; i < delta->size(); ++i)
+        got[delta->rows[i]].assign(delta->Row(i).begin(), delta->Row(i).end());
+      ASSERT_EQ(got, wanted);
+    }
+    taken.clear();
+  };
+  for (int step = 0; step < 1500 && !testing::Test::HasFatalFailure(); ++step) {
+    if (random() % 3 == 0) elsewhere();
+    if (random() % 3 == 0) here();
+    if (random() % 3 == 0) take();
+    if (random() % 4 == 0) check();
+    if (releases && random() % 8 == 0) cache.Release();
+    if (random() % 5 == 0 && backing.HasUnfolded()) backing.FoldOne();
+  }
+  return on_their_way;
+}
+
+TEST(RowCacheTest, RowsChangedElsewhereEqualANaiveMapUnderAnyBudget) {
+  const uint64_t seed = std::random_device()();
+  for (const uint64_t budget : {0, 500, 3000, 1 << 20})
+    for (const bool releases : {false, true})
+      EXPECT_GT(RunWithChangesElsewhere(seed + budget, budget, releases), 50);
+}
+
+TEST(RowCacheTest, RowsThatDoNotArriveFailTheGatherAndTheDelta) {
+  const auto learner = MakeLearner("x", {{"a", 1000, 4, 0}});
+  FakeBacking backing(&learner.rows);
+  RowCache cache(learner.rows, 1 << 20, backing);
+  const uint64_t row = 5;
+  float* place = nullptr;
+  ASSERT_TRUE(cache.Gather({&row, 1}, {&place, 1}));
+  ASSERT_TRUE(cache.Expect(std::make_shared<RowArrival>(
+      [](RowDelta*) { return Fail(ErrorCode::kIo, "the device is lost"); })));
+  const auto delta = cache.TakeDelta();
+  EXPECT_FALSE(cache.Gather({&row, 1}, {&place, 1}));
+  const Status arrived = Arrive(*delta);
+  ASSERT_FALSE(arrived);
+  EXPECT_EQ(arrived.error().message, "the device is lost");
 }
 
 TEST(RowCacheTest, KeepsToItsBudgetOnceRowsAreFolded) {

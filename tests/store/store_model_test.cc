@@ -4,6 +4,7 @@
 #include <set>
 
 #include "script.h"
+#include "store/row_arrival.h"
 
 namespace tacit::store {
 namespace {
@@ -50,12 +51,33 @@ class StoreModel {
   }
 
  private:
+  // Rows change elsewhere, and come home when somebody needs them.
+  void TrainElsewhere(LearnerIndex learner, RowModel& model, const std::vector<uint64_t>& rows) {
+    auto now = std::make_shared<RowDelta>();
+    for (const uint64_t row : rows) {
+      std::vector<float> floats = model.Row(row);
+      for (float& number : floats) number = static_cast<float>(random_() % 1000);
+      model.Set(row, floats);
+      now->rows.push_back(row);
+      now->floats.insert(now->floats.end(), floats.begin(), floats.end());
+      now->end.push_back(now->floats.size());
+    }
+    ASSERT_TRUE(
+        store_->working_rows(learner).Expect(std::make_shared<RowArrival>([now](RowDelta* delta) {
+          delta->rows = now->rows;
+          delta->end = now->end;
+          delta->floats = now->floats;
+          return Status{};
+        })));
+  }
+
   void Train() {
     const LearnerIndex learner(random_() % 2);
     RowModel& model = working_.rows[learner.value];
     std::set<uint64_t> chosen;
     for (int i = 0; i < 40; ++i) chosen.insert(random_() % model.layout().space.rows());
     const std::vector<uint64_t> rows(chosen.begin(), chosen.end());
+    if (random_() % 4 == 0) return TrainElsewhere(learner, model, rows);
     std::vector<float*> places(rows.size());
     ASSERT_TRUE(store_->working_rows(learner).Gather(rows, places));
     std::vector<uint64_t> changed;

@@ -15,7 +15,7 @@ class DistantEngine final : public ClickEngine {
   struct Record {
     std::vector<uint64_t> announced, begun;  // first offsets of steps
     std::vector<std::vector<float>> after;   // parameters after each step
-    bool settling_fails = false;
+    bool settling_fails = false, settles_no_numbers = false;
   };
 
   DistantEngine(std::unique_ptr<ClickEngine> engine, Record* record)
@@ -41,6 +41,7 @@ class DistantEngine final : public ClickEngine {
     settled_ = engine_->dense();
     return {};
   }
+  bool settled_numbers() const override { return !record_.settles_no_numbers; }
   const store::DenseState& dense() const override { return settled_; }
 
  private:

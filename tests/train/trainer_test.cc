@@ -127,6 +127,19 @@ TEST_F(TrainerTest, AModelThatStopsBeingNumbersIsChargedAndNotCommitted) {
   }
 }
 
+TEST_F(TrainerTest, RowsOnTheirWayThatAreNoNumbersAreChargedAndNotCommitted) {
+  Make(1.0, 8, std::chrono::hours(1));
+  distant_.settles_no_numbers = true;
+  const auto outcome = RunSteps(3);
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().code, ErrorCode::kInvalidArgument);
+  ASSERT_EQ(store_->commits.size(), 1u);
+  const store::LearnerCommit& commit = store_->commits[0].learners.at(0);
+  EXPECT_EQ(commit.rows, nullptr);
+  EXPECT_EQ(commit.dense, nullptr);
+  EXPECT_EQ(commit.charges.at(0).steps, 3u);
+}
+
 // One record whose numbers are as large as a float can be.
 TEST_F(TrainerTest, AHugeNumberLeavesTheFiguresOfItsDayNumbers) {
   Make(1.0, 8, std::chrono::milliseconds(0));

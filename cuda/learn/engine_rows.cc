@@ -1,0 +1,42 @@
+#include "cuda/learn/engine_rows.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "cuda/device/device.h"
+#include "cuda/rows/cached_rows.h"
+#include "cuda/rows/whole_rows.h"
+
+namespace tacit::cuda {
+
+Result<std::unique_ptr<DeviceRows>> OpenRows(Stream& stream, const RowSpace& space,
+                                             const std::vector<uint32_t>& state_floats,
+                                             bool writes_every_row,
+                                             const train::GpuRowOptions& options,
+                                             store::WorkingRows& rows) {
+  using Kind = train::GpuRowOptions::Kind;
+  TACIT_ASSIGN(const uint64_t free, stream.device().FreeBytes());
+  const uint64_t most = free / 4 * 3;
+  // Beside a row lie its number's owner and a flag.
+  const uint64_t wanted = WholeRows::Bytes(space, state_floats) + space.rows() * 5;
+  Kind kind = options.kind;
+  if (kind == Kind::kAuto) kind = wanted <= most ? Kind::kWhole : Kind::kCache;
+  if (kind == Kind::kWhole || space.rows() == 0) {
+    const auto writes =
+        writes_every_row ? WholeRows::Writes::kEveryRow : WholeRows::Writes::kSomeRows;
+    TACIT_ASSIGN(auto whole, WholeRows::Make(stream, space, state_floats, writes, rows));
+    return std::unique_ptr<DeviceRows>(std::move(whole));
+  }
+  if (writes_every_row)
+    return Fail(ErrorCode::kRefused,
+                fmt::format("its mechanism writes every row in every step, and a cache cannot hold "
+                            "them: whole tables take {} MiB of the {} that are free; set gpu.rows "
+                            "to whole, or gpu.use to never, or take another mechanism",
+                            wanted >> 20, free >> 20));
+  const uint64_t bytes = options.cache_bytes > 0 ? options.cache_bytes : most;
+  TACIT_ASSIGN(auto cache, CachedRows::Make(stream, space, state_floats, {.bytes = bytes}, rows));
+  return std::unique_ptr<DeviceRows>(std::move(cache));
+}
+
+}  // namespace tacit::cuda

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "base/row_space.h"
+#include "cuda/device/stream.h"
+#include "cuda/rows/device_rows.h"
+#include "store/working_rows.h"
+#include "train/gpu.h"
+
+namespace tacit::cuda {
+
+// The dim of a row, for many rows in no order: a search in each of a space's parts begins close to
+// its end.
+class DimsOfRows {
+ public:
+  explicit DimsOfRows(const RowSpace& space) : tables_(space.tables()) {
+    while (space.rows() >> shift_ >= kParts) ++shift_;
+    for (uint64_t row = 0; row < space.rows(); row += uint64_t{1} << shift_)
+      first_.push_back(space.TableOf(row));
+  }
+  uint32_t Of(uint64_t row) const {
+    uint32_t t = first_[row >> shift_];
+    while (row - tables_[t].first >= tables_[t].rows) ++t;
+    return tables_[t].dim;
+  }
+
+ private:
+  static constexpr uint64_t kParts = 4096;
+  const std::span<const RowSpace::Table> tables_;
+  uint32_t shift_ = 0;
+  std::vector<uint32_t> first_;  // per part: the table of its first row
+};
+
+// Takes device memory for a learner's rows: for whole tables or for a cache of them, by the options
+// and by what is free. `state_floats` is per table as in store::RowLayout. Fails with kRefused
+// where every row is written in every step and the tables do not fit.
+Result<std::unique_ptr<DeviceRows>> OpenRows(Stream& stream, const RowSpace& space,
+                                             const std::vector<uint32_t>& state_floats,
+                                             bool writes_every_row,
+                                             const train::GpuRowOptions& options,
+                                             store::WorkingRows& rows);
+
+}  // namespace tacit::cuda

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "cuda/device/buffer.h"
+#include "cuda/device/stream.h"
+#include "cuda/kernels/row_places.h"
+#include "store/row_arrival.h"
+#include "store/working_rows.h"
+
+namespace tacit::cuda {
+
+// Rows that go home beside the steps. They are copied side by side on the device, as they are after
+// one step; from there whoever needs them brings them, on a stream of its own, while the next steps
+// run. Settle's thread calls all but what it hands to WorkingRows, which any thread may call.
+class Homecoming {
+ public:
+  // `stride` is the floats of the longest row, and `floats_from` has each table's by its first row.
+  static Result<std::unique_ptr<Homecoming>> Make(
+      Device& device, std::vector<std::pair<uint64_t, uint32_t>> floats_from, uint32_t stride);
+  // Brings what is on its way.
+  ~Homecoming();
+
+  // Waits until the rows that left last are home, and brings them if nobody has begun to.
+  Status Finish();
+  // Makes a list for the next rows; they are written there ascending. REQUIRES Finish.
+  Result<DeviceSpan<uint32_t>> List(size_t rows);
+  // Tells whether the device has memory for the list's rows, and takes it.
+  Result<bool> HasRoom();
+  // Copies the list's rows, named by their numbers, and has `to` expect them. Waits for `stream`.
+  // Afterwards the rows on the device may change.
+  Status Leave(Stream& stream, const RowPlaces& places, store::WorkingRows& to);
+  // Tells whether all floats of the rows that left last are numbers that a working model has.
+  bool numbers() const { return numbers_; }
+
+ private:
+  // One of two turns, in pinned memory.
+  struct Piece {
+    HostBuffer<uint32_t> row;
+    HostBuffer<float> floats;
+  };
+  Homecoming(Device& device, std::vector<std::pair<uint64_t, uint32_t>> floats_from,
+             uint32_t stride, Stream stream)
+      : device_(&device),
+        floats_from_(std::move(floats_from)),
+        stride_(stride),
+        stream_(std::move(stream)) {}
+  Status Bring(store::RowDelta* delta);
+  Status Start(size_t begin, size_t which);
+  void Append(size_t begin, const Piece& piece, store::RowDelta* delta) const;
+  size_t CountFrom(size_t begin) const;
+
+  Device* const device_;
+  const std::vector<std::pair<uint64_t, uint32_t>> floats_from_;
+  const uint32_t stride_;
+  size_t rows_ = 0;
+  bool numbers_ = true;
+  std::weak_ptr<store::RowArrival> arrival_;
+  // Memory that copies write on the host stands before the stream, whose end waits.
+  HostBuffer<uint32_t> sound_host_;
+  Piece pieces_[2];
+  Buffer<uint32_t> row_, sound_;
+  Buffer<float> floats_;
+  std::vector<Event> arrived_;  // per piece
+  Stream stream_;
+};
+
+}  // namespace tacit::cuda

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "base/result.h"
+#include "store/delta.h"
+
+namespace tacit::store {
+
+// Rows that were changed elsewhere, in a GPU's memory, and come home while the next steps run. They
+// are the rows as of one step. Whoever needs them first brings them; so nobody waits for what
+// nobody has begun. Thread-safe.
+class RowArrival {
+ public:
+  // Fills in the rows that were changed, ascending. It is called once at most, by any thread.
+  using Bring = std::function<Status(RowDelta*)>;
+
+  explicit RowArrival(Bring bring) : bring_(std::move(bring)) { rows_.arrival = this; }
+  RowArrival(const RowArrival&) = delete;
+  RowArrival& operator=(const RowArrival&) = delete;
+
+  // Brings the rows, unless a call before has. Every call has the outcome of the first.
+  Status Complete();
+  // The rows. REQUIRES, before anybody reads them, that Complete succeeded.
+  static std::shared_ptr<const RowDelta> Rows(const std::shared_ptr<RowArrival>& arrival) {
+    return {arrival, &arrival->rows_};
+  }
+
+ private:
+  std::mutex mutex_;  // held while the rows come
+  Bring bring_;       // null once it was called
+  Status outcome_;
+  RowDelta rows_;
+};
+
+// Waits for a delta's rows, where they are on their way. Nothing of a delta may be read before.
+Status Arrive(const RowDelta& delta);
+
+}  // namespace tacit::store
