@@ -28,6 +28,7 @@ using model::transitions::kStages;
 using model::transitions::LooksTwice;
 using model::transitions::Options;
 using model::transitions::PopularityShareAt;
+using model::transitions::PopularitySpread;
 using model::transitions::ReleasedModel;
 using model::transitions::ReleasedTable;
 using model::transitions::SeenCells;
@@ -165,7 +166,8 @@ std::vector<float> Release::PopularitySums(double share) {
 void Release::LookAgain(std::span<float> sums) {
   const double first = popularity_share_;
   const double signal = mu_ * std::max(0.0, std::accumulate(sums.begin(), sums.end(), 0.0));
-  const double share = PopularityShareAt(options_, signal, histories_.catalogue);
+  const double spread = PopularitySpread(sums, Deviation(first));
+  const double share = PopularityShareAt(options_, signal, spread, histories_.catalogue);
   if (share <= first) return;
   const double second = std::sqrt(share * share - first * first);
   // Not for next to nothing: such noise might leave the grid.

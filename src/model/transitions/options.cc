@@ -33,7 +33,10 @@ std::string Options::Text() const {
   if (rules == 1) return words("", "");
   const auto of_rules = fmt::format("{}{} {}", kRules, rules, words(of_items, of_age));
   if (rules == 2) return of_rules;
-  return fmt::format("{} ranks {} {} {}", of_rules, ranks_signal, ranks_power, ranks_share_least);
+  const auto of_ranks =
+      fmt::format("{} ranks {} {} {}", of_rules, ranks_signal, ranks_power, ranks_share_least);
+  if (rules == 3) return of_ranks;
+  return fmt::format("{} spread {} kin {} {}", of_ranks, share_spread, kin_for_each, kin_most);
 }
 
 Options Options::WithRules(uint32_t which) const {

@@ -13,7 +13,7 @@ namespace tacit::model::transitions {
 inline constexpr size_t kStages = 3;
 // The newest rules (rules.h). Those of before are kept: what was released with them goes on with
 // them, bit for bit.
-inline constexpr uint32_t kNewestRules = 3;
+inline constexpr uint32_t kNewestRules = 4;
 
 // The constants of the shaped count model (model/README.md, Transitions), and of its rules
 // (rules.h). All of them are public: they are set before the data is seen, and none depends on it
@@ -34,7 +34,9 @@ struct Options {
   // under `share_signal`), popularity has more: popularity_share (share_signal items /
   // signal)^share_power, at most popularity_share_most. By rules 1 share_signal is of all items
   // together.
-  double share_signal = 8, share_power = 1.0 / 3, popularity_share_most = 0.95;
+  // By rules 4 the signal counts for less here where popularity hardly differs between items: by
+  // the deviation of the items' popularity over its mean, over share_spread, if that is below 1.
+  double share_signal = 8, share_power = 1.0 / 3, popularity_share_most = 0.95, share_spread = 3;
   std::array<double, kStages> stage_shares = {0.34, 0.33, 0.33};
   // The table of ranks has table_share (signal / (ranks_signal items))^ranks_power where the signal
   // for each item is under `ranks_signal`, at least ranks_share_least. By rules 1 and 2 it has
@@ -45,7 +47,8 @@ struct Options {
   double popularity_least = 1;
   double popularity_deviations = 0.3;
 
-  // The prior.
+  // The prior. By rules 4 a table's buckets are believed as all of them together say (trust.h), by
+  // those of before each by itself.
   uint32_t rank_bins = 12;
   uint32_t fitting_rounds = 2;
   double ratio_least = 0.05, ratio_most = 30;
@@ -75,6 +78,10 @@ struct Options {
   // and by rules 1 everywhere.
   double recent_decay = 0.7;
   double score_from = 0.8, score_to = 0.4, score_power = 0.3;
+  // Where not all pairs have room and items are described: the pairs that are most likely by what
+  // is known of them, so many for each item and in all, are scored by their kinship, too, measured
+  // or not. By rules 1 to 3 there were none.
+  uint64_t kin_for_each = 64, kin_most = uint64_t{1} << 24;
 
   // The most cells for which work goes over every cell; where there are more, samples or the listed
   // cells stand for all.
@@ -85,6 +92,11 @@ struct Options {
   // none.
   uint64_t CellsMost(uint64_t items) const {
     return items == 0 ? 0 : std::min(cells_most, items * (items - 1));
+  }
+
+  // The pairs that are listed for their kinship.
+  uint64_t KinListed(uint64_t items) const {
+    return rules < 4 ? 0 : std::min({kin_for_each * items, kin_most, CellsMost(items)});
   }
 
   // All of the constants, in words: a model made with others is another model. The words of rules 1

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "model/transitions/trust.h"
 
 namespace tacit::model::transitions {
 namespace {
@@ -33,6 +34,14 @@ double FirstCoordinate(uint64_t i) {
 double SecondCoordinate(uint64_t i) {
   const double x = 0.5 + 0.56984029099805327 * static_cast<double>(i);
   return x - std::floor(x);
+}
+
+// How far each bucket is believed by rules 1 to 3: as if a bucket differed by about what is
+// expected of it.
+std::vector<double> TrustsAlone(std::span<const double> expected, double deviation) {
+  std::vector<double> trusts;
+  for (const double e : expected) trusts.push_back(e * e / (e * e + deviation * deviation));
+  return trusts;
 }
 
 }  // namespace
@@ -167,14 +176,16 @@ void Prior::Fit(std::span<const ReleasedTable> tables, const Options& options,
           std::accumulate(released.sums.begin(), released.sums.end(), 0.0);
       // Noise has drowned the sums: nothing is known.
       if (!(released_total > 0 && total > 0)) continue;
-      for (size_t k = 0; k < sums.size(); ++k) {
-        const double expected = sums[k] * released_total / total;
-        if (!(expected > 0)) continue;
+      std::vector<double> expected = sums;
+      for (double& sum : expected) sum = sum * released_total / total;
+      const std::vector<double> trusts =
+          options.rules < 4 ? TrustsAlone(expected, released.deviation)
+                            : BucketTrusts(released.sums, expected, released.deviation);
+      for (size_t k = 0; k < expected.size(); ++k) {
+        if (!(expected[k] > 0)) continue;
         const double ratio =
-            std::clamp(released.sums[k] / expected, options.ratio_least, options.ratio_most);
-        const double trust =
-            expected * expected / (expected * expected + released.deviation * released.deviation);
-        factors_[table][k] *= static_cast<float>(1 + trust * (ratio - 1));
+            std::clamp(released.sums[k] / expected[k], options.ratio_least, options.ratio_most);
+        factors_[table][k] *= static_cast<float>(1 + trusts[k] * (ratio - 1));
       }
     }
   }

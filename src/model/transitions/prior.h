@@ -30,10 +30,10 @@ class Prior {
 
   // Fits the factors by iterative proportional fitting: in each round, each table in turn, finest
   // first, has its factors multiplied by the ratio of a bucket's released sum to the prior's sum
-  // there, both with the same total; the ratio is clipped, and shrunk towards 1 by e^2 / (e^2 +
-  // sd^2), e the expected sum of the bucket. If the cells are too many to go over, the prior's sum
-  // is estimated from 2^22 pairs spread evenly over p x p. REQUIRES a table for each of the
-  // buckets' tables.
+  // there, both with the same total; the ratio is clipped, and shrunk towards 1 by BucketTrusts; by
+  // rules 1 to 3 by e^2 / (e^2 + sd^2), e the expected sum of the bucket. If the cells are too many
+  // to go over, the prior's sum is estimated from 2^22 pairs spread evenly over p x p. REQUIRES a
+  // table for each of the buckets' tables.
   void Fit(std::span<const ReleasedTable> tables, const Options& options, WorkerPool& workers);
 
   float Of(uint32_t a, uint32_t b) const {
@@ -52,12 +52,12 @@ class Prior {
   // The factors of a table, per bucket.
   std::span<const float> factors(size_t table) const { return factors_[table]; }
 
+  bool has_kinship() const { return buckets_.tables() > Buckets::kKinship; }
   const Buckets& buckets() const { return buckets_; }
   std::span<const double> popularity() const { return popularity_; }
   uint32_t items() const { return static_cast<uint32_t>(popularity_.size()); }
 
  private:
-  bool has_kinship() const { return buckets_.tables() > Buckets::kKinship; }
   uint32_t KinshipOf(uint32_t a, uint32_t b) const { return buckets_.Of(Buckets::kKinship, a, b); }
   // Kinship's bucket of every cell, row by row: worth its memory while a fit goes over all cells
   // again and again. Empty without descriptions.

@@ -146,7 +146,9 @@ void ReleasedModel::AddTables(std::span<const ReleasedTable> tables) {
 
 double ReleasedModel::PopularityShare() const {
   if (periods_ == 0) return options_.popularity_share;
-  return PopularityShareAt(options_, signal_, catalogue_->items());
+  return PopularityShareAt(options_, signal_,
+                           PopularitySpread(popularity_.sums, popularity_.deviation),
+                           catalogue_->items());
 }
 
 double ReleasedModel::TableShare(Buckets::Table table) const {

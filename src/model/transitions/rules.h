@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "model/transitions/buckets.h"
@@ -17,9 +18,13 @@ namespace tacit::model::transitions {
 // True if a first period looks at popularity twice, where the first look says that it is worth it.
 inline bool LooksTwice(const Options& options) { return options.rules > 1; }
 
+// Returns the deviation of the items' popularity over its mean, by noisy sums and the deviation of
+// their noise: 0 if noise explains how they differ.
+double PopularitySpread(std::span<const float> sums, double deviation);
+
 // Returns the share of mu that popularity has: in a first period both looks at it together, in a
-// later one its only look.
-double PopularityShareAt(const Options& options, double signal, uint32_t items);
+// later one its only look. `spread` is that of the popularity so far.
+double PopularityShareAt(const Options& options, double signal, double spread, uint32_t items);
 
 // Returns the share of mu that a table has.
 double TableShareAt(const Options& options, Buckets::Table table, double signal, uint32_t items);

@@ -56,6 +56,19 @@ const uint32_t* Gallop(const uint32_t* from, const uint32_t* end, uint32_t value
   return std::lower_bound(low, step < end - low ? low + step + 1 : end, value);
 }
 
+// The cells of an estimate, and with them those that are most likely by what is known of the items:
+// groups know nothing of kinship. Of equal popularity, they are the same for every item that they
+// are after.
+Cells WithKin(const Estimate& estimate, const Options& options, WorkerPool& workers) {
+  const uint64_t kin = options.KinListed(estimate.prior().items());
+  // Without noise the cells are all that occurred, and no other is likely.
+  if (kin == 0 || !estimate.prior().has_kinship() || estimate.measured().noiseless)
+    return estimate.cells();
+  Options by_score = options;
+  by_score.support_from = options.score_from, by_score.support_to = options.score_to;
+  return Union(estimate.cells(), TopCells(estimate.prior(), kin, by_score, workers));
+}
+
 bool IsLikelier(const ScoredItem& a, const ScoredItem& b) {
   return a.score != b.score ? a.score > b.score : a.item < b.item;
 }
@@ -183,7 +196,7 @@ void Scorer::FillSparse(const Estimate& estimate, WorkerPool& workers) {
   const auto front = static_cast<float>(std::pow(estimate.kappa(), power));
   for (float& from : from_) from *= front;
   FillGroups(estimate, workers);
-  FillRows(estimate.cells());
+  FillRows(WithKin(estimate, options_, workers));
 
   difference_.resize(column_.size());
   const auto scale_from = Powers(popularity, -options_.score_from);

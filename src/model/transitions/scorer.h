@@ -36,11 +36,12 @@ class TopMemory {
 // RecentWeights(age) ((W_ab + r W_ba) / (p_a^from p_b^to))^power. Keeps nothing of the estimate.
 // Thread-safe.
 //
-// If the items are few enough it is a table of all cells. Beyond that, a cell that was measured in
-// neither direction has the prior without kinship, kappa (F_ab + r F_ba) p_a p_b, where F depends
-// on the groups of both items alone: their bins of popularity, years and genre. A row is that
-// product and a list of differences, so that memory is that of the cells that were measured and of
-// a table of groups; and the likeliest items are those listed and the first of each group.
+// If the items are few enough it is a table of all cells. Beyond that, the cells that were measured
+// are listed, and those that are likely by their kinship (Options::KinListed). A cell that is
+// listed in neither direction has the prior without kinship, kappa (F_ab + r F_ba) p_a p_b, where F
+// depends on the groups of both items alone: their bins of popularity, years and genre. A row is
+// that product and a list of differences, so that memory is that of the listed cells and of a table
+// of groups; and the likeliest items are those listed and the first of each group.
 class Scorer {
  public:
   Scorer(const Estimate& estimate, const Options& options, WorkerPool& workers);

@@ -7,14 +7,20 @@
 namespace tacit::wiring {
 namespace {
 
+// The most cells that a scorer lists.
+double ListedMost(const model::transitions::Options& options, uint32_t items) {
+  return static_cast<double>(options.CellsMost(items)) +
+         static_cast<double>(options.KinListed(items));
+}
+
 // The bytes that one version is served from: so many tables of all pairs, or where these have no
 // room, scorers and their cells.
 double ServedStateBytes(const model::transitions::Options& options, uint32_t items, double tables) {
   constexpr double kScorers = 3, kListedCellBytes = 3 * 8;
   const double pairs = static_cast<double>(items) * static_cast<double>(items);
   if (options.IsDense(items)) return tables * sizeof(float) * pairs;
-  return tables * (SparseScorerBytes(items) / kScorers +
-                   kListedCellBytes * static_cast<double>(options.CellsMost(items)));
+  return tables *
+         (SparseScorerBytes(items) / kScorers + kListedCellBytes * ListedMost(options, items));
 }
 
 class TransitionsPlan final : public ModelPlan {
@@ -85,8 +91,7 @@ double RankerBytes(const train::RankerOptions& ranker, const model::transitions:
   const double states =
       options.IsDense(items)
           ? kStates * 2 * sizeof(float) * pairs
-          : 2 * SparseScorerBytes(items) +
-                kStates * kListedCellBytes * static_cast<double>(options.CellsMost(items));
+          : 2 * SparseScorerBytes(items) + kStates * kListedCellBytes * ListedMost(options, items);
   return states + batch * static_cast<double>(*ranker.candidates * model::ranking::kFeatures);
 }
 

@@ -53,6 +53,9 @@ TEST(Options, EachOfThemIsInTheWords) {
       [](Options& o) { o.ranks_signal = 0.7; },
       [](Options& o) { o.ranks_power = 7; },
       [](Options& o) { o.ranks_share_least = 0.7; },
+      [](Options& o) { o.share_spread = 7; },
+      [](Options& o) { o.kin_for_each = 7; },
+      [](Options& o) { o.kin_most = 7; },
   };
   std::set<std::string> words = {usual.Text()};
   for (const Change change : changes) {
@@ -61,7 +64,7 @@ TEST(Options, EachOfThemIsInTheWords) {
     EXPECT_TRUE(words.insert(other.Text()).second) << other.Text();
   }
   // Constants that the list above does not know would make this larger.
-  EXPECT_EQ(sizeof(Options), 328u);
+  EXPECT_EQ(sizeof(Options), 352u);
 }
 
 // Stores of earlier programs have these words.
@@ -78,9 +81,15 @@ TEST(Options, EarlierRulesHaveTheWordsOfBefore) {
       "12 2 0.05 30 1.8 cells 0.3 0.4 [1.3, 0.25, 0.06666666666666667] 1000000 75000 1.4 3416 "
       "0.25 99 scores 0.25 20 2 1.5 0.7 0.8 0.4 0.3 dense 33554432 forget 0.9 stream 8 "
       "0.3333333333333333 0.95");
-  EXPECT_TRUE(options.Text().starts_with("rules 3 history 600 "));
-  for (const uint32_t from : {1u, 2u, 3u})
-    for (const uint32_t to : {1u, 2u, 3u})
+  EXPECT_EQ(
+      options.WithRules(3).Text(),
+      "rules 3 history 600 10 0.8 shares 0.25 0.08 [0.34, 0.33, 0.33] popularity 1 0.3 prior "
+      "12 2 0.05 30 1.8 cells 0.3 0.4 [1.3, 0.25, 0.06666666666666667] 1000000 75000 1.4 3416 "
+      "0.25 99 scores 0.1 20 2 1.5 0.7 0.8 0.4 0.3 dense 33554432 forget 0.9 stream 8 "
+      "0.3333333333333333 0.95 ranks 0.4 2 0.0008");
+  EXPECT_TRUE(options.Text().starts_with("rules 4 history 600 "));
+  for (const uint32_t from : {1u, 2u, 3u, 4u})
+    for (const uint32_t to : {1u, 2u, 3u, 4u})
       EXPECT_EQ(options.WithRules(from).WithRules(to).Text(), options.WithRules(to).Text());
 }
 
@@ -88,8 +97,9 @@ TEST(Options, TheWordsSayTheRules) {
   const Options options;
   EXPECT_EQ(RulesOf(options.WithRules(1).Text()), 1u);
   EXPECT_EQ(RulesOf(options.WithRules(2).Text()), 2u);
-  EXPECT_EQ(RulesOf(options.Text()), 3u);
-  for (const char* number : {"4", "1", "0", "", "2x", "-2", "99999999999"}) {
+  EXPECT_EQ(RulesOf(options.WithRules(3).Text()), 3u);
+  EXPECT_EQ(RulesOf(options.Text()), 4u);
+  for (const char* number : {"5", "1", "0", "", "2x", "-2", "99999999999"}) {
     const auto rules = RulesOf(std::string("rules ") + number + " history 600");
     ASSERT_FALSE(rules) << number;
     EXPECT_EQ(rules.error().code, ErrorCode::kInvalidArgument);
@@ -107,6 +117,19 @@ TEST(Options, NoMoreCellsThanPairsOfDifferentItems) {
   EXPECT_EQ(options.CellsMost(10), 90u);
   EXPECT_EQ(options.CellsMost(11), 100u);
   EXPECT_EQ(options.CellsMost(~uint32_t{0}), 100u);
+}
+
+TEST(Options, PairsForTheirKinshipAreBounded) {
+  Options options;
+  options.kin_for_each = 5, options.kin_most = 40, options.cells_most = 30;
+  EXPECT_EQ(options.KinListed(0), 0u);
+  EXPECT_EQ(options.KinListed(1), 0u);
+  EXPECT_EQ(options.KinListed(3), 6u);   // no more pairs than there are
+  EXPECT_EQ(options.KinListed(9), 30u);  // as many as cells
+  options.cells_most = 100;
+  EXPECT_EQ(options.KinListed(7), 35u);
+  EXPECT_EQ(options.KinListed(9), 40u);
+  EXPECT_EQ(options.WithRules(3).KinListed(7), 0u);
 }
 
 }  // namespace

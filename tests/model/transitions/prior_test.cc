@@ -7,9 +7,12 @@
 #include <limits>
 #include <numeric>
 #include <random>
+#include <utility>
+#include <vector>
 
 #include "model/transitions/cells.h"
 #include "model/transitions/pairs.h"
+#include "model/transitions/trust.h"
 #include "world.h"
 
 namespace tacit::model::transitions {
@@ -30,13 +33,17 @@ std::vector<std::vector<double>> NaivePrior(const Buckets& buckets, std::vector<
           if (a != b) sums[buckets.Of(t, a, b)] += m[a][b];
       const double from = std::accumulate(sums.begin(), sums.end(), 0.0);
       const double to = std::accumulate(tables[t].sums.begin(), tables[t].sums.end(), 0.0);
+      std::vector<double> expected = sums;
+      for (double& e : expected) e *= to / from;
+      const auto trusts = BucketTrusts(tables[t].sums, expected, tables[t].deviation);
       for (uint32_t a = 0; a < items; ++a)
         for (uint32_t b = 0; b < items; ++b) {
           if (a == b) continue;
           const uint32_t k = buckets.Of(t, a, b);
           const double e = sums[k] * to / from, sd = tables[t].deviation;
           const double ratio = std::clamp(tables[t].sums[k] / e, o.ratio_least, o.ratio_most);
-          m[a][b] *= 1 + e * e / (e * e + sd * sd) * (ratio - 1);
+          const double trust = o.rules < 4 ? e * e / (e * e + sd * sd) : trusts[k];
+          m[a][b] *= 1 + trust * (ratio - 1);
         }
     }
   }
@@ -79,18 +86,18 @@ class PriorTest : public testing::Test {
 };
 
 TEST_F(PriorTest, IsTheDenseOneOfTheBook) {
-  for (const bool described : {false, true}) {
-    for (const double deviation : {0.0, 5.0, 60.0}) {
+  for (const Options& options : {options_, options_.WithRules(3)})
+    for (const auto& [described, deviation] : std::vector<std::pair<bool, double>>{
+             {false, 0}, {false, 5}, {false, 60}, {true, 0}, {true, 5}, {true, 60}}) {
       const Buckets buckets(described ? catalogue_ : plain_, popularity_, 6);
       const auto tables = SomeTables(buckets, deviation);
       Prior prior(buckets, popularity_);
-      prior.Fit(tables, options_, workers_);
-      const auto naive = NaivePrior(buckets, popularity_, tables, options_);
+      prior.Fit(tables, options, workers_);
+      const auto naive = NaivePrior(buckets, popularity_, tables, options);
       for (uint32_t a = 0; a < kItems; ++a)
         for (uint32_t b = 0; b < kItems; ++b)
           ASSERT_NEAR(prior.Of(a, b), naive[a][b], 2e-4 * naive[a][b]) << a << ' ' << b;
     }
-  }
 }
 
 TEST_F(PriorTest, WithoutTablesItIsAProduct) {

@@ -11,18 +11,44 @@
 namespace tacit::model::transitions {
 namespace {
 
+constexpr double kWide = 3;  // a spread of popularity that leaves the signal as it is
+
 TEST(Rules, PopularityHasMoreWhereTheSignalOfAnItemIsSmall) {
   const Options options;
-  const auto share = [&](double signal) { return PopularityShareAt(options, signal, 1000); };
+  const auto share = [&](double signal) { return PopularityShareAt(options, signal, kWide, 1000); };
   EXPECT_EQ(share(std::numeric_limits<double>::infinity()), 0.25);
   EXPECT_EQ(share(8000), 0.25);
   EXPECT_NEAR(share(1000), 0.5, 1e-12);  // an eighth of 8 an item
   EXPECT_EQ(share(1), 0.95);
   EXPECT_EQ(share(0), 0.95);
   // It is the signal of an item that counts.
-  EXPECT_EQ(PopularityShareAt(options, 300, 100), PopularityShareAt(options, 30'000, 10'000));
+  EXPECT_EQ(PopularityShareAt(options, 300, kWide, 100),
+            PopularityShareAt(options, 30'000, kWide, 10'000));
   // Popularity and tables never take all of mu^2.
   EXPECT_LT(share(0) * share(0) + 4 * options.table_share * options.table_share, 0.95);
+}
+
+TEST(Rules, PopularityHasMoreWhereItemsHardlyDiffer) {
+  const Options options;
+  const auto share = [&](double spread) { return PopularityShareAt(options, 8000, spread, 1000); };
+  EXPECT_EQ(share(100), 0.25);
+  EXPECT_EQ(share(3), 0.25);
+  EXPECT_NEAR(share(0.375), 0.5, 1e-12);
+  EXPECT_EQ(share(0), 0.95);
+  for (double spread = 0.01; spread < 10; spread *= 1.001)
+    EXPECT_NEAR(share(spread * 1.001), share(spread), 0.005 * share(spread));
+  EXPECT_EQ(PopularityShareAt(options.WithRules(3), 8000, 0, 1000), 0.25);
+}
+
+TEST(Rules, TheSpreadOfPopularityIsWithoutThatOfItsNoise) {
+  EXPECT_EQ(PopularitySpread(std::vector<float>{5, 5, 5}, 0), 0);
+  const std::vector<float> sums = {2, 4, 6, 8};  // a mean of 5, a variance of 5
+  EXPECT_NEAR(PopularitySpread(sums, 0), std::sqrt(5.0) / 5, 1e-12);
+  EXPECT_NEAR(PopularitySpread(sums, 2), 1.0 / 5, 1e-12);
+  EXPECT_EQ(PopularitySpread(sums, 3), 0);
+  // Noise has drowned all of it.
+  EXPECT_EQ(PopularitySpread(std::vector<float>{-3, 1}, 1), 0);
+  EXPECT_EQ(PopularitySpread(std::vector<float>(), 1), 0);
 }
 
 TEST(Rules, RanksHaveLessWhereTheSignalOfAnItemIsSmallest) {
@@ -75,7 +101,7 @@ TEST(Rules, OneAreTheConstantsOfBefore) {
     for (const uint32_t items : {40u, 3416u, 1'000'000u}) {
       const double share =
           signal >= 2e4 ? 0.25 : std::min(std::max(0.25, 0.75), 0.25 * std::pow(2e4 / signal, 0.3));
-      EXPECT_EQ(PopularityShareAt(options, signal, items), share);
+      EXPECT_EQ(PopularityShareAt(options, signal, 0, items), share);
       EXPECT_EQ(CellsAt(options, signal, items), 1e6 * std::pow(signal / 75e3, 1.4));
     }
   const std::vector<float> weights = RecentWeights(options);
@@ -96,13 +122,13 @@ TEST(Rules, AreContinuous) {
   for (const uint32_t items : {1000u, 12'101u, 1'000'000u})
     for (double signal = 1; signal < 1e8; signal *= 1.001) {
       const auto near = [](double a, double b) { return std::abs(a - b) < 0.005 * a; };
-      EXPECT_TRUE(near(PopularityShareAt(options, signal, items),
-                       PopularityShareAt(options, signal * 1.001, items)));
+      EXPECT_TRUE(near(PopularityShareAt(options, signal, kWide, items),
+                       PopularityShareAt(options, signal * 1.001, kWide, items)));
       EXPECT_TRUE(near(CellsAt(options, signal, items), CellsAt(options, signal * 1.001, items)));
       EXPECT_TRUE(near(TableShareAt(options, Buckets::kRanks, signal, items),
                        TableShareAt(options, Buckets::kRanks, signal * 1.001, items)));
-      EXPECT_TRUE(near(PopularityShareAt(options, signal, items),
-                       PopularityShareAt(options, signal, items + items / 1000)));
+      EXPECT_TRUE(near(PopularityShareAt(options, signal, kWide, items),
+                       PopularityShareAt(options, signal, kWide, items + items / 1000)));
     }
 }
 

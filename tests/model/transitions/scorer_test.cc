@@ -22,6 +22,7 @@ class ScorerTest : public testing::Test {
 
   explicit ScorerTest() {
     sparse_.dense_cells_most = 0;
+    sparse_.kin_for_each = 0;
     for (uint32_t i = 0; i < kItems; ++i)
       popularity_.push_back(static_cast<double>(1 + random_() % 40));
     Make(texts_, options_.rank_bins, 4);
@@ -59,9 +60,10 @@ class ScorerTest : public testing::Test {
   }
   double Pair(uint32_t a, uint32_t b, double reverse, bool years = true) const {
     if (a == b) return 0;
-    const Cells& cells = estimate_->cells();
-    const bool is_listed =
-        cells.Find(a, b) != Cells::kNone || (reverse != 0 && cells.Find(b, a) != Cells::kNone);
+    const auto is_in = [&](const Cells& cells) {
+      return cells.Find(a, b) != Cells::kNone || (reverse != 0 && cells.Find(b, a) != Cells::kNone);
+    };
+    const bool is_listed = is_in(estimate_->cells()) || (kin_.items() > 0 && is_in(kin_));
     const double both = is_listed ? double{estimate_->Of(a, b)} + reverse * estimate_->Of(b, a)
                                   : MarkPrior(a, b, years) + reverse * MarkPrior(b, a, years);
     return std::pow(both / (std::pow(popularity_[a], options_.score_from) *
@@ -92,6 +94,7 @@ class ScorerTest : public testing::Test {
   std::optional<Buckets> buckets_;
   std::optional<Prior> prior_;
   std::optional<Estimate> estimate_;
+  Cells kin_;  // cells that are listed for their kinship; empty: none are
 };
 
 TEST_F(ScorerTest, WithoutATableUnmeasuredPairsHaveTheirGroupsPrior) {
@@ -107,6 +110,47 @@ TEST_F(ScorerTest, WithoutATableUnmeasuredPairsHaveTheirGroupsPrior) {
       ASSERT_NEAR(scores[b], expected, 1e-4 * expected + 1e-5) << b << " after " << length;
     }
   }
+}
+
+// The likeliest pairs by all that is known of them, each with its own kinship, measured or not.
+TEST_F(ScorerTest, LikelyKinAreListed) {
+  constexpr uint64_t kForEach = 5;
+  std::vector<std::pair<double, std::pair<uint32_t, uint32_t>>> pairs;
+  for (uint32_t a = 0; a < kItems; ++a)
+    for (uint32_t b = 0; b < kItems; ++b)
+      if (a != b)
+        pairs.push_back(
+            {-double{prior_->Of(a, b)} / (std::pow(popularity_[a], options_.score_from) *
+                                          std::pow(popularity_[b], options_.score_to)),
+             {a, b}});
+  std::ranges::sort(pairs);
+  std::vector<std::pair<uint32_t, uint32_t>> likely;
+  for (size_t i = 0; i < kForEach * kItems; ++i) likely.push_back(pairs[i].second);
+  std::ranges::sort(likely);
+  kin_.row_end.assign(kItems, 0);
+  for (const auto& [a, b] : likely) {
+    kin_.column.push_back(b);
+    for (uint32_t item = a; item < kItems; ++item) ++kin_.row_end[item];
+  }
+  Options options = sparse_;
+  options.kin_for_each = kForEach;
+  const Scorer with(*estimate_, options, workers_), without(*estimate_, sparse_, workers_),
+      before(*estimate_, options.WithRules(3), workers_);
+  size_t moved = 0;
+  for (uint32_t a = 0; a < kItems; ++a) {
+    const std::vector<uint32_t> history = {a};
+    std::vector<float> scores(kItems), groups(kItems), earlier(kItems);
+    with.Score(history, scores);
+    without.Score(history, groups);
+    before.Score(history, earlier);
+    EXPECT_EQ(groups, earlier) << "rules 3 list no kin";
+    for (uint32_t b = 0; b < kItems; ++b) {
+      const double expected = Pair(a, b, options_.reverse_weight);
+      ASSERT_NEAR(scores[b], expected, 1e-4 * expected + 1e-5) << b << " after " << a;
+      if (std::abs(scores[b] - groups[b]) > 0.01 * groups[b]) ++moved;
+    }
+  }
+  EXPECT_GT(moved, kItems) << "kinship makes a difference";
 }
 
 TEST_F(ScorerTest, PairsAreScoredOneByOneAsTogether) {
@@ -136,9 +180,11 @@ TEST_F(ScorerTest, TheTopIsWhatSortingFinds) {
     Options options;
     uint64_t longest;
   };
+  Options kin = sparse_;
+  kin.kin_for_each = 3;
   for (const auto& [items, one_in, options, longest] :
        {Case{kItems, 4, options_, 30}, Case{kItems, 4, sparse_, 30}, Case{600, 100, sparse_, 5},
-        Case{600, 10'000, sparse_, 30}}) {
+        Case{600, 10'000, sparse_, 30}, Case{600, 10'000, kin, 5}}) {
     while (popularity_.size() < items)
       popularity_.push_back(static_cast<double>(1 + random_() % 40));
     Make(SomeTexts(items, 3), options_.rank_bins, one_in);
@@ -188,7 +234,9 @@ TEST_F(ScorerTest, ManyKindsOfItemsAreToldApartWithoutTheirYears) {
     popularity_[i] = static_cast<double>(1 + random_() % 40);
   }
   Make(texts, options_.rank_bins, 5000);
-  const Scorer scorer(*estimate_, options_, workers_);
+  Options options = options_;
+  options.kin_for_each = 0;
+  const Scorer scorer(*estimate_, options, workers_);
   ASSERT_TRUE(scorer.table().empty());
   EXPECT_LE(scorer.groups(), 12u * 60u);
   for (int round = 0; round < 200; ++round) {
