@@ -408,9 +408,9 @@ Status RowCache::Expect(std::shared_ptr<RowArrival> arrival) {
   }
   Drop(*last_ahead_);
   Drop(*ahead_);
+  // If nobody gathers any more, deltas are taken in here: else each would be kept for ever.
+  TACIT_RETURN_IF_ERROR(RenewAll());
   arriving_ = std::move(arrival);
-  // Deltas need not be kept for a table that has none of their rows.
-  if (live_ == 0) not_taken_in_.clear();
   return {};
 }
 
@@ -429,17 +429,24 @@ void RowCache::Release() {
 
 // Makes the table be as of all rows that are expected.
 Status RowCache::TakeIn() {
-  for (const auto& delta : not_taken_in_) {
-    TACIT_RETURN_IF_ERROR(Arrive(*delta));
-    Renew(*delta);
-  }
-  not_taken_in_.clear();
+  TACIT_RETURN_IF_ERROR(RenewAll());
   if (arriving_ == nullptr) return {};
   return WorkingRows::Expect(std::exchange(arriving_, nullptr));
 }
 
+// Makes the table's rows be as of the deltas that were taken.
+Status RowCache::RenewAll() {
+  if (live_ > 0) {
+    for (const auto& delta : not_taken_in_) {
+      TACIT_RETURN_IF_ERROR(Arrive(*delta));
+      Renew(*delta);
+    }
+  }
+  not_taken_in_.clear();
+  return {};
+}
+
 void RowCache::Renew(const RowDelta& delta) {
-  if (live_ == 0) return;
   TableCursor cursor(layout_.space);
   for (size_t i = 0; i < delta.size(); ++i) {
     Prefetch(delta.rows, i + kPrefetchAhead);

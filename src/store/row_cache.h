@@ -65,7 +65,8 @@ class Slab {
 //
 // Rows that are expected (Expect) are not copied into the table: their delta holds them until it is
 // folded, and a Gather that misses one finds it there. Those that are in the table are renewed
-// before the next Gather.
+// before the next Gather, or when the next rows are expected: so one delta at most is kept beside
+// those that the store holds.
 class RowCache final : public WorkingRows {
  public:
   // The layout, the backing and the fetcher outlive the cache. Without a fetcher all rows are read
@@ -132,6 +133,7 @@ class RowCache final : public WorkingRows {
   void EndGroup(const RowDelta* delta);
   void CopyOut(RowDelta* delta);
   Status TakeIn();
+  Status RenewAll();
   void Renew(const RowDelta& delta);
   Status TakeExpected(std::span<const uint64_t> rows, std::span<float*> out);
   void MakeSlabs();

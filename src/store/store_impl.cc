@@ -193,9 +193,16 @@ Store::EngineStats StoreImpl::engine_stats() const {
   return stats;
 }
 
+// Fails with the reason, once no commit is taken any more.
+Status StoreImpl::MayCommit() const {
+  TACIT_RETURN_IF_ERROR(parts_.latch->status());
+  if (not_arrived_) return Fail(*not_arrived_);
+  return {};
+}
+
 // The unfolded rows may exceed their limits while a fold runs, but only so far.
 bool StoreImpl::MustWait() const {
-  if (parts_.latch->failed()) return false;
+  if (!MayCommit()) return false;
   return in_flight_ || unfolded_bytes_ > 2 * parts_.options.overlay_bytes ||
          unfolded_ >= 4 * uint64_t{parts_.options.fold_after_commits};
 }
@@ -204,7 +211,7 @@ Status StoreImpl::Commit(CommitRequest request, std::function<void(Status)> done
   {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return !MustWait(); });
-    TACIT_RETURN_IF_ERROR(parts_.latch->status());
+    TACIT_RETURN_IF_ERROR(MayCommit());
     slot_ = MakeJob(std::move(request), std::move(done));
     in_flight_ = true;
   }
@@ -290,24 +297,33 @@ void StoreImpl::CommitLoop() {
     lock.unlock();
     Status status = parts_.latch->status();
     if (status) status = RunCommit(job);
+    bool arrived = true;
     if (!status) {
       status = Fail(
           std::move(status.error()).Context(fmt::format("commit {}", job.record.tip.seq.value)));
-      parts_.latch->Set(status.error());
+      arrived = parts_.latch->failed() || AwaitRows(job.record);
+      if (arrived) parts_.latch->Set(status.error());
     }
     if (job.done) job.done(status);
     job = {};
     lock.lock();
+    if (!arrived) not_arrived_ = status.error();
     in_flight_ = false;
     changed_.notify_all();
   }
 }
 
+// Waits for rows that are on their way. Nothing was written before.
+Status StoreImpl::AwaitRows(const DeltaRecord& record) {
+  for (const LearnerDelta& learner : record.learners)
+    if (learner.rows != nullptr) TACIT_RETURN_IF_ERROR(Arrive(*learner.rows));
+  return {};
+}
+
 Status StoreImpl::RunCommit(const Job& job) {
   const auto start = std::chrono::steady_clock::now();
   CrashPoint("commit.begin");
-  for (const LearnerDelta& learner : job.record.learners)
-    if (learner.rows != nullptr) TACIT_RETURN_IF_ERROR(Arrive(*learner.rows));
+  TACIT_RETURN_IF_ERROR(AwaitRows(job.record));
   TACIT_RETURN_IF_ERROR(FillBatch(job));
   {
     const auto lock = parts_.rocks->LockLog();
@@ -446,7 +462,7 @@ void StoreImpl::Publish(const Job& job) {
 Status StoreImpl::Flush() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return !in_flight_; });
-  return parts_.latch->status();
+  return MayCommit();
 }
 
 Status StoreImpl::Settle() {
@@ -522,7 +538,7 @@ void StoreImpl::RequestFold(CommitSeq seq) {
 void StoreImpl::FoldThrough(CommitSeq seq) {
   RequestFold(seq);
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return folded_.load() >= seq.value || parts_.latch->failed(); });
+  changed_.wait(lock, [&] { return folded_.load() >= seq.value || !MayCommit(); });
 }
 
 }  // namespace tacit::store

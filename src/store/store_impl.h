@@ -105,6 +105,7 @@ class StoreImpl final : public Store {
   };
 
   std::shared_ptr<const SnapshotImpl> Published() const;
+  Status MayCommit() const;
   bool MustWait() const;
   Job MakeJob(CommitRequest request, std::function<void(Status)> done);
   void ChargeLedger(std::vector<privacy::CommitCharge> charges, Job& job);
@@ -118,6 +119,7 @@ class StoreImpl final : public Store {
                                       const CheckpointParent& parent, const SnapshotImpl& snapshot);
   Result<CheckpointPlace> Finish(const CheckpointRequest& request, CheckpointManifest manifest,
                                  CheckpointDraft* draft) const;
+  static Status AwaitRows(const DeltaRecord& record);
   Status RunCommit(const Job& job);
   Status FillBatch(const Job& job);
   void PutTerm(const Job& job);
@@ -152,6 +154,7 @@ class StoreImpl final : public Store {
   bool term_begun_ = false;
   bool in_flight_ = false;
   bool stopping_ = false;
+  std::optional<Error> not_arrived_;  // the failure of a commit whose rows did not come
   CommitSeq published_seq_, fold_through_;
   uint64_t unfolded_ = 0, unfolded_bytes_ = 0;
   Stats stats_;

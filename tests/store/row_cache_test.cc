@@ -279,6 +279,36 @@ TEST(RowCacheTest, RowsChangedElsewhereEqualANaiveMapUnderAnyBudget) {
       EXPECT_GT(RunWithChangesElsewhere(seed + budget, budget, releases), 50);
 }
 
+// A row in the table was gathered once, and nobody gathers any more.
+TEST(RowCacheTest, DeltasOfRowsElsewhereAreLetGoThoughNobodyGathers) {
+  const auto learner = MakeLearner("x", {{"a", 1000, 4, 0}});
+  FakeBacking backing(&learner.rows);
+  RowCache cache(learner.rows, 1 << 20, backing);
+  const uint64_t row = 5;
+  float* place = nullptr;
+  ASSERT_TRUE(cache.Gather({&row, 1}, {&place, 1}));
+  std::vector<std::weak_ptr<const RowDelta>> deltas;
+  for (int commit = 0; commit < 9; ++commit) {
+    ASSERT_TRUE(cache.Expect(std::make_shared<RowArrival>([=](RowDelta* delta) {
+      delta->rows = {row};
+      delta->end = {4};
+      delta->floats.assign(4, static_cast<float>(commit));
+      return Status{};
+    })));
+    auto delta = cache.TakeDelta();
+    EXPECT_NE(delta->arrival, nullptr);
+    deltas.push_back(delta);
+    backing.Enqueue(delta);
+    cache.Enqueued(delta.get(), backing.enqueued());
+    delta.reset();
+    backing.FoldOne();
+    const auto kept = std::ranges::count_if(deltas, [](const auto& one) { return !one.expired(); });
+    EXPECT_LE(kept, 1) << "after commit " << commit;
+  }
+  ASSERT_TRUE(cache.Gather({&row, 1}, {&place, 1}));
+  EXPECT_EQ(place[0], 8);
+}
+
 TEST(RowCacheTest, RowsThatDoNotArriveFailTheGatherAndTheDelta) {
   const auto learner = MakeLearner("x", {{"a", 1000, 4, 0}});
   FakeBacking backing(&learner.rows);
