@@ -184,4 +184,18 @@ bool HomeRig::SettlesAsNumbers(float number) {
   return whole_->settled_numbers();
 }
 
+Status HomeRig::ArriveBehind(const std::function<void()>& before) {
+  WriteRows({{3, truth_[3]}});
+  Ok(whole_->Settle());
+  const auto delta = cache_->TakeDelta();
+  EXPECT_NE(delta->arrival, nullptr);
+  before();
+  Status arrived = store::Arrive(*delta);
+  EXPECT_EQ(store::Arrive(*delta).has_value(), arrived.has_value());
+  if (!arrived) {
+    EXPECT_FALSE(whole_->Settle());
+  }
+  return arrived;
+}
+
 }  // namespace tacit::cuda::testing

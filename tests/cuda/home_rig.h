@@ -63,6 +63,9 @@ class HomeRig {
   void LoseAFlag() { loses_a_flag_ = true; }
   // Writes this number into a row, settles, and tells what the tables say of it.
   bool SettlesAsNumbers(float number);
+  // Writes a row and takes the delta; tells how its rows arrived once `before` was called. Where
+  // they did not, they do not at the next call either, and nothing more is settled.
+  Status ArriveBehind(const std::function<void()>& before);
 
  private:
   using Rows = std::map<uint64_t, std::vector<float>>;

@@ -1,7 +1,10 @@
 // Faults of rows that come home beside later steps are found by what their test compares.
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "cuda/device/emulated.h"
+#include "cuda/device/errors.h"
 #include "cuda/home_rig.h"
 #include "cuda/planted_rows.h"
 #include "cuda/trial_device.h"
@@ -46,6 +49,26 @@ TEST(PlantedHomecomingDeath, ARowThatIsReadBeforeItIsThereIsFound) {
   EXPECT_DEATH(run(), "rows ascend");
 }
 #endif
+
+// The device is lost at the n-th call that brings the rows, for every n.
+TEST(HomecomingLost, RowsDoNotArriveWhereverTheDeviceIsLost) {
+  uint64_t call = 1;
+  for (; call < 100; ++call) {
+    emulated::Reset();
+    NextOrder(0);
+    const auto device = OpenDevice(0);
+    ASSERT_TRUE(device);
+    HomeRig rig(**device, call);
+    const Status arrived =
+        rig.ArriveBehind([&] { emulated::FailCall(call, code::kEccUncorrectable); });
+    if (arrived) break;
+    EXPECT_NE(arrived.error().message.find("cudaErrorECCUncorrectable"), std::string::npos)
+        << arrived.error().message;
+  }
+  EXPECT_GT(call, 4u) << "two copies and a wait, at least";
+  EXPECT_LT(call, 100u);
+  emulated::Reset();
+}
 
 // A device without memory for a second copy of the rows sends them home within the commit.
 TEST(HomecomingWithoutRoom, SendsRowsHomeAtOnce) {
