@@ -78,9 +78,9 @@ struct Options {
   // and by rules 1 everywhere.
   double recent_decay = 0.7;
   double score_from = 0.8, score_to = 0.4, score_power = 0.3;
-  // Where not all pairs have room and items are described: the pairs that are most likely by what
-  // is known of them, so many for each item and in all, are scored by their kinship, too, measured
-  // or not. By rules 1 to 3 there were none.
+  // The pairs that are most likely by what is known of their items, so many for each item and in
+  // all, are scored by their kinship, measured or not, if items are described and not all pairs
+  // have room. By rules 1 to 3 there were none.
   uint64_t kin_for_each = 64, kin_most = uint64_t{1} << 24;
 
   // The most cells for which work goes over every cell; where there are more, samples or the listed

@@ -36,7 +36,7 @@ double SecondCoordinate(uint64_t i) {
   return x - std::floor(x);
 }
 
-// How far each bucket is believed by rules 1 to 3: as if a bucket differed by about what is
+// Returns how far each bucket is believed by rules 1 to 3: as if a bucket differed by about what is
 // expected of it.
 std::vector<double> TrustsAlone(std::span<const double> expected, double deviation) {
   std::vector<double> trusts;

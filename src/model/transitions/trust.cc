@@ -10,7 +10,7 @@
 namespace tacit::model::transitions {
 namespace {
 
-// What is possible of a table.
+// A possibility for a table.
 struct Possible {
   double chance = 0;  // that a bucket differs
   double spread = 0;  // by how much, of what was expected
@@ -28,19 +28,19 @@ struct Bucket {
   double expected = 0;  // 0: it says nothing
 };
 
-// The variance of z if the bucket differs.
+// Returns the variance of z if the bucket differs.
 double Variance(const Possible& possible, const Bucket& bucket) {
   const double own = possible.spread * bucket.expected;
   return 1 + own * own;
 }
 
-// How much likelier z is if the bucket differs.
+// Returns how much likelier z is if the bucket differs.
 double Likelier(const Bucket& bucket, double variance) {
   const double exponent = bucket.z * bucket.z / 2 * (1 - 1 / variance);
   return std::exp(std::min(kExponentMost, exponent)) / std::sqrt(variance);
 }
 
-// All that is possible, with the logarithms of prior and likelihood.
+// Returns all that is possible, with the logarithms of prior and likelihood.
 std::vector<Possible> Weigh(std::span<const Bucket> buckets) {
   std::vector<Possible> all;
   for (const double spread : kSpreads)
@@ -55,7 +55,7 @@ std::vector<Possible> Weigh(std::span<const Bucket> buckets) {
   return all;
 }
 
-// The probability of each after the sums were seen.
+// Returns the probability of each after the sums were seen.
 std::vector<double> Probabilities(std::span<const Possible> all) {
   const double most = std::ranges::max(all, {}, &Possible::log_likelihood).log_likelihood;
   std::vector<double> probabilities;

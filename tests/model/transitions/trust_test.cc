@@ -13,23 +13,23 @@
 namespace tacit::model::transitions {
 namespace {
 
-double Density(double x, double deviation) {
+double NormalAt(double x, double deviation) {
   return std::exp(-x * x / (2 * deviation * deviation)) /
          (deviation * std::sqrt(2 * std::numbers::pi));
 }
 
 // A bucket's likelihood under one chance and spread, and the same times what it is off by.
-struct Integral {
+struct Moments {
   double likelihood = 0, moment = 0;
 };
-Integral Integrate(double off, double expected, double deviation, double chance, double spread) {
-  Integral integral{.likelihood = (1 - chance) * Density(off, deviation)};
+Moments IntegrateOff(double off, double expected, double deviation, double chance, double spread) {
+  Moments integral{.likelihood = (1 - chance) * NormalAt(off, deviation)};
   const double wide = spread * expected;
   constexpr int kSteps = 40'000;
   const double step = 20 * wide / kSteps;
   for (int i = 0; i <= kSteps; ++i) {
     const double own = -10 * wide + step * i;
-    const double share = chance * Density(own, wide) * Density(off - own, deviation) * step;
+    const double share = chance * NormalAt(own, wide) * NormalAt(off - own, deviation) * step;
     integral.likelihood += share;
     integral.moment += share * own;
   }
@@ -44,10 +44,10 @@ TEST(BucketTrusts, AreTheMeanOfEverythingThatIsPossible) {
   double all = 0;
   for (double spread = 0.1; spread < 13; spread *= 2)
     for (const double chance : {0.03, 0.1, 0.3, 1.0}) {
-      std::array<Integral, 3> of;
+      std::array<Moments, 3> of;
       double product = 1 / spread;
       for (size_t k = 0; k < 3; ++k) {
-        of[k] = Integrate(sums[k] - expected[k], expected[k], kDeviation, chance, spread);
+        of[k] = IntegrateOff(sums[k] - expected[k], expected[k], kDeviation, chance, spread);
         product *= of[k].likelihood;
       }
       all += product;
