@@ -500,8 +500,8 @@ TEST_F(NextItemMemory, ARankerCostsItsTablesAndQuestions) {
             6 * 4 * 300 * 300 + kQuestions);
   EXPECT_EQ(
       bytes(6000, ", cells: 1000, ranker: true, ranker_users: 50") - bytes(6000, ", cells: 1000"),
-      kQuestions + 2 * 3 * (40 * 6000 + (64 << 20)) + 3 * 24 * 1000)
-      << "without room for tables, lists of the cells";
+      kQuestions + 2 * 3 * (40 * 6000 + (64 << 20)) + 3 * 24 * (1000 + 1000))
+      << "without room for tables, lists of the cells and of as many likely kin";
 }
 
 TEST_F(NextItemMemory, AStartCostsItsReleaseAndItsLogits) {

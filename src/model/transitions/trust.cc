@@ -19,8 +19,8 @@ struct Possible {
 
 constexpr std::array kChances = {0.03, 0.1, 0.3, 1.0};
 constexpr std::array kSpreads = {0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8};
-// e to this power is still a number.
-constexpr double kExponentMost = 600;
+// Beyond this, e to a power hides everything that is added to it.
+constexpr double kExponentMost = 100;
 
 // A bucket in units of the noise.
 struct Bucket {
@@ -34,10 +34,14 @@ double Variance(const Possible& possible, const Bucket& bucket) {
   return 1 + own * own;
 }
 
-// Returns how much likelier z is if the bucket differs.
-double Likelier(const Bucket& bucket, double variance) {
-  const double exponent = bucket.z * bucket.z / 2 * (1 - 1 / variance);
-  return std::exp(std::min(kExponentMost, exponent)) / std::sqrt(variance);
+// Returns the logarithm of how much likelier z is if the bucket differs.
+double LogLikelier(const Bucket& bucket, double variance) {
+  return bucket.z * bucket.z / 2 * (1 - 1 / variance) - std::log(variance) / 2;
+}
+// Returns the same of a bucket that differs with this chance.
+double LogLikelierByChance(double chance, double log_likelier) {
+  return log_likelier > kExponentMost ? std::log(chance) + log_likelier
+                                      : std::log(1 - chance + chance * std::exp(log_likelier));
 }
 
 // Returns all that is possible, with the logarithms of prior and likelihood.
@@ -49,7 +53,7 @@ std::vector<Possible> Weigh(std::span<const Bucket> buckets) {
       for (const Bucket& bucket : buckets)
         if (bucket.expected > 0)
           possible.log_likelihood +=
-              std::log(1 - chance + chance * Likelier(bucket, Variance(possible, bucket)));
+              LogLikelierByChance(chance, LogLikelier(bucket, Variance(possible, bucket)));
       all.push_back(possible);
     }
   return all;
@@ -88,8 +92,10 @@ std::vector<double> BucketTrusts(std::span<const float> sums, std::span<const do
     for (size_t k = 0; k < buckets.size(); ++k) {
       if (buckets[k].expected == 0) continue;
       const double variance = Variance(all[i], buckets[k]);
-      const double differs = all[i].chance * Likelier(buckets[k], variance);
-      trusts[k] += probabilities[i] * differs / (differs + 1 - all[i].chance) * (1 - 1 / variance);
+      const double chance = all[i].chance;
+      const double differs =
+          1 / (1 + (1 - chance) / chance * std::exp(-LogLikelier(buckets[k], variance)));
+      trusts[k] += probabilities[i] * differs * (1 - 1 / variance);
     }
   return trusts;
 }
