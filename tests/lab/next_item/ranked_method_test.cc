@@ -116,15 +116,15 @@ TEST_F(RankedMethodTest, ReleaseAndStepsTogetherAreWhatWasPromised) {
     const double spent = Fit(ranked, epsilon, noise);
     EXPECT_LE(spent, epsilon);
     EXPECT_GT(spent, 0.9999 * epsilon);
-    // Queries of the counts on histograms' grids, then seven steps on a gradient's. Where epsilon
-    // is small, popularity is looked at twice.
-    const size_t queries = epsilon < 2 ? 9 : 8;
-    ASSERT_EQ(noise.stddevs.size(), queries + 7) << epsilon;
+    // Queries of the counts on histograms' grids, then seven steps on a gradient's. Popularity is
+    // looked at twice, since these items hardly differ in it.
+    constexpr size_t kQueries = 9;
+    ASSERT_EQ(noise.stddevs.size(), kQueries + 7) << epsilon;
     const double mu = MuOf({.epsilon = epsilon, .delta = 1e-5});
     double counts = 0, ranker = 0;
-    for (size_t q = 0; q < queries; ++q) counts += std::pow(noise.stddevs[q] * 0x1p-20, -2);
+    for (size_t q = 0; q < kQueries; ++q) counts += std::pow(noise.stddevs[q] * 0x1p-20, -2);
     constexpr double kGradientStep = 0x1p-30;
-    for (size_t q = queries; q < queries + 7; ++q)
+    for (size_t q = kQueries; q < kQueries + 7; ++q)
       ranker += std::pow(noise.stddevs[q] * kGradientStep, -2);
     EXPECT_NEAR(counts, 0.8 * mu * mu, 1e-6);
     EXPECT_NEAR(ranker, 0.2 * mu * mu, 1e-6);
