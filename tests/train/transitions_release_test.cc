@@ -35,6 +35,15 @@ double FirstSignal(std::span<const int64_t> released) {
   return kStep * static_cast<double>(std::accumulate(released.begin(), released.end(), int64_t{0}));
 }
 
+// How far its items differ, beyond its noise, over their mean.
+double FirstSpread(std::span<const int64_t> released, double deviation) {
+  const auto count = static_cast<double>(released.size());
+  const double mean = FirstSignal(released) / count;
+  double square = 0;
+  for (const int64_t sum : released) square += std::pow(kStep * static_cast<double>(sum) - mean, 2);
+  return std::sqrt(std::max(0.0, square / count - deviation * deviation)) / mean;
+}
+
 class ReleaseTest : public ::testing::Test {
  protected:
   ReleaseTest() {
@@ -212,7 +221,9 @@ TEST_F(ReleaseTest, WherePopularityHardlyStandsOutItIsLookedAtTwice) {
     const double first = 1 / std::pow(asked.stddev[0], 2),
                  second = 1 / std::pow(asked.stddev[1], 2), both = first + second;
     EXPECT_NEAR(popularity.deviation, 1 / std::sqrt(both), 1e-9 * popularity.deviation);
-    const double signal = FirstSignal(asked.released[0]);
+    const double differs =
+        std::min(1.0, FirstSpread(asked.released[0], asked.stddev[0]) / options_.share_spread);
+    const double signal = differs * FirstSignal(asked.released[0]);
     const double share =
         std::min(0.95, 0.25 * std::cbrt(unit * kItems / signal));  // of mu, which is 1
     EXPECT_NEAR(std::sqrt(both), share, 1e-5);
