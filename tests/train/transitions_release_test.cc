@@ -35,7 +35,7 @@ double FirstSignal(std::span<const int64_t> released) {
   return kStep * static_cast<double>(std::accumulate(released.begin(), released.end(), int64_t{0}));
 }
 
-// How far its items differ, beyond its noise, over their mean.
+// Returns how far the first look's items differ, beyond its noise, over their mean.
 double FirstSpread(std::span<const int64_t> released, double deviation) {
   const auto count = static_cast<double>(released.size());
   const double mean = FirstSignal(released) / count;
