@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "base/check.h"
+#include "cuda/uploads.h"
 
 namespace tacit::cuda::testing {
 namespace {
@@ -18,20 +18,6 @@ store::RowLayout CacheLayout() {
   layout.space.AddTable("wide", 200, 5);
   layout.state_floats = {2, 2, 1};
   return layout;
-}
-
-Stream MakeStream(Device& device) {
-  auto stream = Stream::Make(device);
-  TACIT_CHECK(stream.has_value());
-  return std::move(*stream);
-}
-
-template <class T>
-Buffer<T> Upload(Stream& stream, const std::vector<T>& from) {
-  auto buffer = Buffer<T>::Make(stream.device(), from.size());
-  TACIT_CHECK(buffer.has_value());
-  TACIT_CHECK(stream.Upload<T>(from, buffer->span()).has_value());
-  return std::move(*buffer);
 }
 
 std::vector<uint32_t> Narrow(const std::vector<uint64_t>& rows) {

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "cuda/rows/row_index.h"
+#include "cuda/uploads.h"
 #include "store/row_arrival.h"
 
 namespace tacit::cuda::testing {
@@ -22,20 +23,6 @@ store::RowLayout HomeLayout() {
   layout.state_floats = {2, 0, 1};
   layout.initial_scale = {0, 0, 0};
   return layout;
-}
-
-Stream HomeStream(Device& device) {
-  auto stream = Stream::Make(device);
-  TACIT_CHECK(stream.has_value());
-  return std::move(*stream);
-}
-
-template <class T>
-Buffer<T> Sent(Stream& stream, const std::vector<T>& from) {
-  auto buffer = Buffer<T>::Make(stream.device(), from.size());
-  TACIT_CHECK(buffer.has_value());
-  TACIT_CHECK(stream.Upload<T>(from, buffer->span()).has_value());
-  return std::move(*buffer);
 }
 
 }  // namespace
@@ -73,7 +60,7 @@ HomeRig::HomeRig(Device& device, uint64_t seed, std::function<void()> late)
       cache_(std::make_unique<store::RowCache>(layout_, random_() % 2 ? 4000 : 1 << 20, store_)),
       truth_(store_.rows),
       settled_(store_.rows),
-      compute_(HomeStream(device)) {
+      compute_(MakeStream(device)) {
   auto whole = WholeRows::Make(compute_, layout_.space, layout_.state_floats,
                                WholeRows::Writes::kSomeRows, *cache_);
   EXPECT_TRUE(whole) << whole.error().message;
@@ -94,8 +81,8 @@ void HomeRig::WriteRows(const Rows& rows) {
     floats.insert(floats.end(), values.begin(), values.end());
     floats.resize(row.size() * kHomeFloats);
   }
-  const auto row_device = Sent(compute_, row);
-  const auto floats_device = Sent(compute_, floats);
+  const auto row_device = Upload(compute_, row);
+  const auto floats_device = Upload(compute_, floats);
   Ok(UnpackRows(compute_, whole_->view().places,
                 {.row = row_device.span(),
                  .name = row_device.span(),
