@@ -56,9 +56,8 @@ const uint32_t* Gallop(const uint32_t* from, const uint32_t* end, uint32_t value
   return std::lower_bound(low, step < end - low ? low + step + 1 : end, value);
 }
 
-// The cells of an estimate, and with them those that are most likely by what is known of the items:
-// groups know nothing of kinship. Of equal popularity, they are the same for every item that they
-// are after.
+// Returns the cells of an estimate, and with them those whose scores are the largest by what is
+// known of the items: groups know nothing of kinship.
 Cells WithKin(const Estimate& estimate, const Options& options, WorkerPool& workers) {
   const uint64_t kin = options.KinListed(estimate.prior().items());
   // Without noise the cells are all that occurred, and no other is likely.
