@@ -37,11 +37,6 @@ transitions::Options ForwardAlone(transitions::Options options) {
   return options;
 }
 
-uint64_t Distance(int64_t a, int64_t b) {
-  const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
-  return b > a ? y - x : x - y;
-}
-
 float Overlap(uint64_t a, uint64_t b) {
   const int all = std::popcount(a | b);
   return all == 0 ? 0 : static_cast<float>(std::popcount(a & b)) / static_cast<float>(all);
@@ -168,10 +163,16 @@ class CandidateSource::Profile {
 CandidateSource::CandidateSource(const transitions::Estimate& estimate,
                                  const PublicItems& catalogue, const transitions::Options& options,
                                  WorkerPool& workers)
+    : CandidateSource(estimate, catalogue, options,
+                      transitions::ListedCells(estimate, options, workers), workers) {}
+
+CandidateSource::CandidateSource(const transitions::Estimate& estimate,
+                                 const PublicItems& catalogue, const transitions::Options& options,
+                                 const transitions::Cells& listed, WorkerPool& workers)
     : options_(options),
       catalogue_(catalogue),
-      counts_(estimate, BothWays(options), workers),
-      forward_(estimate, ForwardAlone(options), workers) {
+      counts_(estimate, BothWays(options), listed, workers),
+      forward_(estimate, ForwardAlone(options), listed, workers) {
   const auto popularity = estimate.prior().popularity();
   const double all = std::accumulate(popularity.begin(), popularity.end(), 0.0);
   for (const double p : popularity) log_popularity_.push_back(static_cast<float>(std::log(p)));
@@ -344,9 +345,9 @@ void CandidateSource::FromDescriptions(std::span<const uint32_t> history, Candid
     row[kYearsBefore] = -log_distance(static_cast<uint64_t>(std::abs(years(a1, b))));
     row[kYounger] = static_cast<float>((younger > 0) - (younger < 0));
     row[kYoungerBy] = younger > 0 ? years_latest : 0;
-    const float places_latest = log_distance(Distance(a0.id, b.id));
+    const float places_latest = log_distance(transitions::Buckets::IdDistance(a0.id, b.id));
     row[kPlacesLatest] = -places_latest;
-    row[kPlacesBefore] = -log_distance(Distance(a1.id, b.id));
+    row[kPlacesBefore] = -log_distance(transitions::Buckets::IdDistance(a1.id, b.id));
     row[kBehind] = static_cast<float>((b.id > a0.id) - (b.id < a0.id));
     row[kBehindBy] = b.id > a0.id ? places_latest : 0;
     row[kOverlapLatest] = Overlap(a0.genres, b.genres);

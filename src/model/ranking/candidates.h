@@ -100,6 +100,9 @@ class CandidateSource {
   struct Item;
   class Profile;
 
+  CandidateSource(const transitions::Estimate& estimate, const transitions::PublicItems& catalogue,
+                  const transitions::Options& options, const transitions::Cells& listed,
+                  WorkerPool& workers);
   void Choose(std::span<const uint32_t> history, size_t most, std::span<const uint8_t> left_out,
               Candidates* out) const;
   void ChooseFromTable(std::span<const uint32_t> history, size_t most, Candidates* out) const;

@@ -1,7 +1,6 @@
 #include "model/transitions/buckets.h"
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 
 #include "base/check.h"
@@ -10,18 +9,6 @@ namespace tacit::model::transitions {
 namespace {
 
 constexpr uint32_t kYearBins = 12;  // and one for items without a year
-
-// 1, 2-3, 4-7, ... ids apart, up to 512 and more; upwards and downwards.
-constexpr uint32_t kIdWidths = 10;
-static_assert(2 * kIdWidths == Buckets::kIdSteps &&
-              uint64_t{1} << (kIdWidths - 1) == Buckets::kFarIds);
-uint32_t IdStep(int64_t a, int64_t b) {
-  const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
-  const uint64_t distance = b > a ? y - x : x - y;
-  const uint32_t width =
-      std::clamp<uint32_t>(static_cast<uint32_t>(std::bit_width(distance)), 1, kIdWidths);
-  return (b > a ? kIdWidths : 0) + width - 1;
-}
 
 std::vector<uint32_t> ByPopularity(std::span<const double> popularity) {
   std::vector<uint32_t> order(popularity.size());
@@ -63,27 +50,6 @@ Buckets::Buckets(const PublicItems& catalogue, std::span<const double> popularit
   sizes_[kYears] = bins_[kYears] * bins_[kYears];
   sizes_[kGenres] = bins_[kGenres] * bins_[kGenres];
   sizes_[kKinship] = kYearSteps * kIdSteps * kOverlaps * 4;
-}
-
-// Six steps to either side of none.
-uint32_t Buckets::YearStep(int years) {
-  const int size = std::abs(years);
-  const int step = size == 0    ? 0
-                   : size <= 2  ? 1
-                   : size <= 5  ? 2
-                   : size <= 10 ? 3
-                   : size <= 20 ? 4
-                                : 5;
-  return static_cast<uint32_t>(years < 0 ? 5 - step : 5 + step);
-}
-
-// None, less than half, more, all.
-uint32_t Buckets::OverlapStep(uint64_t genres, uint64_t other_genres) {
-  const int common = std::popcount(genres & other_genres),
-            all = std::popcount(genres | other_genres);
-  if (common == 0) return 0;
-  if (common == all) return 3;
-  return 2 * common >= all ? 2 : 1;
 }
 
 uint32_t Buckets::Kinship(uint32_t a, uint32_t b) const {

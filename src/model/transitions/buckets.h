@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -48,14 +50,37 @@ class Buckets {
   static constexpr uint32_t kYearSteps = 12, kIdSteps = 20, kOverlaps = 4;
   // Ids this far apart, or farther, are in the last step of their direction.
   static constexpr uint64_t kFarIds = 512;
+  static_assert(uint64_t{1} << (kIdSteps / 2 - 1) == kFarIds);
+  // Returns how far two ids are apart, whatever they are.
+  static uint64_t IdDistance(int64_t a, int64_t b) {
+    const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
+    return b > a ? y - x : x - y;
+  }
+  // Returns the step of these ids: 1 and less, 2 or 3, 4 to 7, ..., kFarIds and more apart;
+  // downwards first, then upwards.
+  static uint32_t IdStep(int64_t a, int64_t b) {
+    const auto width = static_cast<uint32_t>(std::bit_width(IdDistance(a, b)));
+    return (b > a ? kIdSteps / 2 : 0) + std::clamp(width, 1u, kIdSteps / 2) - 1;
+  }
+  static bool AreNear(int64_t a, int64_t b) { return IdDistance(a, b) < kFarIds; }
   static bool AreFar(uint32_t ids) { return ids % (kIdSteps / 2) == kIdSteps / 2 - 1; }
   static uint32_t KinshipBucket(const Kin& kin) {
     return (((kin.years * kIdSteps + kin.ids) * kOverlaps + kin.overlap) * 2 + kin.word) * 2 +
            kin.same_genre;
   }
-  // Returns the step of two known years this many apart.
-  static uint32_t YearStep(int years);
-  static uint32_t OverlapStep(uint64_t genres, uint64_t other_genres);
+  // Returns the step of two known years this many apart: none, 1 or 2, to 5, to 10, to 20 and more,
+  // to either side.
+  static uint32_t YearStep(int years) {
+    const int size = years < 0 ? -years : years;
+    const int step = (size > 0) + (size > 2) + (size > 5) + (size > 10) + (size > 20);
+    return static_cast<uint32_t>(years < 0 ? 5 - step : 5 + step);
+  }
+  // Returns the step of the overlap of two sets: nothing, less than half, more, all.
+  static uint32_t OverlapStep(uint64_t genres, uint64_t other_genres) {
+    const int common = std::popcount(genres & other_genres),
+              all = std::popcount(genres | other_genres);
+    return common == 0 ? 0 : 1u + (2 * common >= all) + (common == all);
+  }
 
   const PublicItems& catalogue() const { return catalogue_; }
 

@@ -56,18 +56,6 @@ const uint32_t* Gallop(const uint32_t* from, const uint32_t* end, uint32_t value
   return std::lower_bound(low, step < end - low ? low + step + 1 : end, value);
 }
 
-// Returns the cells of an estimate, and with them those whose scores are the largest by what is
-// known of the items: groups know nothing of kinship.
-Cells WithKin(const Estimate& estimate, const Options& options, WorkerPool& workers) {
-  const uint64_t kin = options.KinListed(estimate.prior().items());
-  // Without noise the cells are all that occurred, and no other is likely.
-  if (kin == 0 || !estimate.prior().has_kinship() || estimate.measured().noiseless)
-    return estimate.cells();
-  Options by_score = options;
-  by_score.support_from = options.score_from, by_score.support_to = options.score_to;
-  return Union(estimate.cells(), TopCells(estimate.prior(), kin, by_score, workers));
-}
-
 bool IsLikelier(const ScoredItem& a, const ScoredItem& b) {
   return a.score != b.score ? a.score > b.score : a.item < b.item;
 }
@@ -85,12 +73,29 @@ void AddLikely(const ScoredItem& item, size_t most, std::vector<ScoredItem>* bes
 
 }  // namespace
 
+// Groups know nothing of kinship.
+Cells ListedCells(const Estimate& estimate, const Options& options, WorkerPool& workers) {
+  const uint32_t items = estimate.prior().items();
+  if (options.IsDense(items)) return {};
+  const uint64_t kin = options.KinListed(items);
+  // Without noise the cells are all that occurred, and no other is likely.
+  if (kin == 0 || !estimate.prior().has_kinship() || estimate.measured().noiseless)
+    return estimate.cells();
+  Options by_score = options;
+  by_score.support_from = options.score_from, by_score.support_to = options.score_to;
+  return Union(estimate.cells(), TopCells(estimate.prior(), kin, by_score, workers));
+}
+
 Scorer::Scorer(const Estimate& estimate, const Options& options, WorkerPool& workers)
+    : Scorer(estimate, options, ListedCells(estimate, options, workers), workers) {}
+
+Scorer::Scorer(const Estimate& estimate, const Options& options, const Cells& listed,
+               WorkerPool& workers)
     : items_(estimate.prior().items()), options_(options), recent_(RecentWeights(options)) {
   if (options.IsDense(items_))
     FillDense(estimate, workers);
   else
-    FillSparse(estimate, workers);
+    FillSparse(estimate, listed, workers);
 }
 
 void Scorer::FillDense(const Estimate& estimate, WorkerPool& workers) {
@@ -187,7 +192,7 @@ void Scorer::FillRows(const Cells& cells) {
   }
 }
 
-void Scorer::FillSparse(const Estimate& estimate, WorkerPool& workers) {
+void Scorer::FillSparse(const Estimate& estimate, const Cells& listed, WorkerPool& workers) {
   const auto popularity = estimate.prior().popularity();
   const double power = options_.score_power;
   from_ = Powers(popularity, (1 - options_.score_from) * power);
@@ -195,7 +200,7 @@ void Scorer::FillSparse(const Estimate& estimate, WorkerPool& workers) {
   const auto front = static_cast<float>(std::pow(estimate.kappa(), power));
   for (float& from : from_) from *= front;
   FillGroups(estimate, workers);
-  FillRows(WithKin(estimate, options_, workers));
+  FillRows(listed);
 
   difference_.resize(column_.size());
   const auto scale_from = Powers(popularity, -options_.score_from);

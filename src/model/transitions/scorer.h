@@ -16,6 +16,11 @@ struct ScoredItem {
   float score = 0;
 };
 
+// Returns the cells that a scorer lists where not all pairs have room: those of the estimate, and
+// with noise those whose scores are the largest by what is known of the items
+// (Options::KinListed). None where all pairs have room.
+Cells ListedCells(const Estimate& estimate, const Options& options, WorkerPool& workers);
+
 // The working memory of Scorer::Top: some 5 bytes an item. Kept from question to question, so that
 // none allocates.
 class TopMemory {
@@ -45,6 +50,9 @@ class TopMemory {
 class Scorer {
  public:
   Scorer(const Estimate& estimate, const Options& options, WorkerPool& workers);
+  // The same, of ListedCells, which scorers with other weights of a pair backwards have in common.
+  Scorer(const Estimate& estimate, const Options& options, const Cells& listed,
+         WorkerPool& workers);
 
   uint32_t items() const { return items_; }
   // The score of item b after item a, for all pairs, if the items are few enough; else empty.
@@ -73,7 +81,7 @@ class Scorer {
 
  private:
   void FillDense(const Estimate& estimate, WorkerPool& workers);
-  void FillSparse(const Estimate& estimate, WorkerPool& workers);
+  void FillSparse(const Estimate& estimate, const Cells& listed, WorkerPool& workers);
   void FillGroups(const Estimate& estimate, WorkerPool& workers);
   void FillRows(const Cells& cells);
 
