@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
 #include <numeric>
 
 #include "base/check.h"
@@ -232,27 +233,40 @@ void CandidateSource::Choose(std::span<const uint32_t> history, size_t most,
 void CandidateSource::ChooseFromTable(std::span<const uint32_t> history, size_t most,
                                       Candidates* out) const {
   counts_.Score(history, out->scores);
+  const std::span<const float> scores = out->scores;
+  const std::span<const uint8_t> taken = out->taken;
   // All that may be among the best: those in the bins of scores from the one where enough are found
   // upwards.
   std::vector<uint32_t>& in_bin = out->in_bin;
   in_bin.assign(transitions::kScoreBins, 0);
-  for (uint32_t item = 0; item < items(); ++item)
-    in_bin[transitions::ScoreBin(out->scores[item])] += out->taken[item] ? 0 : 1;
-  size_t least = transitions::kScoreBins;
-  for (size_t found = 0; least > 0 && found < most;) found += in_bin[--least];
-  for (uint32_t item = 0; item < items(); ++item)
-    if (!out->taken[item] && transitions::ScoreBin(out->scores[item]) >= least)
-      out->items.push_back(item);
-  // Prefers the earlier of equals.
-  const auto before = [&](uint32_t a, uint32_t b) {
-    return out->scores[a] != out->scores[b] ? out->scores[a] > out->scores[b] : a < b;
-  };
-  if (out->items.size() > most) {
-    std::ranges::nth_element(out->items, out->items.begin() + static_cast<ptrdiff_t>(most), before);
-    out->items.resize(most);
+  for (size_t item = 0; item < scores.size(); ++item)
+    in_bin[transitions::ScoreBin(scores[item])] += taken[item] == 0 ? 1 : 0;
+  size_t least = transitions::kScoreBins, found = 0;
+  while (least > 0 && found < most) found += in_bin[--least];
+  // One place more than is found: it is written before it is known whether an item belongs there.
+  std::vector<uint32_t>& items = out->items;
+  items.resize(found + 1);
+  size_t end = 0;
+  for (size_t item = 0; item < scores.size(); ++item) {
+    items[end] = static_cast<uint32_t>(item);
+    end += taken[item] == 0 && transitions::ScoreBin(scores[item]) >= least ? 1 : 0;
   }
-  std::ranges::sort(out->items);
-  for (const uint32_t item : out->items) out->counted.push_back(out->scores[item]);
+  items.resize(end);
+  if (end > most) {
+    // Those that are too many are in the last bin. Prefers the earlier of equals.
+    const auto before = [&](uint32_t one, uint32_t other) {
+      return scores[one] != scores[other] ? scores[one] > scores[other] : one < other;
+    };
+    std::vector<uint32_t>& last = out->of_last_bin;
+    last.clear();
+    std::ranges::copy_if(items, std::back_inserter(last), [&](uint32_t item) {
+      return transitions::ScoreBin(scores[item]) == least;
+    });
+    const auto first_out = last.end() - static_cast<ptrdiff_t>(end - most);
+    std::ranges::nth_element(last, first_out, before);
+    std::erase_if(items, [&](uint32_t item) { return !before(item, *first_out); });
+  }
+  for (const uint32_t item : items) out->counted.push_back(scores[item]);
 }
 
 void CandidateSource::FromCounts(std::span<const uint32_t> history, Candidates* out) const {

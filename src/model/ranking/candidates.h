@@ -69,9 +69,10 @@ struct Candidates {
   // Working memory.
   std::vector<uint8_t> taken;  // per item of the catalogue: not to be recommended
   std::vector<transitions::ScoredItem> top;
-  std::vector<float> pair, after;  // per candidate: its score after one item
-  std::vector<float> sums;         // of four features, candidate by candidate
-  std::vector<uint32_t> in_bin;    // items by bins of scores
+  std::vector<float> pair, after;     // per candidate: its score after one item
+  std::vector<float> sums;            // of four features, candidate by candidate
+  std::vector<uint32_t> in_bin;       // items by bins of scores
+  std::vector<uint32_t> of_last_bin;  // of which a part has room
   transitions::TopMemory memory;
 };
 
