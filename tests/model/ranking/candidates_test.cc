@@ -209,6 +209,22 @@ TEST_F(CandidatesTest, TheLikeliestByTheCountsWithoutWhatWasSeen) {
   EXPECT_EQ(got.scores, std::vector<float>(kItems));
 }
 
+TEST_F(CandidatesTest, OfEqualsTheEarlierAreTaken) {
+  const PublicItems plain(kItems);
+  const std::vector<double> alike(kItems, 4);
+  const Buckets buckets(plain, alike, 1);
+  const transitions::Prior prior(buckets, alike);
+  transitions::Cells none;
+  none.row_end.resize(kItems);
+  const transitions::Estimate estimate(prior, none, options_, workers_);
+  const CandidateSource source(estimate, plain, options_, workers_);
+  Candidates got;
+  source.Find(std::vector<uint32_t>{2, 0}, 5, &got);
+  EXPECT_EQ(got.items, (std::vector<uint32_t>{1, 3, 4, 5, 6}));
+  EXPECT_GT(got.counted[0], 0);
+  EXPECT_EQ(got.counted, std::vector<float>(5, got.counted[0]));
+}
+
 // Without a table of all pairs the candidates and their numbers are the same: this prior has no
 // factors, so that nothing is left out.
 TEST_F(CandidatesTest, ListsOfMeasuredCellsSayWhatATableSays) {
