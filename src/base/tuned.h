@@ -43,6 +43,7 @@ inline constexpr double kCountsShare = 0.9, kCountsWeight = 3;
 // that it orders, last items asked of a user, focus and rate of its loss. MovieLens-1M, items
 // before the last, epsilon 1, 5 and 10: "counts and a private ranker".
 inline constexpr double kRankerShare = 0.05;
+inline constexpr double kRankerTablesSignal = 20e3;  // of the counts beside it
 inline constexpr uint32_t kRankerSteps = 200;
 inline constexpr uint32_t kRankerCandidates = 100, kRankerCandidatesAsked = 200;
 // Both where items are not described. All that the ranker knows there comes from counts, and

@@ -91,15 +91,17 @@ class Release {
   const Options& options_;
   double popularity_share_;  // of all looks at it so far
   double ranks_share_ = 0;   // of the table of ranks, once it is looked at
+  double tables_spent_ = 0;  // the squares of all tables' shares, once they are looked at
   std::vector<privacy::Charge> queries_;
 };
 
 double Release::StageShare(size_t stage) const {
-  // The last term is 0 where all tables have the same: such a release keeps every bit of its noise.
-  const double table = options_.table_share;
-  const double spent = popularity_share_ * popularity_share_ +
-                       static_cast<double>(tables()) * table * table +
-                       (ranks_share_ * ranks_share_ - table * table);
+  const double of_popularity = popularity_share_ * popularity_share_, table = options_.table_share;
+  // By the rules of before the sum keeps every bit that it had when all tables had the same.
+  const double spent = options_.rules >= 5
+                           ? of_popularity + tables_spent_
+                           : of_popularity + static_cast<double>(tables()) * table * table +
+                                 (ranks_share_ * ranks_share_ - table * table);
   const double all =
       std::accumulate(options_.stage_shares.begin(), options_.stage_shares.end(), 0.0);
   return std::sqrt((1 - spent) * options_.stage_shares[stage] / all);
@@ -167,7 +169,8 @@ void Release::LookAgain(std::span<float> sums) {
   const double first = popularity_share_;
   const double signal = mu_ * std::max(0.0, std::accumulate(sums.begin(), sums.end(), 0.0));
   const double spread = PopularitySpread(sums, Deviation(first));
-  const double share = PopularityShareAt(options_, signal, spread, histories_.catalogue);
+  const double share = PopularityShareAt(options_, signal, spread, histories_.catalogue,
+                                         model_->catalogue().described());
   if (share <= first) return;
   const double second = std::sqrt(share * share - first * first);
   // Not for next to nothing: such noise might leave the grid.
@@ -190,7 +193,9 @@ void Release::Tables() {
   const Buckets& buckets = model_->buckets();
   std::vector<ReleasedTable> tables;
   for (size_t table = 0; table < buckets.tables(); ++table) {
-    const double deviation = Deviation(model_->TableShare(static_cast<Buckets::Table>(table)));
+    const double share = model_->TableShare(static_cast<Buckets::Table>(table));
+    const double deviation = Deviation(share);
+    tables_spent_ += share * share;
     tables.push_back(
         {.sums = QueryPairs(buckets.size(table), deviation,
                             [&](uint32_t a, uint32_t b) { return buckets.Of(table, a, b); }),

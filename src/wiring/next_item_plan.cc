@@ -183,7 +183,7 @@ Result<train::RankedLearnerOptions> PlanRanked(const config::Config& config, siz
   train::RankedLearnerOptions options{.id = learner.id,
                                       .index = IndexOf(index),
                                       .catalogue = CatalogueOf(from.described, items),
-                                      .model = CountsOf(from),
+                                      .model = train::CountsBesideRanker(CountsOf(from)),
                                       .expected_units = static_cast<double>(from.ranker_users),
                                       .seed = learner.model.seed,
                                       .histories = HistoriesOf(learner, items.items())};

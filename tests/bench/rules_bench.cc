@@ -48,6 +48,7 @@ std::vector<Setting> Settings() {
          o->cells_at_signal *= std::pow(factor, o->cells_power);
          o->share_signal /= factor;
          o->ranks_signal /= factor;
+         o->tables_signal /= factor;
        }},
       {"items", false,
        [](Options* o, double factor) {
@@ -61,6 +62,16 @@ std::vector<Setting> Settings() {
       {"table_share", false, Times(&Options::table_share)},
       {"ranks_signal", false, Times(&Options::ranks_signal)},
       {"ranks_power", false, Times(&Options::ranks_power)},
+      {"tables_signal", false, Times(&Options::tables_signal)},
+      {"tables_power", false, Times(&Options::tables_power)},
+      {"tables_share_most", false, Times(&Options::tables_share_most)},
+      {"described_share_most", false, Times(&Options::described_share_most)},
+      {"share_spread", false, Times(&Options::share_spread)},
+      {"ratio_most", false, Times(&Options::ratio_most)},
+      {"kin", true,
+       [](Options* o, double factor) {
+         o->kin_for_each = static_cast<uint64_t>(factor * static_cast<double>(o->kin_for_each));
+       }},
       {"lag_decay", false, Times(&Options::lag_decay)},
       {"support_from", false, Times(&Options::support_from)},
       {"support_to", false, Times(&Options::support_to)},

@@ -151,11 +151,12 @@ TEST_F(ReleaseTest, NobodyAtAllIsReleasedLikeAnybody) {
   EXPECT_NEAR(release.MuSquared(), 1, 1e-9);
 }
 
-// The measurements get what the table of ranks leaves of mu, and the other tables keep theirs.
-TEST_F(ReleaseTest, WhereItemsHardlyStandOutTheTableOfRanksHasLess) {
+// The measurements get what the tables leave of mu.
+TEST_F(ReleaseTest, WhereItemsHardlyStandOutRanksHaveLessAndWhatIsDescribedHasMore) {
   // The signal is some 700, 12 an item.
-  for (const double unit : {0.0, 100.0, 1e9}) {
-    options_.ranks_signal = unit;
+  for (const auto& [unit, of_all] :
+       {std::pair(0.0, 0.0), {100.0, 0.0}, {1e9, 0.0}, {0.0, 2e3}, {100.0, 2e3}, {1e9, 225e3}}) {
+    options_.ranks_signal = unit, options_.tables_signal = of_all;
     auto noise = noise::FixedNoise(9);
     Scribe scribe(noise);
     const auto release = Release(histories_, described_, 1, scribe);
@@ -168,13 +169,36 @@ TEST_F(ReleaseTest, WhereItemsHardlyStandOutTheTableOfRanksHasLess) {
                  ranks = std::max(8e-4, 0.08 * part * part);
     EXPECT_NEAR(1 / asked.stddev[1], ranks, 1e-5 * ranks);
     EXPECT_EQ(release.model->tables()[0].deviation, asked.stddev[1]);
-    for (const size_t table : {2, 3, 4}) EXPECT_NEAR(1 / asked.stddev[table], 0.08, 1e-9);
-    const double rest = 1 - 0.25 * 0.25 - 3 * 0.08 * 0.08 - ranks * ranks;
+    const double other = std::min(0.28, 0.08 * std::sqrt(std::max(1.0, of_all / signal)));
+    for (const size_t table : {2, 3, 4}) EXPECT_NEAR(1 / asked.stddev[table], other, 1e-5 * other);
+    const double rest = 1 - 0.25 * 0.25 - 3 * other * other - ranks * ranks;
     EXPECT_NEAR(1 / asked.stddev[5], std::sqrt(0.34 * rest), 1e-6);
     if (unit == 1e9) {
       EXPECT_NEAR(ranks, 8e-4, 1e-12);
     }
+    EXPECT_EQ(other > 0.08, of_all > 0);
+    EXPECT_EQ(other == 0.28, of_all == 225e3);
   }
+}
+
+// A release that is described and asks for nothing more is that of rules 4, but for the rounding of
+// what the measurements get.
+TEST_F(ReleaseTest, RulesFiveAreFourWhereTablesStandOut) {
+  const auto released = [&](uint32_t rules) {
+    Options options = options_.WithRules(rules);
+    options.tables_signal = 1;
+    auto noise = noise::FixedNoise(9);
+    auto release = ReleaseTransitions(histories_, described_, options, 1, noise, workers_);
+    EXPECT_TRUE(release) << release.error().message;
+    std::vector<double> all;
+    for (const privacy::Charge& charge : release->charges) all.push_back(charge.noise_multiplier);
+    for (const auto& table : release->model->tables())
+      all.insert(all.end(), table.sums.begin(), table.sums.end());
+    return all;
+  };
+  const std::vector<double> five = released(5), four = released(4);
+  ASSERT_EQ(five.size(), four.size());
+  for (size_t i = 0; i < five.size(); ++i) EXPECT_NEAR(five[i], four[i], 1e-9 * std::abs(four[i]));
 }
 
 // A release that low signals do not touch is that of rules 2, bit for bit.

@@ -518,7 +518,7 @@ TEST_F(StreamTest, AModelGoesOnByItsOwnRules) {
     return again->Encode();
   };
   const Options newest;
-  for (const uint32_t rules : {1u, 2u, 3u}) {
+  for (const uint32_t rules : {1u, 2u, 3u, 4u}) {
     const Options before = newest.WithRules(rules);
     EXPECT_EQ(go_on(before, newest), go_on(before, before));
     EXPECT_EQ(go_on(newest, before), go_on(newest, newest));
@@ -527,13 +527,13 @@ TEST_F(StreamTest, AModelGoesOnByItsOwnRules) {
 
   // Rules of a later program are refused by name.
   std::string bytes = ReleasedModel(plain_, newest, workers_).Encode();
-  const size_t at = bytes.find("rules 4 ");
+  const size_t at = bytes.find("rules 5 ");
   ASSERT_NE(at, std::string::npos);
-  bytes[at + 6] = '5';
+  bytes[at + 6] = '6';
   const auto unknown = ReleasedModel::Decode(bytes, plain_, newest, workers_);
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_NE(unknown.error().message.find("rules '5' of the counts are unknown"), std::string::npos)
+  EXPECT_NE(unknown.error().message.find("rules '6' of the counts are unknown"), std::string::npos)
       << unknown.error().message;
   EXPECT_FALSE(model::transitions::ReleasedRules(bytes));
   EXPECT_EQ(model::transitions::ReleasedRules("something else"), 1u);

@@ -321,7 +321,7 @@ TEST_F(ModelGrowthTest, CountsKeepTheRulesThatTheyWereMadeWith) {
         ranked ? "{kind: transitions, ranker: true, ranker_users: 300}" : "{kind: transitions}";
     const auto was = plan(kind, "{kind: counts}", false), is = plan(kind, "{kind: counts}", true);
     // With a ranker also those of programs that gave it as many candidates as described items have.
-    const size_t forms = ranked ? 7 : 3;
+    const size_t forms = ranked ? 9 : 4;
     ASSERT_EQ(was->EarlierFingerprints().size(), forms);
     ASSERT_EQ(is->EarlierFingerprints().size(), forms);
     const auto grow = [&](const std::string& released, const Digest& fingerprint) {
@@ -335,20 +335,23 @@ TEST_F(ModelGrowthTest, CountsKeepTheRulesThatTheyWereMadeWith) {
     };
     const auto of = [&](const ModelPlan& model, uint32_t rules, bool earlier) {
       // The newest rules come first, and those with the earlier candidates last.
-      if (earlier) return model.EarlierFingerprints()[7 - rules];
-      return rules == 4 ? model.Fingerprint() : model.EarlierFingerprints()[3 - rules];
+      if (earlier) return model.EarlierFingerprints()[9 - rules];
+      return rules == 5 ? model.Fingerprint() : model.EarlierFingerprints()[4 - rules];
     };
     for (const auto& [rules, earlier] : {std::pair(1u, false),
                                          {2u, false},
                                          {3u, false},
                                          {4u, false},
+                                         {5u, false},
                                          {1u, true},
                                          {2u, true},
                                          {3u, true},
-                                         {4u, true}}) {
+                                         {4u, true},
+                                         {5u, true}}) {
       if (earlier && !ranked) continue;
       const Digest fingerprint = of(*was, rules, earlier);
-      const ReleasedModel counts(three, newest.WithRules(rules), workers);
+      const ReleasedModel counts(
+          three, (ranked ? train::CountsBesideRanker(newest) : newest).WithRules(rules), workers);
       const std::string bytes =
           ranked ? model::ranking::EncodeRanker(counts, parameters) : counts.Encode();
       const auto grown = grow(bytes, fingerprint);
@@ -356,19 +359,19 @@ TEST_F(ModelGrowthTest, CountsKeepTheRulesThatTheyWereMadeWith) {
       EXPECT_EQ(grown->fingerprint, of(*is, rules, earlier));
       EXPECT_EQ(model::transitions::ReleasedRules(model::ranking::CountsIn(*grown->released)),
                 rules);
-      if (rules < 4) continue;
+      if (rules < 5) continue;
       std::string later = bytes;
-      later[later.find("rules 4 ") + 6] = '5';
+      later[later.find("rules 5 ") + 6] = '6';
       const auto unknown = grow(later, Digest{});
       ASSERT_FALSE(unknown);
       EXPECT_EQ(unknown.error().code, ErrorCode::kRefused);
-      EXPECT_THAT(unknown.error().message, HasSubstr("rules '5' of the counts are unknown"));
+      EXPECT_THAT(unknown.error().message, HasSubstr("rules '6' of the counts are unknown"));
     }
   }
   // A transformer has the rules of the counts that it starts from, and none without.
   const std::string dp_sgd = "{kind: dp-sgd}";
   EXPECT_EQ(plan("{kind: sequence, start: counts}", dp_sgd, false)->EarlierFingerprints().size(),
-            3u);
+            4u);
   EXPECT_THAT(plan("{kind: sequence}", dp_sgd, false)->EarlierFingerprints(), IsEmpty());
 }
 

@@ -121,7 +121,7 @@ class RankedMethod final : public PeriodMethod {
         .id = std::string(kRankedMethod),
         .index = LearnerIndex(0),
         .catalogue = {std::shared_ptr<const void>(), setting_.catalogue},
-        .model = setting_.transitions,
+        .model = train::CountsBesideRanker(setting_.transitions),
         .noise_multiplier = NoiseOf(mu),
         .ranker = train::WithCandidates(setting_.ranked, setting_.catalogue->described()),
         // The number of users in a stream's period is private.

@@ -36,7 +36,11 @@ std::string Options::Text() const {
   const auto of_ranks =
       fmt::format("{} ranks {} {} {}", of_rules, ranks_signal, ranks_power, ranks_share_least);
   if (rules == 3) return of_ranks;
-  return fmt::format("{} spread {} kin {} {}", of_ranks, share_spread, kin_for_each, kin_most);
+  const auto of_kin =
+      fmt::format("{} spread {} kin {} {}", of_ranks, share_spread, kin_for_each, kin_most);
+  if (rules == 4) return of_kin;
+  return fmt::format("{} tables {} {} {} {}", of_kin, tables_signal, tables_power,
+                     tables_share_most, described_share_most);
 }
 
 Options Options::WithRules(uint32_t which) const {

@@ -13,7 +13,7 @@ namespace tacit::model::transitions {
 inline constexpr size_t kStages = 3;
 // The newest rules (rules.h). Those of before are kept: what was released with them goes on with
 // them, bit for bit.
-inline constexpr uint32_t kNewestRules = 4;
+inline constexpr uint32_t kNewestRules = 5;
 
 // The constants of the shaped count model (model/README.md, Transitions), and of its rules
 // (rules.h). All of them are public: they are set before the data is seen, and none depends on it
@@ -42,6 +42,11 @@ struct Options {
   // for each item is under `ranks_signal`, at least ranks_share_least. By rules 1 and 2 it has
   // table_share.
   double ranks_signal = 0.4, ranks_power = 2, ranks_share_least = 8e-4;
+  // By rules 5 each of the other tables, those of what is described, has table_share
+  // (tables_signal / signal)^tables_power where the signal of all items together is under
+  // tables_signal, at most tables_share_most. Then popularity has described_share_most at most.
+  double tables_signal = 225e3, tables_power = 0.5, tables_share_most = 0.28;
+  double described_share_most = 0.85;
 
   // Popularity is raised to at least these: a count, and deviations of the noise.
   double popularity_least = 1;

@@ -148,7 +148,7 @@ double ReleasedModel::PopularityShare() const {
   if (periods_ == 0) return options_.popularity_share;
   return PopularityShareAt(options_, signal_,
                            PopularitySpread(popularity_.sums, popularity_.deviation),
-                           catalogue_->items());
+                           catalogue_->items(), catalogue_->described());
 }
 
 double ReleasedModel::TableShare(Buckets::Table table) const {

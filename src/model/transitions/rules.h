@@ -24,7 +24,8 @@ double PopularitySpread(std::span<const float> sums, double deviation);
 
 // Returns the share of mu that popularity has: in a first period both looks at it together, in a
 // later one its only look. `spread` is that of the popularity so far.
-double PopularityShareAt(const Options& options, double signal, double spread, uint32_t items);
+double PopularityShareAt(const Options& options, double signal, double spread, uint32_t items,
+                         bool described);
 
 // Returns the share of mu that a table has.
 double TableShareAt(const Options& options, Buckets::Table table, double signal, uint32_t items);

@@ -36,6 +36,9 @@ struct RankerOptions {
 // after them; where they are not, few of either.
 RankerOptions WithCandidates(const RankerOptions& options, bool described);
 
+// The same counts beside a ranker, which knows the descriptions itself: their tables have less.
+model::transitions::Options CountsBesideRanker(model::transitions::Options counts);
+
 struct RankedLearnerOptions {
   std::string id;
   LearnerIndex index;

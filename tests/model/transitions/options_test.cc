@@ -54,6 +54,10 @@ TEST(Options, EachOfThemIsInTheWords) {
       [](Options& o) { o.ranks_power = 7; },
       [](Options& o) { o.ranks_share_least = 0.7; },
       [](Options& o) { o.share_spread = 7; },
+      [](Options& o) { o.tables_signal = 7; },
+      [](Options& o) { o.tables_power = 7; },
+      [](Options& o) { o.tables_share_most = 0.7; },
+      [](Options& o) { o.described_share_most = 0.7; },
       [](Options& o) { o.kin_for_each = 7; },
       [](Options& o) { o.kin_most = 7; },
   };
@@ -64,7 +68,7 @@ TEST(Options, EachOfThemIsInTheWords) {
     EXPECT_TRUE(words.insert(other.Text()).second) << other.Text();
   }
   // Constants that the list above does not know would make this larger.
-  EXPECT_EQ(sizeof(Options), 352u);
+  EXPECT_EQ(sizeof(Options), 384u);
 }
 
 // Stores of earlier programs have these words.
@@ -87,9 +91,15 @@ TEST(Options, EarlierRulesHaveTheWordsOfBefore) {
       "12 2 0.05 30 1.8 cells 0.3 0.4 [1.3, 0.25, 0.06666666666666667] 1000000 75000 1.4 3416 "
       "0.25 99 scores 0.1 20 2 1.5 0.7 0.8 0.4 0.3 dense 33554432 forget 0.9 stream 8 "
       "0.3333333333333333 0.95 ranks 0.4 2 0.0008");
-  EXPECT_TRUE(options.Text().starts_with("rules 4 history 600 "));
-  for (const uint32_t from : {1u, 2u, 3u, 4u})
-    for (const uint32_t to : {1u, 2u, 3u, 4u})
+  EXPECT_EQ(
+      options.WithRules(4).Text(),
+      "rules 4 history 600 10 0.8 shares 0.25 0.08 [0.34, 0.33, 0.33] popularity 1 0.3 prior "
+      "12 2 0.05 30 1.8 cells 0.3 0.4 [1.3, 0.25, 0.06666666666666667] 1000000 75000 1.4 3416 "
+      "0.25 99 scores 0.1 20 2 1.5 0.7 0.8 0.4 0.3 dense 33554432 forget 0.9 stream 8 "
+      "0.3333333333333333 0.95 ranks 0.4 2 0.0008 spread 3 kin 64 16777216");
+  EXPECT_TRUE(options.Text().starts_with("rules 5 history 600 "));
+  for (const uint32_t from : {1u, 2u, 3u, 4u, 5u})
+    for (const uint32_t to : {1u, 2u, 3u, 4u, 5u})
       EXPECT_EQ(options.WithRules(from).WithRules(to).Text(), options.WithRules(to).Text());
 }
 
@@ -98,8 +108,9 @@ TEST(Options, TheWordsSayTheRules) {
   EXPECT_EQ(RulesOf(options.WithRules(1).Text()), 1u);
   EXPECT_EQ(RulesOf(options.WithRules(2).Text()), 2u);
   EXPECT_EQ(RulesOf(options.WithRules(3).Text()), 3u);
-  EXPECT_EQ(RulesOf(options.Text()), 4u);
-  for (const char* number : {"5", "1", "0", "", "2x", "-2", "99999999999"}) {
+  EXPECT_EQ(RulesOf(options.WithRules(4).Text()), 4u);
+  EXPECT_EQ(RulesOf(options.Text()), 5u);
+  for (const char* number : {"6", "1", "0", "", "2x", "-2", "99999999999"}) {
     const auto rules = RulesOf(std::string("rules ") + number + " history 600");
     ASSERT_FALSE(rules) << number;
     EXPECT_EQ(rules.error().code, ErrorCode::kInvalidArgument);

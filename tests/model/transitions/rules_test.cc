@@ -15,29 +15,68 @@ constexpr double kWide = 3;  // a spread of popularity that leaves the signal as
 
 TEST(Rules, PopularityHasMoreWhereTheSignalOfAnItemIsSmall) {
   const Options options;
-  const auto share = [&](double signal) { return PopularityShareAt(options, signal, kWide, 1000); };
+  const auto share = [&](double signal) {
+    return PopularityShareAt(options, signal, kWide, 1000, false);
+  };
   EXPECT_EQ(share(std::numeric_limits<double>::infinity()), 0.25);
   EXPECT_EQ(share(8000), 0.25);
   EXPECT_NEAR(share(1000), 0.5, 1e-12);  // an eighth of 8 an item
   EXPECT_EQ(share(1), 0.95);
   EXPECT_EQ(share(0), 0.95);
   // It is the signal of an item that counts.
-  EXPECT_EQ(PopularityShareAt(options, 300, kWide, 100),
-            PopularityShareAt(options, 30'000, kWide, 10'000));
-  // Popularity and tables never take all of mu^2.
-  EXPECT_LT(share(0) * share(0) + 4 * options.table_share * options.table_share, 0.95);
+  EXPECT_EQ(PopularityShareAt(options, 300, kWide, 100, false),
+            PopularityShareAt(options, 30'000, kWide, 10'000, false));
+}
+
+TEST(Rules, PopularityAndTablesNeverTakeAllOfMuSquared) {
+  const Options newest;
+  for (uint32_t rules = 2; rules <= kNewestRules; ++rules)
+    for (const bool described : {false, true})
+      for (double signal = 0; signal < 1e9; signal = signal * 1.3 + 1) {
+        const Options options = newest.WithRules(rules);
+        // In a stream the popularity's share may be of a signal that was nothing yet.
+        double spent = std::pow(PopularityShareAt(options, 0, 0, 1000, described), 2);
+        for (size_t table = 0; table < (described ? Buckets::kTablesMost : 1); ++table)
+          spent +=
+              std::pow(TableShareAt(options, static_cast<Buckets::Table>(table), signal, 1000), 2);
+        EXPECT_LT(spent, 0.97) << rules << ' ' << described << ' ' << signal;
+      }
+}
+
+// What few buckets say of all items is heard when no item can be.
+TEST(Rules, TablesOfDescriptionsHaveMoreWhereTheSignalIsSmall) {
+  const Options options;
+  for (const auto table : {Buckets::kYears, Buckets::kGenres, Buckets::kKinship}) {
+    const auto share = [&](double signal) { return TableShareAt(options, table, signal, 1000); };
+    EXPECT_EQ(share(std::numeric_limits<double>::infinity()), 0.08);
+    EXPECT_EQ(share(225e3), 0.08);
+    EXPECT_NEAR(share(100e3), 0.12, 1e-12);
+    EXPECT_EQ(share(1e4), 0.28);
+    EXPECT_EQ(share(0), 0.28);
+    // It is the signal of all items together that a bucket has a part of.
+    EXPECT_EQ(TableShareAt(options, table, 5e4, 10), share(5e4));
+    for (double signal = 10; signal < 1e6; signal *= 1.001)
+      EXPECT_NEAR(share(signal * 1.001), share(signal), 0.001 * share(signal));
+    for (uint32_t rules = 1; rules < 5; ++rules)
+      EXPECT_EQ(TableShareAt(options.WithRules(rules), table, 100, 1000), 0.08);
+  }
+  EXPECT_EQ(PopularityShareAt(options, 0, 0, 1000, true), 0.85);
+  EXPECT_EQ(PopularityShareAt(options, 0, 0, 1000, false), 0.95);
+  EXPECT_EQ(PopularityShareAt(options.WithRules(4), 0, 0, 1000, true), 0.95);
 }
 
 TEST(Rules, PopularityHasMoreWhereItemsHardlyDiffer) {
   const Options options;
-  const auto share = [&](double spread) { return PopularityShareAt(options, 8000, spread, 1000); };
+  const auto share = [&](double spread) {
+    return PopularityShareAt(options, 8000, spread, 1000, false);
+  };
   EXPECT_EQ(share(100), 0.25);
   EXPECT_EQ(share(3), 0.25);
   EXPECT_NEAR(share(0.375), 0.5, 1e-12);
   EXPECT_EQ(share(0), 0.95);
   for (double spread = 0.01; spread < 10; spread *= 1.001)
     EXPECT_NEAR(share(spread * 1.001), share(spread), 0.005 * share(spread));
-  EXPECT_EQ(PopularityShareAt(options.WithRules(3), 8000, 0, 1000), 0.25);
+  EXPECT_EQ(PopularityShareAt(options.WithRules(3), 8000, 0, 1000, false), 0.25);
 }
 
 TEST(Rules, TheSpreadOfPopularityIsWithoutThatOfItsNoise) {
@@ -63,12 +102,9 @@ TEST(Rules, RanksHaveLessWhereTheSignalOfAnItemIsSmallest) {
   EXPECT_EQ(share(0), 8e-4);
   EXPECT_EQ(TableShareAt(options, Buckets::kRanks, 300, 1000),
             TableShareAt(options, Buckets::kRanks, 30'000, 100'000));
-  for (const double signal : {0.0, 100.0, 1e6}) {
-    for (const auto table : {Buckets::kYears, Buckets::kGenres, Buckets::kKinship})
-      EXPECT_EQ(TableShareAt(options, table, signal, 1000), 0.08);
+  for (const double signal : {0.0, 100.0, 1e6})
     for (const uint32_t rules : {1u, 2u})
       EXPECT_EQ(TableShareAt(options.WithRules(rules), Buckets::kRanks, signal, 1000), 0.08);
-  }
   // A share that is below the least already stays.
   Options small;
   small.table_share = 1e-4;
@@ -101,7 +137,7 @@ TEST(Rules, OneAreTheConstantsOfBefore) {
     for (const uint32_t items : {40u, 3416u, 1'000'000u}) {
       const double share =
           signal >= 2e4 ? 0.25 : std::min(std::max(0.25, 0.75), 0.25 * std::pow(2e4 / signal, 0.3));
-      EXPECT_EQ(PopularityShareAt(options, signal, 0, items), share);
+      EXPECT_EQ(PopularityShareAt(options, signal, 0, items, true), share);
       EXPECT_EQ(CellsAt(options, signal, items), 1e6 * std::pow(signal / 75e3, 1.4));
     }
   const std::vector<float> weights = RecentWeights(options);
@@ -122,13 +158,13 @@ TEST(Rules, AreContinuous) {
   for (const uint32_t items : {1000u, 12'101u, 1'000'000u})
     for (double signal = 1; signal < 1e8; signal *= 1.001) {
       const auto near = [](double a, double b) { return std::abs(a - b) < 0.005 * a; };
-      EXPECT_TRUE(near(PopularityShareAt(options, signal, kWide, items),
-                       PopularityShareAt(options, signal * 1.001, kWide, items)));
+      EXPECT_TRUE(near(PopularityShareAt(options, signal, kWide, items, false),
+                       PopularityShareAt(options, signal * 1.001, kWide, items, false)));
       EXPECT_TRUE(near(CellsAt(options, signal, items), CellsAt(options, signal * 1.001, items)));
       EXPECT_TRUE(near(TableShareAt(options, Buckets::kRanks, signal, items),
                        TableShareAt(options, Buckets::kRanks, signal * 1.001, items)));
-      EXPECT_TRUE(near(PopularityShareAt(options, signal, kWide, items),
-                       PopularityShareAt(options, signal, kWide, items + items / 1000)));
+      EXPECT_TRUE(near(PopularityShareAt(options, signal, kWide, items, false),
+                       PopularityShareAt(options, signal, kWide, items + items / 1000, false)));
     }
 }
 
