@@ -1,8 +1,11 @@
 #include "cuda/rows/homecoming.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "cuda/device/device.h"
 #include "cuda/rows/row_index.h"
 #include "cuda/rows/row_mover.h"
@@ -53,10 +56,29 @@ Result<bool> Homecoming::HasRoom() {
   TACIT_ASSIGN(const uint64_t free, device_->FreeBytes());
   // Somewhat more is taken than today's commit asks for.
   const size_t most = (free + floats_.size() * sizeof(float)) / kShareOfFree / sizeof(float);
-  if (floats > most) return false;
+  if (floats > most) {
+    TellNoRoom(floats * sizeof(float), fmt::format("{} bytes are free", free));
+    return false;
+  }
   floats_ = {};
-  TACIT_ASSIGN(floats_, Buffer<float>::Make(*device_, std::min(most, floats + floats / 4)));
-  return true;
+  auto made = Buffer<float>::Make(*device_, std::min(most, floats + floats / 4));
+  if (made) {
+    floats_ = std::move(*made);
+    return true;
+  }
+  // Another process may have taken it since.
+  if (made.error().code != ErrorCode::kUnavailable) return Fail(std::move(made.error()));
+  TellNoRoom(floats * sizeof(float), made.error().message);
+  return false;
+}
+
+void Homecoming::TellNoRoom(uint64_t wanted, const std::string& why) {
+  if (std::exchange(told_no_room_, true)) return;
+  spdlog::warn(
+      "GPU {}: a commit's rows go home within the commit, and steps wait for them: a second copy "
+      "of "
+      "them takes {} bytes, and {}",
+      device_->facts().ordinal, wanted, why);
 }
 
 Status Homecoming::Leave(Stream& stream, const RowPlaces& places, store::WorkingRows& to) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -29,7 +30,8 @@ class Homecoming {
   Status Finish();
   // Makes a list for the next rows; they are written there ascending. REQUIRES Finish.
   Result<DeviceSpan<uint32_t>> List(size_t rows);
-  // Tells whether the device has memory for the list's rows, and takes it.
+  // Tells whether the device has memory for the list's rows, and takes it. Where it has none, the
+  // rows can still go home within the commit; the log says so once.
   Result<bool> HasRoom();
   // Copies the list's rows, named by their numbers, and has `to` expect them. Waits for `stream`.
   // Afterwards the rows on the device may change.
@@ -53,12 +55,14 @@ class Homecoming {
   Status Start(size_t begin, size_t which);
   void Append(size_t begin, const Piece& piece, store::RowDelta* delta) const;
   size_t CountFrom(size_t begin) const;
+  void TellNoRoom(uint64_t wanted, const std::string& why);
 
   Device* const device_;
   const std::vector<std::pair<uint64_t, uint32_t>> floats_from_;
   const uint32_t stride_;
   size_t rows_ = 0;
   bool numbers_ = true;
+  bool told_no_room_ = false;
   std::weak_ptr<store::RowArrival> arrival_;
   // Memory that copies write on the host stands before the stream, whose end waits.
   HostBuffer<uint32_t> sound_host_;

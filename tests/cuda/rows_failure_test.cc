@@ -3,14 +3,19 @@
 // look for that.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 
 #include <numeric>
+#include <optional>
+#include <sstream>
 
 #include "cuda/cache_rig.h"
 #include "cuda/device/emulated.h"
 #include "cuda/device/errors.h"
 #include "cuda/home_rig.h"
 #include "cuda/trial_device.h"
+#include "cuda/uploads.h"
 #include "store/row_arrival.h"
 
 namespace tacit::cuda::testing {
@@ -119,6 +124,75 @@ void FailEachCall(const std::function<Status()>& use) {
 TEST(RowsFailures, ACacheMayFailAtEveryCall) { FailEachCall(UseACache); }
 
 TEST(RowsFailures, RowsOnTheirWayHomeMayFailAtEveryCall) { FailEachCall(SendRowsHome); }
+
+// What is logged meanwhile.
+std::string LoggedBy(const std::function<void()>& run) {
+  std::ostringstream text;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+      "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(text)));
+  run();
+  spdlog::set_default_logger(before);
+  return text.str();
+}
+
+// Whole tables in front of a store.
+class SmallTables {
+ public:
+  SmallTables() {
+    emulated::Reset();
+    auto device = OpenDevice(0);
+    EXPECT_TRUE(device);
+    device_ = std::move(*device);
+    stream_.emplace(MakeStream(*device_));
+    auto whole = WholeRows::Make(*stream_, layout_.space, layout_.state_floats,
+                                 WholeRows::Writes::kSomeRows, cache_);
+    EXPECT_TRUE(whole);
+    whole_ = std::move(*whole);
+  }
+
+  // Settles what a step wrote, and has a call of that fail for want of memory. Returns whether the
+  // rows came home, and at once.
+  bool SettlesWithout(uint64_t call) {
+    EXPECT_TRUE(MarkWritten(*stream_, *whole_, std::vector<uint32_t>{3, 141}));
+    emulated::FailCall(call, code::kMemoryAllocation);
+    const Status settled = whole_->Settle();
+    emulated::FailCall(0, code::kMemoryAllocation);
+    if (!settled) return false;
+    const auto delta = cache_.TakeDelta();
+    cache_.Enqueued(delta.get(), store_.Enqueue(delta));
+    return delta->arrival == nullptr && delta->rows == std::vector<uint64_t>({3, 141});
+  }
+
+ private:
+  const store::RowLayout layout_ = SmallLayout();
+  HomeStore store_{layout_};
+  store::RowCache cache_{layout_, 1 << 20, store_};
+  std::unique_ptr<Device> device_;
+  std::optional<Stream> stream_;
+  std::unique_ptr<WholeRows> whole_;
+};
+
+// A device whose memory others take between the look at it and the call.
+TEST(RowsFailures, ACopyThatGetsNoMemoryIsDoneWithoutAndTheLogSaysSoOnce) {
+  uint64_t done_without = 0;
+  const std::string log = LoggedBy([&] {
+    for (uint64_t call = 1; call <= 40; ++call) {
+      SmallTables tables;
+      if (!tables.SettlesWithout(call)) continue;
+      ++done_without;
+      // The list of rows has its memory by now, and takes none.
+      EXPECT_TRUE(tables.SettlesWithout(call - 1));
+    }
+  });
+  EXPECT_EQ(done_without, 1u);
+  const std::string_view told = "a commit's rows go home within the commit";
+  const size_t at = log.find(told);
+  EXPECT_NE(at, std::string::npos) << log;
+  EXPECT_EQ(log.find(told, at + 1), std::string::npos) << log;
+  EXPECT_NE(log.find("cudaErrorMemoryAllocation"), std::string::npos) << log;
+  emulated::Reset();
+}
 
 }  // namespace
 }  // namespace tacit::cuda::testing
