@@ -13,21 +13,21 @@
 namespace tacit::cuda {
 namespace {
 
-constexpr size_t kPieceFloats = size_t{1} << 20;
 // Others need the device's memory too, and rows that find none go home within the commit.
 constexpr uint64_t kShareOfFree = 4;
 
 }  // namespace
 
 Result<std::unique_ptr<Homecoming>> Homecoming::Make(
-    Device& device, std::vector<std::pair<uint64_t, uint32_t>> floats_from, uint32_t stride) {
+    Device& device, std::vector<std::pair<uint64_t, uint32_t>> floats_from, uint64_t rows,
+    uint32_t stride) {
   TACIT_ASSIGN(Stream stream, Stream::Make(device));
   std::unique_ptr<Homecoming> made(
       new Homecoming(device, std::move(floats_from), stride, std::move(stream)));
-  const size_t rows = std::max<size_t>(1, kPieceFloats / stride);
+  const size_t of_piece = store::ArrivalPieceRows(rows, stride);
   for (Piece& piece : made->pieces_) {
-    TACIT_ASSIGN(piece.row, HostBuffer<uint32_t>::Make(device, rows));
-    TACIT_ASSIGN(piece.floats, HostBuffer<float>::Make(device, rows * stride));
+    TACIT_ASSIGN(piece.row, HostBuffer<uint32_t>::Make(device, of_piece));
+    TACIT_ASSIGN(piece.floats, HostBuffer<float>::Make(device, of_piece * stride));
     TACIT_ASSIGN(Event arrived, Event::Make(device));
     made->arrived_.push_back(std::move(arrived));
   }

@@ -20,9 +20,12 @@ namespace tacit::cuda {
 // run. Settle's thread calls all but what it hands to WorkingRows, which any thread may call.
 class Homecoming {
  public:
-  // `stride` is the floats of the longest row, and `floats_from` has each table's by its first row.
+  // `rows` is the number of all, `stride` the floats of the longest, and `floats_from` has each
+  // table's by its first row. Takes store::ArrivalPinnedBytes of pinned memory, but for a number
+  // and a piece.
   static Result<std::unique_ptr<Homecoming>> Make(
-      Device& device, std::vector<std::pair<uint64_t, uint32_t>> floats_from, uint32_t stride);
+      Device& device, std::vector<std::pair<uint64_t, uint32_t>> floats_from, uint64_t rows,
+      uint32_t stride);
   // Brings what is on its way.
   ~Homecoming();
 
