@@ -489,8 +489,7 @@ class Daemon {
     checkpoints_.reset();
     Status flushed = store_->Flush();
     if (!flushed && !failed_) Failed("the last commit failed", flushed.error());
-    // Commits that were published are whole, whatever failed after them.
-    if (anchorer_) anchorer_->Finish();
+    if (anchorer_) anchorer_->Finish();  // published commits are whole, whatever failed since
     if (feed_) feed_->Finish();
     feed_.reset();
     if (flushed)

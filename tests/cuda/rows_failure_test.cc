@@ -62,7 +62,7 @@ Status UseACache() {
   cache->Announce(second);
   TACIT_RETURN_IF_ERROR(cache->FetchAnnounced());
   TACIT_RETURN_IF_ERROR(stream.Synchronize());
-  // Of the rows that are written some are guests.
+  // Some of the rows that are written are guests.
   const auto written = std::span(names).last(12);
   TACIT_RETURN_IF_ERROR(MarkWritten(stream, *cache, written));
   TACIT_RETURN_IF_ERROR(cache->End(std::vector<uint32_t>(first.end() - 12, first.end())));
@@ -125,7 +125,7 @@ TEST(RowsFailures, ACacheMayFailAtEveryCall) { FailEachCall(UseACache); }
 
 TEST(RowsFailures, RowsOnTheirWayHomeMayFailAtEveryCall) { FailEachCall(SendRowsHome); }
 
-// What is logged meanwhile.
+// Returns what is logged meanwhile.
 std::string LoggedBy(const std::function<void()>& run) {
   std::ostringstream text;
   const auto before = spdlog::default_logger();
