@@ -76,10 +76,12 @@ class Buffer {
   RawBuffer raw_;
 };
 
-// Makes a buffer larger where more is wanted than before; what was in it is lost then.
+// Makes a buffer larger where more is wanted than before; what was in it is lost then, and its
+// memory given back first.
 template <class T>
 Status Reserve(Device& device, size_t count, Buffer<T>* buffer) {
   if (buffer->size() >= count) return {};
+  *buffer = Buffer<T>();
   TACIT_ASSIGN(*buffer, Buffer<T>::Make(device, count));
   return {};
 }
@@ -110,6 +112,7 @@ class HostBuffer {
 template <class T>
 Status Reserve(Device& device, size_t count, HostBuffer<T>* buffer) {
   if (buffer->span().size() >= count) return {};
+  *buffer = HostBuffer<T>();
   TACIT_ASSIGN(*buffer, HostBuffer<T>::Make(device, count));
   return {};
 }

@@ -41,7 +41,8 @@ struct KernelUse {
 // The kernels that were launched since Reset, by name.
 const std::map<std::string, KernelUse>& Kernels();
 
-// The bytes of device and pinned memory that were not given back.
+// The bytes of device and pinned memory that were not given back; and those of pinned memory alone.
 uint64_t BytesTaken();
+uint64_t PinnedBytesTaken();
 
 }  // namespace tacit::cuda::emulated

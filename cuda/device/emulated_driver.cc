@@ -93,6 +93,7 @@ EmulatedStream* Driver::AddStream() {
 
 void Driver::DropStream(EmulatedStream* stream) {
   if (lost_ == kSuccess) Drain([&] { return stream->work.empty(); });
+  emulator::Await(&stream->finished_token);
   emulator::DropTimeline(stream->timeline);
   std::erase_if(streams_, [&](const auto& one) { return one.get() == stream; });
 }
@@ -160,10 +161,11 @@ void Driver::DrainUntil(const Mark* mark) {
 }
 
 void Driver::DrainAll() {
-  if (lost_ != kSuccess) return;  // nothing runs any more
-  Drain([&] {
-    return std::ranges::all_of(streams_, [](const auto& one) { return one->work.empty(); });
-  });
+  // On a lost device nothing runs any more; what has run did so before.
+  if (lost_ == kSuccess)
+    Drain([&] {
+      return std::ranges::all_of(streams_, [](const auto& one) { return one->work.empty(); });
+    });
   for (const auto& stream : streams_) emulator::Await(&stream->finished_token);
 }
 

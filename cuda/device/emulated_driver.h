@@ -96,6 +96,7 @@ class Driver {
   void SetTurns(Turns turns) { turns_ = turns; }
   const std::map<std::string, KernelUse>& kernels() const { return kernels_; }
   uint64_t BytesTaken() const;
+  uint64_t BytesTakenOnDevice() const { return taken_on_device_; }
 
  private:
   void Drain(const std::function<bool()>& enough);

@@ -64,6 +64,10 @@ uint64_t BytesTaken() {
   TACIT_LOCK();
   return TheDriver().BytesTaken();
 }
+uint64_t PinnedBytesTaken() {
+  TACIT_LOCK();
+  return TheDriver().BytesTaken() - TheDriver().BytesTakenOnDevice();
+}
 
 }  // namespace emulated
 

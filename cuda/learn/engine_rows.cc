@@ -18,13 +18,14 @@ Result<std::unique_ptr<DeviceRows>> OpenRows(Stream& stream, const RowSpace& spa
   using Kind = train::GpuRowOptions::Kind;
   TACIT_ASSIGN(const uint64_t free, stream.device().FreeBytes());
   const uint64_t most = free / 4 * 3;
-  // Beside a row lie its number's owner and a flag.
-  const uint64_t wanted = WholeRows::Bytes(space, state_floats) + space.rows() * 5;
+  const auto writes =
+      writes_every_row ? WholeRows::Writes::kEveryRow : WholeRows::Writes::kSomeRows;
+  // Beside them lies the owner of each row's number (step_rows_index.h).
+  const uint64_t wanted =
+      WholeRows::Bytes(space, state_floats, writes) + space.rows() * sizeof(uint32_t);
   Kind kind = options.kind;
   if (kind == Kind::kAuto) kind = wanted <= most ? Kind::kWhole : Kind::kCache;
   if (kind == Kind::kWhole || space.rows() == 0) {
-    const auto writes =
-        writes_every_row ? WholeRows::Writes::kEveryRow : WholeRows::Writes::kSomeRows;
     TACIT_ASSIGN(auto whole, WholeRows::Make(stream, space, state_floats, writes, rows));
     return std::unique_ptr<DeviceRows>(std::move(whole));
   }

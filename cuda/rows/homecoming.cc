@@ -1,8 +1,11 @@
 #include "cuda/rows/homecoming.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "cuda/device/device.h"
 #include "cuda/rows/row_index.h"
 #include "cuda/rows/row_mover.h"
@@ -10,21 +13,21 @@
 namespace tacit::cuda {
 namespace {
 
-constexpr size_t kPieceFloats = size_t{1} << 20;
 // Others need the device's memory too, and rows that find none go home within the commit.
 constexpr uint64_t kShareOfFree = 4;
 
 }  // namespace
 
 Result<std::unique_ptr<Homecoming>> Homecoming::Make(
-    Device& device, std::vector<std::pair<uint64_t, uint32_t>> floats_from, uint32_t stride) {
+    Device& device, std::vector<std::pair<uint64_t, uint32_t>> floats_from, uint64_t rows,
+    uint32_t stride) {
   TACIT_ASSIGN(Stream stream, Stream::Make(device));
   std::unique_ptr<Homecoming> made(
       new Homecoming(device, std::move(floats_from), stride, std::move(stream)));
-  const size_t rows = std::max<size_t>(1, kPieceFloats / stride);
+  const size_t of_piece = store::ArrivalPieceRows(rows, stride);
   for (Piece& piece : made->pieces_) {
-    TACIT_ASSIGN(piece.row, HostBuffer<uint32_t>::Make(device, rows));
-    TACIT_ASSIGN(piece.floats, HostBuffer<float>::Make(device, rows * stride));
+    TACIT_ASSIGN(piece.row, HostBuffer<uint32_t>::Make(device, of_piece));
+    TACIT_ASSIGN(piece.floats, HostBuffer<float>::Make(device, of_piece * stride));
     TACIT_ASSIGN(Event arrived, Event::Make(device));
     made->arrived_.push_back(std::move(arrived));
   }
@@ -53,10 +56,29 @@ Result<bool> Homecoming::HasRoom() {
   TACIT_ASSIGN(const uint64_t free, device_->FreeBytes());
   // Somewhat more is taken than today's commit asks for.
   const size_t most = (free + floats_.size() * sizeof(float)) / kShareOfFree / sizeof(float);
-  if (floats > most) return false;
+  if (floats > most) {
+    TellNoRoom(floats * sizeof(float), fmt::format("{} bytes are free", free));
+    return false;
+  }
   floats_ = {};
-  TACIT_ASSIGN(floats_, Buffer<float>::Make(*device_, std::min(most, floats + floats / 4)));
-  return true;
+  auto made = Buffer<float>::Make(*device_, std::min(most, floats + floats / 4));
+  if (made) {
+    floats_ = std::move(*made);
+    return true;
+  }
+  // Another process may have taken it since.
+  if (made.error().code != ErrorCode::kUnavailable) return Fail(std::move(made.error()));
+  TellNoRoom(floats * sizeof(float), made.error().message);
+  return false;
+}
+
+void Homecoming::TellNoRoom(uint64_t wanted, const std::string& why) {
+  if (std::exchange(told_no_room_, true)) return;
+  spdlog::warn(
+      "GPU {}: a commit's rows go home within the commit, and steps wait for them: a second copy "
+      "of "
+      "them takes {} bytes, and {}",
+      device_->facts().ordinal, wanted, why);
 }
 
 Status Homecoming::Leave(Stream& stream, const RowPlaces& places, store::WorkingRows& to) {

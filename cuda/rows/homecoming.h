@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,9 +20,12 @@ namespace tacit::cuda {
 // run. Settle's thread calls all but what it hands to WorkingRows, which any thread may call.
 class Homecoming {
  public:
-  // `stride` is the floats of the longest row, and `floats_from` has each table's by its first row.
+  // `rows` is the number of all, `stride` the floats of the longest, and `floats_from` has each
+  // table's by its first row. Takes store::ArrivalPinnedBytes of pinned memory, but for a number
+  // and a piece.
   static Result<std::unique_ptr<Homecoming>> Make(
-      Device& device, std::vector<std::pair<uint64_t, uint32_t>> floats_from, uint32_t stride);
+      Device& device, std::vector<std::pair<uint64_t, uint32_t>> floats_from, uint64_t rows,
+      uint32_t stride);
   // Brings what is on its way.
   ~Homecoming();
 
@@ -29,7 +33,8 @@ class Homecoming {
   Status Finish();
   // Makes a list for the next rows; they are written there ascending. REQUIRES Finish.
   Result<DeviceSpan<uint32_t>> List(size_t rows);
-  // Tells whether the device has memory for the list's rows, and takes it.
+  // Tells whether the device has memory for the list's rows, and takes it. Where it has none, the
+  // rows can still go home within the commit; the log says so once.
   Result<bool> HasRoom();
   // Copies the list's rows, named by their numbers, and has `to` expect them. Waits for `stream`.
   // Afterwards the rows on the device may change.
@@ -53,12 +58,14 @@ class Homecoming {
   Status Start(size_t begin, size_t which);
   void Append(size_t begin, const Piece& piece, store::RowDelta* delta) const;
   size_t CountFrom(size_t begin) const;
+  void TellNoRoom(uint64_t wanted, const std::string& why);
 
   Device* const device_;
   const std::vector<std::pair<uint64_t, uint32_t>> floats_from_;
   const uint32_t stride_;
   size_t rows_ = 0;
   bool numbers_ = true;
+  bool told_no_room_ = false;
   std::weak_ptr<store::RowArrival> arrival_;
   // Memory that copies write on the host stands before the stream, whose end waits.
   HostBuffer<uint32_t> sound_host_;

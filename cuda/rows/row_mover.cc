@@ -5,13 +5,9 @@
 #include "base/check.h"
 #include "cuda/device/device.h"
 #include "cuda/rows/row_index.h"
+#include "store/row_arrival.h"
 
 namespace tacit::cuda {
-namespace {
-
-constexpr size_t kPieceFloats = size_t{1} << 20;
-
-}  // namespace
 
 Status AwaitFetched(Stream& stream, const Event& fetched) { return stream.Wait(fetched); }
 
@@ -27,9 +23,7 @@ uint32_t RowMover::FloatsOf(uint64_t row) const {
 Status RowMover::Stage(Stream& stream, std::span<const RowName> rows, Staging* staging) {
   const size_t n = rows.size();
   Device& device = stream.device();
-  if (staging->floats.span().size() < n * stride_) {
-    TACIT_ASSIGN(staging->floats, HostBuffer<float>::Make(device, n * stride_));
-  }
+  TACIT_RETURN_IF_ERROR(Reserve(device, n * stride_, &staging->floats));
   TACIT_RETURN_IF_ERROR(Reserve(device, n, &staging->row_device));
   TACIT_RETURN_IF_ERROR(Reserve(device, n, &staging->name_device));
   TACIT_RETURN_IF_ERROR(Reserve(device, n * stride_, &staging->floats_device));
@@ -94,7 +88,7 @@ Status RowMover::SendPiece(Stream& stream, const RowPlaces& places, std::span<co
 
 Status RowMover::SendHome(Stream& stream, const RowPlaces& places, std::span<const RowName> rows,
                           store::WorkingRows& to) {
-  const size_t most = std::max<size_t>(1, kPieceFloats / stride_);
+  const size_t most = store::ArrivalPieceRows(rows.size(), stride_);
   for (size_t begin = 0; begin < rows.size(); begin += most)
     TACIT_RETURN_IF_ERROR(
         SendPiece(stream, places, rows.subspan(begin, std::min(most, rows.size() - begin)), to));

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "cuda/device/device.h"
 #include "cuda/kernels/ranks.h"
+#include "store/row_arrival.h"
 
 namespace tacit::cuda {
 namespace {
@@ -49,13 +50,23 @@ Status WholeRows::ForPieces(Stream& stream, const std::vector<DeviceTable>& tabl
   return {};
 }
 
-uint64_t WholeRows::Bytes(const RowSpace& space, const std::vector<uint32_t>& state_floats) {
-  uint64_t bytes = 0;
+uint64_t WholeRows::Bytes(const RowSpace& space, const std::vector<uint32_t>& state_floats,
+                          Writes writes) {
+  uint64_t bytes = 0, stride = 1;
   for (size_t t = 0; t < state_floats.size(); ++t) {
     const RowSpace::Table& table = space.tables()[t];
-    bytes += table.rows * (table.dim + state_floats[t]) * sizeof(float);
+    const uint64_t floats = table.dim + state_floats[t];
+    bytes += table.rows * floats * sizeof(float);
+    bytes += sizeof(DeviceTable) + sizeof(DeviceSlot) + table.dim * sizeof(uint32_t);
+    stride = std::max(stride, floats);
   }
-  return bytes;
+  if (writes == Writes::kEveryRow) return bytes;
+  // Flags, their ranks, and the list of those that are set.
+  const uint64_t rows = space.rows(), at_once = std::min(rows, kFlagsAtOnce);
+  bytes += rows + (RankWork(at_once) + at_once + rows + 2) * sizeof(uint32_t);
+  // A piece of rows that go home within the commit, with number and name.
+  return rows == 0 ? bytes
+                   : bytes + store::ArrivalPieceRows(rows, stride) * (stride + 2) * sizeof(float);
 }
 
 Result<std::unique_ptr<WholeRows>> WholeRows::Make(Stream& stream, const RowSpace& space,
@@ -124,7 +135,7 @@ Result<std::unique_ptr<WholeRows>> WholeRows::Make(Stream& stream, const RowSpac
     TACIT_ASSIGN(whole.rank_, Buffer<uint32_t>::Make(stream.device(), at_once));
     TACIT_ASSIGN(whole.count_, Buffer<uint32_t>::Make(stream.device(), 1));
     TACIT_ASSIGN(whole.count_host_, HostBuffer<uint32_t>::Make(stream.device(), 1));
-    TACIT_ASSIGN(whole.home_, Homecoming::Make(stream.device(), floats_from, stride));
+    TACIT_ASSIGN(whole.home_, Homecoming::Make(stream.device(), floats_from, space.rows(), stride));
     TACIT_RETURN_IF_ERROR(stream.Fill(whole.changed_.span(), 0));
   }
   TACIT_RETURN_IF_ERROR(stream.Synchronize());

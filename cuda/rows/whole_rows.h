@@ -22,14 +22,16 @@ namespace tacit::cuda {
 // step writes every row, and for tables that fit.
 class WholeRows final : public DeviceRows {
  public:
-  // The bytes that it takes for a space.
-  static uint64_t Bytes(const RowSpace& space, const std::vector<uint32_t>& state_floats);
   // Takes the memory and copies every row from `rows`, a piece at a time. `state_floats` is per
   // table as in store::RowLayout. `writes`: what a step writes. Stream and rows must outlive it.
   enum class Writes {
     kEveryRow,
     kSomeRows,  // those that FinishRows marks as changed: they alone go home
   };
+  // The device memory that it takes for a space at most, without the second copy of a commit's
+  // rows, which it takes of what is left (Homecoming::HasRoom).
+  static uint64_t Bytes(const RowSpace& space, const std::vector<uint32_t>& state_floats,
+                        Writes writes);
   static Result<std::unique_ptr<WholeRows>> Make(Stream& stream, const RowSpace& space,
                                                  const std::vector<uint32_t>& state_floats,
                                                  Writes writes, store::WorkingRows& rows);

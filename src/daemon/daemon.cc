@@ -489,8 +489,8 @@ class Daemon {
     checkpoints_.reset();
     Status flushed = store_->Flush();
     if (!flushed && !failed_) Failed("the last commit failed", flushed.error());
-    if (flushed && anchorer_) anchorer_->Finish();
-    if (flushed && feed_) feed_->Finish();
+    if (anchorer_) anchorer_->Finish();  // published commits are whole, whatever failed since
+    if (feed_) feed_->Finish();
     feed_.reset();
     if (flushed)
       if (Status settled = store_->Settle(); !settled) spdlog::warn("{}", settled.error().message);

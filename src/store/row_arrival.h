@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -8,6 +10,19 @@
 #include "store/delta.h"
 
 namespace tacit::store {
+
+// Rows come home in pieces of so many, where the longest of them has `stride` floats.
+constexpr uint64_t ArrivalPieceRows(uint64_t rows, uint64_t stride) {
+  constexpr uint64_t kPieceFloats = uint64_t{1} << 20;
+  return std::min(std::max<uint64_t>(kPieceFloats / stride, 1), std::max<uint64_t>(rows, 1));
+}
+
+// The pinned memory that the way home of these rows takes at most: two pieces with the rows'
+// numbers, one piece of rows that go home within the commit, and two numbers that the host looks
+// at.
+constexpr uint64_t ArrivalPinnedBytes(uint64_t rows, uint64_t stride) {
+  return 4 * (ArrivalPieceRows(rows, stride) * (2 * (stride + 1) + stride) + 2);
+}
 
 // Rows that were changed elsewhere, in a GPU's memory, and come home while the next steps run. They
 // are the rows as of one step. Whoever needs them first brings them; so nobody waits for what

@@ -31,6 +31,12 @@ struct Trainer::Seat {
   // The period's allocation as the store has it; nothing: not known.
   std::optional<std::string> stored_allocation;
 
+  // A failure with the learner and the step that it came from, "step 7" or "after step 7".
+  tl::unexpected<Error> Failed(std::string_view where, uint64_t step, Error error) const {
+    return Fail(
+        std::move(error).Context(fmt::format("learner '{}', {} {}", learner->id(), where, step)));
+  }
+
   std::optional<store::AllowanceCommit> TakeAllowances() {
     if (!std::exchange(counts_users, false)) return std::nullopt;
     store::AllowanceCommit commit{.step = position.step, .uses = {}};
@@ -349,8 +355,9 @@ Status Trainer::TakeStep(LearnerStep& step) {
   if (!WithinBudgets(seat, bill.charges())) return {};
   const Clock::TimePoint start = clock_.Now();
   StepReport report;
-  TACIT_ASSIGN(const bool taken, seat.learner->TakeStep(step.batch, stopping_, &report));
-  if (!taken) return {};
+  auto taken = seat.learner->TakeStep(step.batch, stopping_, &report);
+  if (!taken) return seat.Failed("step", step.batch.after.step, std::move(taken.error()));
+  if (!*taken) return {};
   seat.pending = std::move(bill);
   seat.position = step.batch.after;
   seat.counts_users |= step.batch.counts_users;
@@ -365,7 +372,8 @@ Status Trainer::TakeStep(LearnerStep& step) {
 Status Trainer::Preview(Seat& seat, const stream::StepBatch& batch) {
   StepReport report;
   const Clock::TimePoint begin = clock_.Now();
-  TACIT_RETURN_IF_ERROR(seat.learner->Preview(batch, &report));
+  if (Status seen = seat.learner->Preview(batch, &report); !seen)
+    return seat.Failed("after step", seat.position.step, std::move(seen.error()));
   totals_.AddPreview(seat.learner->index().value, Seconds(clock_.Now() - begin));
   if (batch.kind != stream::StepBatch::Kind::kPreviewAgain) Predicted(seat, batch, report);
   PrivateQuality* const quality = QualityOf(seat);
@@ -447,8 +455,11 @@ Status Trainer::CommitPending() {
 
 Status Trainer::HandOver() {
   store::CommitRequest request{.learners = {}, .source_identity = source_identity_};
-  for (const auto& seat : seats_)
-    if (!seat->pending.empty()) TACIT_RETURN_IF_ERROR(seat->learner->Settle());
+  for (const auto& seat : seats_) {
+    if (seat->pending.empty()) continue;
+    if (Status settled = seat->learner->Settle(); !settled)
+      return seat->Failed("after step", seat->position.step, std::move(settled.error()));
+  }
   Status sound;
   for (const auto& seat : seats_) {
     if (seat->pending.empty()) continue;
@@ -456,8 +467,10 @@ Status Trainer::HandOver() {
     metrics_.Cached(seat->learner->index().value,
                     store_.working_rows(seat->learner->index()).stats());
     store::LearnerCommit& commit = request.learners.back();
-    TACIT_ASSIGN(const bool numbers, seat->learner->GivesNumbers());
-    if (numbers && AreNumbers(commit)) continue;
+    auto numbers = seat->learner->GivesNumbers();
+    if (!numbers)
+      return seat->Failed("after step", seat->position.step, std::move(numbers.error()));
+    if (*numbers && AreNumbers(commit)) continue;
     // The released update is discarded, yet charged: the failure itself is public.
     commit.rows = nullptr;
     commit.dense = nullptr;

@@ -37,6 +37,7 @@ struct LearnerShape {
   bool every_row = false;       // each step writes the whole id space
   double chosen_rows = 0;       // rows without any example that a step may write
   double other_bytes = 0;       // more bytes, that are of one kind of model alone
+  double pinned_bytes = 0;      // of memory that a GPU copies to
   double state_bytes = 0;       // of what one version's recommendations are made from
   std::vector<Table> tables;
 

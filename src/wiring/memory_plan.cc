@@ -11,6 +11,7 @@
 #include "feed/row_blocks.h"
 #include "serve/score_request.h"
 #include "serve/server.h"
+#include "store/row_arrival.h"
 #include "store/store.h"
 #include "stream/source.h"
 #include "train/opt_out.h"
@@ -63,6 +64,18 @@ double PeriodOf(const config::Participation& participation) {
   return static_cast<double>(participation.batch) / participation.Rate();
 }
 
+// The rows of a commit come home from whole tables on a GPU through pinned memory, if steps write
+// but some of them.
+double PinnedBytes(const config::Gpu& gpu, const ModelPlan& model, const LearnerShape& shape) {
+  if (gpu.use == config::Gpu::Use::kNever || gpu.rows == config::Gpu::Rows::kCache) return 0;
+  if (shape.every_row || !model.WhyNotOnGpu().empty()) return 0;
+  const store::RowLayout layout = model.Rows();
+  uint64_t stride = 1;
+  for (uint32_t t = 0; t < layout.space.tables().size(); ++t)
+    stride = std::max<uint64_t>(stride, layout.RowFloats(t));
+  return static_cast<double>(store::ArrivalPinnedBytes(layout.space.rows(), stride));
+}
+
 LearnerShape ShapeOf(const Assembly& assembly, size_t index) {
   const config::Learner& learner = assembly.config.learners[index];
   const ModelPlan& model = *assembly.learners[index].model;
@@ -75,16 +88,17 @@ LearnerShape ShapeOf(const Assembly& assembly, size_t index) {
                      : shape.batch;
   shape.period = PeriodOf(learner.participation);
   model.AddTo(&shape);
+  shape.pinned_bytes = PinnedBytes(assembly.config.gpu, model, shape);
   return shape;
 }
 
 // Parameters and state, the gradient, its noise, and a second set on its way into a commit; per
 // example the activations and their gradients, and again in the precision computed in; the
-// mechanism's histogram.
+// mechanism's histogram; pinned memory.
 double ModelBytes(const LearnerShape& shape) {
   const double dense = 4 * (2 * shape.DenseFloats() + 2 * shape.dense_parameters);
   return dense + shape.batch * shape.width_total * 4 * 3 +
-         shape.observed_rows * kVocabularyRowBytes + shape.other_bytes;
+         shape.observed_rows * kVocabularyRowBytes + shape.other_bytes + shape.pinned_bytes;
 }
 
 // Decoded examples (numbers, rows, ends, offset, label) and the records they came from. A period of

@@ -16,6 +16,7 @@
 #include "store/store.h"
 #include "support/eventually.h"
 #include "support/process.h"
+#include "wiring/anchor_file.h"
 #include "wiring/assembly.h"
 
 namespace tacit::cuda::testing {
@@ -51,6 +52,8 @@ struct GpuRun {
   std::string listen = "\"\"";
   size_t d_buckets = 40;
   std::string compute = "f32";
+  std::string more = "";  // of the store's keys
+  std::string end = "";   // of the file
 
   std::string Write(const TempDir& dir) const {
     const std::string path = dir / (store + ".yaml");
@@ -66,13 +69,13 @@ struct GpuRun {
                     "    participation: {{mode: once, batch: {}}}\n"
                     "    privacy: {{unit: event, epsilon: 50, delta: 1.0e-6}}\n"
                     "    optimizer: {{kind: adam, learning_rate: 0.01}}\n"
-                    "store: {{path: {}, commit_interval_ms: 1}}\n"
+                    "store: {{path: {}, commit_interval_ms: 1{}}}\n"
                     "serve: {{listen: {}}}\n"
                     "gpu: {}\n"
                     "training: {{idle_priority: false, workers: 1}}\n"
-                    "memory: {{total_bytes: 400MiB}}\n",
+                    "memory: {{total_bytes: 400MiB}}\n{}",
                     dir / "clicks.jsonl", d_buckets, compute, mechanism, kGpuBatch, dir / store,
-                    listen, gpu));
+                    more, listen, gpu, end));
     return path;
   }
 };
@@ -111,17 +114,21 @@ GpuOutcome ReadOutcome(const TempDir& dir, const std::string& name) {
   return outcome;
 }
 
-// The call that fails is one of a step, or of the commit whose rows come home beside it: that
-// commit is then the one behind the last.
-void ExpectLoss(const std::string& err) {
+// The call that fails is one of a step, of the way home behind one, or of the commit whose rows
+// come home beside it: that commit is then the one behind the last. The message says which.
+void ExpectLoss(const std::string& err, uint64_t steps_committed) {
   std::smatch ends, last;
   ASSERT_TRUE(std::regex_search(err, last, std::regex("it resumes from commit ([0-9]+)"))) << err;
-  ASSERT_TRUE(std::regex_search(err, ends,
-                                std::regex("training ends: (commit ([0-9]+): )?GPU 0: [^\\n]*"
-                                           "cudaErrorECCUncorrectable")))
+  ASSERT_TRUE(std::regex_search(
+      err, ends,
+      std::regex("training ends: (commit ([0-9]+)|learner 'ctr', (after )?step ([0-9]+)): "
+                 "GPU 0: [^\\n]*cudaErrorECCUncorrectable")))
       << err;
-  if (ends[1].matched) {
+  if (ends[2].matched) {
     EXPECT_EQ(std::stoull(ends[2]), std::stoull(last[1]) + 1) << err;
+  } else {
+    EXPECT_GT(std::stoull(ends[4]), steps_committed) << err;
+    EXPECT_LE(std::stoull(ends[4]), kGpuSteps) << err;
   }
 }
 
@@ -219,8 +226,8 @@ TEST_F(GpuDaemon, ADeviceThatIsLostWithChangedRowsInItsCacheIsGoneOnWithout) {
   const GpuRun run{.gpu = kOneBucket, .d_buckets = kManyBuckets};
   const Ended lost = Learn(run, fmt::format("fail=1200:{}", code::kEccUncorrectable));
   ASSERT_EQ(lost.exit_code, 1) << lost.err;
-  EXPECT_THAT(lost.err, HasSubstr("it resumes from commit"));
   const uint64_t steps = ReadOutcome(dir_, "store").steps;
+  ExpectLoss(lost.err, steps);
   EXPECT_GT(steps, 0u);
   EXPECT_LT(steps, kGpuSteps);
   ASSERT_EQ(Learn(run).exit_code, 0);
@@ -360,8 +367,8 @@ TEST_F(GpuDaemon, WhatHasNoFormForADeviceIsRefusedByNameOrLearntOnTheCpu) {
 TEST_F(GpuDaemon, ADeviceThatIsLostEndsTrainingAtTheLastCommitAndARestartGoesOn) {
   const Ended lost = Learn({}, fmt::format("fail=700:{}", code::kEccUncorrectable));
   ASSERT_EQ(lost.exit_code, 1) << lost.err;
-  ExpectLoss(lost.err);
   const GpuOutcome before = ReadOutcome(dir_, "store");
+  ExpectLoss(lost.err, before.steps);
   EXPECT_GT(before.steps, 0u);
   EXPECT_LT(before.steps, kGpuSteps);
   const Ended again = Learn({});
@@ -370,6 +377,33 @@ TEST_F(GpuDaemon, ADeviceThatIsLostEndsTrainingAtTheLastCommitAndARestartGoesOn)
   EXPECT_EQ(after.steps, kGpuSteps);
   ASSERT_EQ(Learn({.store = "whole"}).exit_code, 0);
   EXPECT_EQ(after.dense.parameters, ReadOutcome(dir_, "whole").dense.parameters);
+}
+
+// Rows that do not arrive fail a commit, and every later one. What was committed before has its
+// anchor all the same, and its last try to reach the feed's topic, where no broker answers here.
+TEST_F(GpuDaemon, ADeviceThatIsLostLeavesNoCommitWithoutAnchorAndFeed) {
+  uint64_t commits_lost = 0;
+  for (int call = 700; call < 740 && commits_lost == 0; ++call) {
+    const std::string name = fmt::format("store-{}", call);
+    const GpuRun run{
+        .store = name,
+        .more = fmt::format(", anchors: {{path: {}, every: 1h}}", dir_ / (name + ".anchors")),
+        .end =
+            "kafka: {bootstrap.servers: \"127.0.0.1:1\"}\n"
+            "feed: {topic: model, interval_ms: 20, max_age_ms: 3600000}\n"};
+    const Ended lost = Learn(run, fmt::format("fail={}:{}", call, code::kEccUncorrectable));
+    ASSERT_EQ(lost.exit_code, 1) << lost.err;
+    commits_lost += lost.err.find("commit failed: commit ") != std::string::npos;
+    std::smatch last;
+    ASSERT_TRUE(std::regex_search(lost.err, last, std::regex("stopped at commit ([0-9]+)")));
+    const auto anchors = wiring::ReadWholeAnchorFile(dir_ / (name + ".anchors"));
+    ASSERT_TRUE(anchors) << anchors.error().message;
+    EXPECT_EQ(fmt::format("{}", anchors->back().commit), last[1].str()) << lost.err;
+    EXPECT_THAT(lost.err, HasSubstr(fmt::format("commit {} is not published: the next start",
+                                                last[1].str())));
+    ExpectLoss(lost.err, ReadOutcome(dir_, name).steps);
+  }
+  EXPECT_GT(commits_lost, 0u);
 }
 
 TEST_F(GpuDaemon, OperatorsSeeWhetherOneIsUsed) {

@@ -38,6 +38,19 @@ TEST_F(StreamTest, WorkIsDoneInOrder) {
   EXPECT_EQ(FromDevice(x), want);
 }
 
+TEST_F(StreamTest, StreamThatGoesHasDoneItsWork) {
+  if (device_ == nullptr) return;
+  const auto x = Make<uint32_t>(64);
+  std::vector<uint32_t> home(64);
+  {
+    Stream other = Another();
+    ASSERT_TRUE(other.Fill(x.span(), 7));
+    ASSERT_TRUE(other.Download(x.span(), std::span<uint32_t>(home)));
+  }
+  // The thread sanitizer sees whether the end has waited.
+  EXPECT_EQ(home, std::vector<uint32_t>(64, 0x07070707));
+}
+
 TEST_F(StreamTest, CopiesOfNothingAreNothing) {
   if (device_ == nullptr) return;
   const auto none = Make<uint32_t>(0);

@@ -16,6 +16,7 @@ class DistantEngine final : public ClickEngine {
     std::vector<uint64_t> announced, begun;  // first offsets of steps
     std::vector<std::vector<float>> after;   // parameters after each step
     bool settling_fails = false, settles_no_numbers = false;
+    size_t releasing_fails_at = SIZE_MAX;  // the step, from 0
   };
 
   DistantEngine(std::unique_ptr<ClickEngine> engine, Record* record)
@@ -32,6 +33,8 @@ class DistantEngine final : public ClickEngine {
     return engine_->Begin(step);
   }
   Status Release(StepReport* report) override {
+    if (record_.after.size() == record_.releasing_fails_at)
+      return Fail(ErrorCode::kInternal, "the device is lost");
     TACIT_RETURN_IF_ERROR(engine_->Release(report));
     record_.after.push_back(engine_->dense().parameters);
     return {};

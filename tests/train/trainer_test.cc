@@ -84,9 +84,19 @@ TEST_F(TrainerTest, AnEngineThatCannotBringItsModelHomeEndsTrainingWithNothingCo
   distant_.settling_fails = true;
   const auto outcome = RunSteps(3);
   ASSERT_FALSE(outcome);
-  EXPECT_EQ(outcome.error().message, "the device is lost");
+  EXPECT_EQ(outcome.error().message, "learner 'ctr', after step 3: the device is lost");
   EXPECT_TRUE(store_->commits.empty());
   EXPECT_EQ(rekeys_, 0) << "nothing was taken from the learner";
+}
+
+TEST_F(TrainerTest, AStepThatFailsEndsTrainingAndIsNamed) {
+  Make(1.0, 8, std::chrono::hours(1));
+  distant_.releasing_fails_at = 4;
+  const auto outcome = RunSteps(9);
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().message, "learner 'ctr', step 5: the device is lost");
+  EXPECT_EQ(outcome.error().code, ErrorCode::kInternal);
+  EXPECT_TRUE(store_->commits.empty());
 }
 
 TEST_F(TrainerTest, TheStepThatWaitsIsAnnouncedBeforeTheOneInFrontIsTaken) {
