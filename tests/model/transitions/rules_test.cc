@@ -43,7 +43,7 @@ TEST(Rules, PopularityAndTablesNeverTakeAllOfMuSquared) {
       }
 }
 
-// What few buckets say of all items is heard when no item can be.
+// Sums over few buckets are heard where no item can be.
 TEST(Rules, TablesOfDescriptionsHaveMoreWhereTheSignalIsSmall) {
   const Options options;
   for (const auto table : {Buckets::kYears, Buckets::kGenres, Buckets::kKinship}) {
