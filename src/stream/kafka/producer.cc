@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/check.h"
@@ -130,8 +131,14 @@ class Producer final : public KafkaProducer, private KafkaContext {
     return Judge(rd_kafka_init_transactions(client_.get(), static_cast<int>(timeout.count())));
   }
   Status BeginTransaction() override { return Judge(rd_kafka_begin_transaction(client_.get())); }
+  // A producer that is ended while its transaction ends may have no error from the call.
   Status CommitTransaction(Milliseconds timeout) override {
-    return Judge(rd_kafka_commit_transaction(client_.get(), static_cast<int>(timeout.count())));
+    TACIT_RETURN_IF_ERROR(
+        Judge(rd_kafka_commit_transaction(client_.get(), static_cast<int>(timeout.count()))));
+    std::array<char, 256> why{};
+    const auto fatal = rd_kafka_fatal_error(client_.get(), why.data(), why.size());
+    if (fatal == RD_KAFKA_RESP_ERR_NO_ERROR) return {};
+    return Judge(rd_kafka_error_new(fatal, "%s", why.data()));
   }
 
   uint64_t records_acked() const override { return acked_; }
