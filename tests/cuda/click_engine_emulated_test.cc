@@ -60,7 +60,8 @@ Status TakeSteps(store::WorkingRows& rows, const train::ClickOptions& click,
   return engine->Settle();
 }
 
-// Makes every call fail in turn; each failure must be told of.
+// Makes every call fail in turn; each failure must be told of, unless the work is done all the
+// same.
 void FailEveryCall(const TrialOptions& options, uint32_t units, int steps_count,
                    const train::GpuRowOptions& memory, const ProductOptions& products = {}) {
   const auto click = TrialLearner(options);
@@ -82,13 +83,19 @@ void FailEveryCall(const TrialOptions& options, uint32_t units, int steps_count,
   ASSERT_GT(calls, 100u);
   // The first call asks for the driver's version, for messages alone; the last one is a
   // destructor's wait, after the step was settled.
+  int done_without = 0;
   for (uint64_t n = 2; n < calls; ++n) {
     emulated::Reset();
     emulated::FailCall(n, n % 2 ? code::kMemoryAllocation : code::kLaunchFailure);
     const Status failed = TakeSteps(rows.rows(), click, dense, steps, memory, products);
-    ASSERT_FALSE(failed) << fmt::format("call {} of {}", n, calls);
-    EXPECT_NE(failed.error().message, "");
     EXPECT_EQ(emulated::BytesTaken(), 0u) << fmt::format("call {}", n);
+    // A second copy of a commit's rows that gets no memory is done without, and nothing else is.
+    if (failed) {
+      ASSERT_EQ(n % 2, 1u) << fmt::format("call {} of {}", n, calls);
+      ASSERT_EQ(++done_without, 1) << fmt::format("call {} of {}", n, calls);
+      continue;
+    }
+    EXPECT_NE(failed.error().message, "");
   }
   emulated::Reset();
 }
