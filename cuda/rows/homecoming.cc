@@ -76,8 +76,7 @@ void Homecoming::TellNoRoom(uint64_t wanted, const std::string& why) {
   if (std::exchange(told_no_room_, true)) return;
   spdlog::warn(
       "GPU {}: a commit's rows go home within the commit, and steps wait for them: a second copy "
-      "of "
-      "them takes {} bytes, and {}",
+      "of them takes {} bytes, and {}",
       device_->facts().ordinal, wanted, why);
 }
 

@@ -99,7 +99,7 @@ class Walk {
   float Most() const;
 
  private:
-  // So many pairs are passed by in the time that one is looked at.
+  // The pairs that are passed by in the time that one is looked at.
   static constexpr uint64_t kPassedForOne = 16;
 
   struct Part {
