@@ -482,5 +482,22 @@ TEST(VectorMath, ExpIsWithinTwoUnitsInTheLastPlace) {
   EXPECT_EQ(Exp(0), 1);
 }
 
+TEST(VectorMath, LogIsWithinTwoUnitsInTheLastPlace) {
+  const auto check = [](float x) {
+    const double want = std::log(double{x});
+    const double step = std::abs(want) * 0x1p-23 + 0x1p-48;
+    ASSERT_NEAR(Log(x), want, 2 * step) << x;
+  };
+  // Every number of 2^12 in an octave, from the smallest normal one to the largest.
+  for (uint32_t bits = 0x00800000; bits < 0x7f800000; bits += 0x00000801)
+    check(__builtin_bit_cast(float, bits));
+  // All beside 1, where the logarithm is next to nothing, and where the exponent changes.
+  for (const float around : {1.0f, 0.70710678f, 1.41421356f})
+    for (int32_t by = -5000; by <= 5000; ++by)
+      check(__builtin_bit_cast(float,
+                               __builtin_bit_cast(uint32_t, around) + static_cast<uint32_t>(by)));
+  EXPECT_EQ(Log(1), 0);
+}
+
 }  // namespace
 }  // namespace tacit::ops

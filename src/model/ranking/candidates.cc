@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "model/transitions/score_bins.h"
+#include "ops/vector_math.h"
 
 namespace tacit::model::ranking {
 namespace {
@@ -86,6 +87,12 @@ void Standardise(std::span<float> rows) {
 #pragma omp simd
     for (size_t f = 0; f < kFeatures; ++f) row[f] *= scales[f];
   }
+}
+
+// Adds the weighted logarithms of scores to sums, one for each.
+void AddLogs(float weight, std::span<const float> scores, float* sums) {
+#pragma omp simd
+  for (size_t i = 0; i < scores.size(); ++i) sums[i] += weight * ops::Log(scores[i] + kLeast);
 }
 
 // A call, and no part of a loop: a loop of logarithms may be compiled to another approximation.
@@ -295,11 +302,11 @@ void CandidateSource::FromCounts(std::span<const uint32_t> history, Candidates* 
       for (size_t i = 0; i < count; ++i) sharp_sum[i] += w4 * pair[i];
     if (recent) {
       for (size_t i = 0; i < count; ++i) forward_sum[i] += weight * after[i];
-      for (size_t i = 0; i < count; ++i) product_sum[i] += weight * std::log(pair[i] + kLeast);
+      AddLogs(weight, out->pair, product_sum);
     }
     if (age == 0)
       for (size_t i = 0; i < count; ++i)
-        out->rows[i * kFeatures + kLatest] = std::log(pair[i] + kLeast);
+        out->rows[i * kFeatures + kLatest] = ops::Log(pair[i] + kLeast);
     d *= options_.recent_decay, sharp *= kSharpDecay, lasting *= kLongDecay;
   }
   float usual = 0, weights = 0;
@@ -317,7 +324,7 @@ void CandidateSource::FromCounts(std::span<const uint32_t> history, Candidates* 
     row[kSharp] = sharp_sum[i];
     row[kForward] = forward_sum[i];
     row[kProduct] = product_sum[i];
-    for (const Feature f : {kScore, kForward, kSharp, kLong}) row[f] = std::log(row[f] + kLeast);
+    for (const Feature f : {kScore, kForward, kSharp, kLong}) row[f] = ops::Log(row[f] + kLeast);
     row[kPopular] = log_popularity_[b];
     row[kUsual] = -(log_popularity_[b] - usual) * (log_popularity_[b] - usual);
     row[kAsLatest] = -std::abs(log_popularity_[b] - log_popularity_[latest]);
