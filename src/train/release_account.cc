@@ -46,8 +46,11 @@ std::vector<float> ReleaseAccount::Release(std::span<const OffsetRange> window,
   for (const uint64_t count : counts)
     sums.push_back(std::llround(static_cast<double>(count) / grid.step));
   std::vector<float> noised(counts.size());
+  // A key lives for one window. A cloned machine then draws noise of its own, and what it had in
+  // memory opens no window of before.
+  noise.Rekey();
   mechanism::Release(grid, 1, noise, sums, noised);
-  noise.Rekey();  // a cloned machine draws no window's noise again
+  noise.Rekey();
   pending_ = ChargesWith(window);
   return noised;
 }
