@@ -4,6 +4,7 @@
 
 #include <boost/json.hpp>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <thread>
@@ -24,6 +25,10 @@ namespace {
 namespace json = boost::json;
 
 constexpr const char* kRoute = "/v1/checkpoints";
+constexpr const char* kPromisesNothing =
+    "warning: a learner in it adds no noise and promises nothing: whoever has the checkpoint "
+    "learns "
+    "what single records say\n";
 constexpr auto kBetweenLooks = std::chrono::milliseconds(100);
 
 struct CheckpointOptions {
@@ -127,6 +132,9 @@ Result<int> Create(const CheckpointOptions& options) {
                    : fmt::format("; made in {:.0f} ms, commits waited {:.1f} ms",
                                  job.at("took_ms").to_number<double>(),
                                  job.at("paused_ms").to_number<double>()));
+    if (TextOf(made, "kind") == store::NameOf(store::CheckpointKind::kRelease) &&
+        made.at("epsilon").is_null())
+      fmt::print(stderr, "{}", kPromisesNothing);
   } catch (const std::exception&) {  // JSON of another shape
     return NotADaemon(options.url);
   }
@@ -166,6 +174,8 @@ Result<int> VerifyEach(const CheckpointOptions& options) {
       fmt::print("{}: a {} checkpoint of commit {}: {} of {}, every byte as it was written\n",
                  folder, store::NameOf(checked->kind), checked->commit.value,
                  Counted(checked->files.size(), "file"), MebibytesText(checked->bytes()));
+      if (checked->kind == store::CheckpointKind::kRelease && !std::isfinite(checked->epsilon))
+        fmt::print(stderr, "{}", kPromisesNothing);
     } else {
       fmt::print(stderr, "tacit: {}\n", checked.error().message);
       code =
@@ -261,7 +271,9 @@ void AddCreateAndList(CLI::App* command, const std::shared_ptr<CheckpointOptions
       ->add_option("--url", options->url,
                    fmt::format("The daemon, {}: http://HOST:PORT or unix:/PATH", kOperatorListener))
       ->required();
-  create->add_option("--kind", options->kind, "full: to restore from | release: nothing raw")
+  create
+      ->add_option("--kind", options->kind,
+                   "full: to restore from | release: nothing raw, where learners add noise")
       ->default_val("full")
       ->check(CLI::IsMember({"full", "release"}));
   create->add_flag("--json", options->json, "Print JSON");

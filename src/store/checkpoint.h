@@ -20,9 +20,10 @@
 // OpenReadOnly, which refuses a damaged one.
 namespace tacit::store {
 
+// A release has nothing raw but what a learner that adds no noise was taught.
 enum class CheckpointKind : uint8_t {
   kFull,  // the whole store: raw histories, allowances, positions and secrets too; the operator's
-  kRelease,  // rows and parameters as served, released states and the ledger: nothing raw
+  kRelease,  // rows and parameters as served, released states and the ledger
 };
 inline constexpr size_t kCheckpointKinds = 2;
 std::string_view NameOf(CheckpointKind kind);

@@ -55,6 +55,12 @@ std::vector<std::string> ConfigurationWarnings(const Assembly& assembly) {
     warnings.push_back(
         "kafka: is written, and nothing uses it: it takes source.kind: kafka or a "
         "feed.topic");
+  for (const config::Learner& learner : assembly.config.learners)
+    if (!learner.mechanism.traits().adds_noise)
+      warnings.push_back(
+          fmt::format("learner '{}': mechanism: none promises nothing. Its answers, the feed and "
+                      "release checkpoints say what single records say: publish none of them",
+                      learner.id));
   for (const config::Learner& learner : assembly.config.learners) {
     const config::Transitions& counts = learner.model.transitions;
     if (learner.model.kind != config::ModelKind::kTransitions || !counts.ranker) continue;

@@ -20,6 +20,7 @@ using test::Service;
 using test::SmallRun;
 using test::TempDir;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 constexpr const char* kRows =
     R"({"rows":[{"features":{"I1":3,"C1":"68fd1e64","C2":"x"}},{"features":{"C7":"y"}}]})";
@@ -63,6 +64,7 @@ TEST(CheckpointTest, BothKindsAnswerAsTheDaemonDoes) {
   for (const std::string& folder : folders) {
     const Ended whole = Checkpoint({"verify", folder});
     ASSERT_EQ(whole.exit_code, 0) << whole.err;
+    EXPECT_EQ(whole.err, "");
     const TempDir one_dir, other_dir;  // without the log that the configuration names
     Service one(one_dir, SmallRun(), {"--serve-only", "--checkpoint", folder});
     Service other(other_dir, SmallRun(), {"--serve-only", "--checkpoint", folder});
@@ -100,6 +102,32 @@ TEST(CheckpointTest, DamageIsNamedAndNothingIsServedFromIt) {
       test::Run({TACITD, "--config", dir / "store.yaml", "--serve-only", "--checkpoint", folder});
   EXPECT_NE(served.exit_code, 0);
   EXPECT_THAT(served.err, HasSubstr(folder + "/CURRENT"));
+}
+
+// A release of a learner that adds no noise is for nobody else, and whoever makes or checks it is
+// told.
+TEST(CheckpointTest, AReleaseWithoutNoiseIsWarnedOf) {
+  TempDir dir;
+  test::WriteSmallLog(dir, 1, 2000, 3);
+  const std::string at_operator = "unix:" + (dir / "operator");
+  const auto warned = HasSubstr("adds no noise and promises nothing");
+  SmallRun run;
+  run.mechanism = "{kind: none}";
+  run.privacy = "{unit: event, epsilon: .inf, delta: 1.0e-6}";
+  Service daemon(dir, run, {"--set", "serve.operator_listen=" + at_operator});
+  ASSERT_TRUE(daemon.WaitForSteps(8));
+  for (const char* kind : {"full", "release"}) {
+    const bool is_release = kind == std::string_view("release");
+    const Ended made = Checkpoint({"create", "--url", at_operator, "--kind", kind});
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+    EXPECT_THAT(made.err, is_release ? testing::Matcher<std::string>(warned) : IsEmpty());
+  }
+  for (const std::string& folder : FoldersIn(dir / "store.checkpoints")) {
+    const Ended whole = Checkpoint({"verify", folder});
+    ASSERT_EQ(whole.exit_code, 0) << whole.err;
+    const bool is_release = fs::path(folder).filename().string().starts_with("release");
+    EXPECT_THAT(whole.err, is_release ? testing::Matcher<std::string>(warned) : IsEmpty());
+  }
 }
 
 // Requests come without a pause while SIGHUP moves a server from one checkpoint to the next: each

@@ -27,7 +27,7 @@ ReleaseAccount Account() {
                         privacy::MechanismKind::kQuality, 30);
 }
 
-// Where both draw one noise, what they release differs by what they counted.
+// With one noise the difference of what both release would be that of their counts.
 TEST(ReleaseAccount, ACloneDrawsNoiseOfItsOwn) {
   ReleaseAccount original = Account(), copy = Account();
   ClonedNoise of_original(1), of_copy(2);

@@ -65,5 +65,12 @@ TEST(ConfigurationWarnings, NameARankerOfItemsThatNobodyDescribes) {
   EXPECT_THAT(warnings("one\ntwo\n", "ranker: false"), Not(Contains(warned)));
 }
 
+TEST(ConfigurationWarnings, NameALearnerThatAddsNoNoise) {
+  const auto warned = HasSubstr("mechanism: none promises nothing");
+  EXPECT_THAT(WarningsOf({}), Not(Contains(warned)));
+  EXPECT_THAT(WarningsOf({"learners.0.mechanism={kind: none}", "learners.0.privacy.epsilon=.inf"}),
+              Contains(warned));
+}
+
 }  // namespace
 }  // namespace tacit::wiring
