@@ -60,6 +60,16 @@ TEST_F(CachedRowsTest, AFewBuckets) {
   }
 }
 
+// A cache of more places than are listed at a time, the last of them few.
+TEST_F(CachedRowsTest, RowsGoHomeInParts) {
+  if (device_ == nullptr) return;
+  for (uint64_t seed = 41; seed < 41 + kSeeds; ++seed) {
+    const auto stats = Run({.bytes = 24'000, .places_at_once = 100}, seed);
+    EXPECT_GT(stats.places, 2u * 100);
+    EXPECT_GT(stats.home, 0u);
+  }
+}
+
 TEST_F(CachedRowsTest, NothingMissesTwiceWhereAllRowsHaveAPlace) {
   if (device_ == nullptr) return;
   for (uint64_t seed = 21; seed < 21 + kSeeds; ++seed) {
