@@ -23,6 +23,9 @@ void Reset(const Machine& machine = {});
 // Makes the call of runtime.h that is `calls` further on (1 is the next) fail with this number. A
 // number that loses the device makes all later calls fail as well, until Reset.
 void FailCall(uint64_t calls, int code);
+// Has every call for device or pinned memory fail for want of it from here on, until it is called
+// with false or Reset is.
+void RefuseMemory(bool refuse);
 // The number of calls since Reset. Calls that release an object do not count and never fail.
 uint64_t Calls();
 

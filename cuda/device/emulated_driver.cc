@@ -46,6 +46,7 @@ void Driver::Reset(const Machine& machine) {
   machine_ = machine;
   fail_in_ = calls_ = 0;
   lost_ = kSuccess;
+  refuses_memory_ = false;
   turns_ = Turns::kShuffled;
   kernels_.clear();
   this_threads_device = opened_ = 0;
@@ -66,7 +67,7 @@ Code Driver::Enter() {
 }
 
 Code Driver::Take(void** memory, size_t bytes, bool on_device) {
-  if (on_device && taken_on_device_ + bytes > machine_.memory_bytes) return code::kMemoryAllocation;
+  if (refuses_memory_ || (on_device && bytes > free_bytes())) return code::kMemoryAllocation;
   void* taken = nullptr;
   TACIT_CHECK(posix_memalign(&taken, kAlignment, bytes) == 0, "no memory");
   std::memset(taken, kNeverWritten, bytes);

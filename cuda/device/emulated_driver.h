@@ -93,6 +93,7 @@ class Driver {
   uint64_t free_bytes() const { return machine_.memory_bytes - taken_on_device_; }
   uint64_t calls() const { return calls_; }
   void FailIn(uint64_t calls, int with) { fail_in_ = calls, fail_with_ = with; }
+  void RefuseMemory(bool refuse) { refuses_memory_ = refuse; }
   void SetTurns(Turns turns) { turns_ = turns; }
   const std::map<std::string, KernelUse>& kernels() const { return kernels_; }
   uint64_t BytesTaken() const;
@@ -108,6 +109,7 @@ class Driver {
   Machine machine_;
   uint64_t calls_ = 0, fail_in_ = 0;
   int fail_with_ = 0;
+  bool refuses_memory_ = false;
   runtime::Code lost_ = runtime::kSuccess;
   int opened_ = 0;
   Turns turns_ = Turns::kShuffled;

@@ -51,6 +51,10 @@ void FailCall(uint64_t calls, int code) {
   TACIT_LOCK();
   TheDriver().FailIn(calls, code);
 }
+void RefuseMemory(bool refuse) {
+  TACIT_LOCK();
+  TheDriver().RefuseMemory(refuse);
+}
 uint64_t Calls() {
   TACIT_LOCK();
   return TheDriver().calls();

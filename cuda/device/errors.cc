@@ -12,7 +12,8 @@ namespace {
 std::string_view Advice(int code) {
   switch (code) {
     case code::kMemoryAllocation:
-      return "; the device's memory is taken, lower gpu.memory or end what else uses it";
+      return "; the memory is taken: end what else uses it, set gpu.rows to cache, or lower "
+             "gpu.cache_bytes";
     case code::kDevicesUnavailable:
       return "; another process holds it, or it is in exclusive or prohibited mode (nvidia-smi -q)";
     case code::kNoKernelImageForDevice:

@@ -16,14 +16,18 @@
 //   operations: forward 3, for queries 5, for keys 4 products of 2 d operations a pair of a query
 //               and a key, n^2 / 2 pairs and those of half a step at the diagonal; 2, 2 and 1
 //               exponentials a pair, 20 operations each
+// From matrices of bf16 half of the bytes that are of d numbers, in and out: the same factors, as
+// they are.
 // 512 crops of 200 rows, a head of 64, 12.8 M pairs: 270, 350 and 270 MB, 4.9, 8.2 and 6.6 GFLOP.
 // That is .05, .07 and .05 ms of the second-level cache's 5.5 TB/s, beside .05, .08 and .07 at 100
 // TFLOP/s, which do not overlap well within a block. Forecast for an H200: .12, .17 and .14 ms,
-// where a warp a query took 3.1, 3.1 and 2.5. Registers: README.md.
+// where a warp a query took 3.1, 3.1 and 2.5. Of factors: 135, 175 and 135 MB, .10, .14 and .12 ms.
+// Registers: README.md.
 #include <type_traits>
 
 #include "base/check.h"
 #include "cuda/device/kernel.h"
+#include "cuda/kernels/attention_load.h"
 #include "cuda/kernels/attention_parts.h"
 #include "cuda/kernels/attention_tiles.h"
 #include "cuda/kernels/mma_tiles.h"
@@ -35,6 +39,7 @@ namespace tacit::cuda {
 namespace {
 
 constexpr uint32_t kWarps = 4, kThreads = kWarps * kWarp;
+static_assert(kThreads == kTileThreads);
 constexpr uint32_t kWarpRows = 16;  // of a tile
 constexpr uint32_t kStep = 32;      // columns of logits that a warp forms at a time
 constexpr uint32_t kParts = kStep / 8, kFactors = kStep / kFragment;
@@ -55,33 +60,6 @@ struct CorrectedTiles : Tiles<kWidth> {
 };
 template <uint32_t kWidth, bool kCorrected>
 using TilesOfPass = std::conditional_t<kCorrected, CorrectedTiles<kWidth>, Tiles<kWidth>>;
-
-struct AsIs {
-  TACIT_IN_KERNEL float operator()(float x) const { return x; }
-};
-struct Squared {
-  TACIT_IN_KERNEL float operator()(float x) const { return x * x; }
-};
-
-// Brings the tile from a crop's row `row` on; zeros behind the crop's rows and the head's columns.
-template <class S, class Map = AsIs>
-TACIT_IN_KERNEL void LoadTile(const DeviceMatrix<const float>& x, const Head& head, uint32_t column,
-                              uint32_t row, S& tile, const Map& map = {}) {
-  ForMyChunks<kThreads, S>([&](uint32_t r, uint32_t c) {
-    Vector<uint16_t, kChunk> rounded = {};
-    if (row + r < head.rows && c < head.width) {
-      const float* const from = x.Row(head.first + row + r) + column + c;
-      const uint32_t left = head.width - c;
-      TACIT_UNROLL
-      for (uint32_t i = 0; i < kChunk; i += 4) {
-        const auto four = LoadVector<4>(from + i, left > i ? left - i : 0);
-        TACIT_UNROLL
-        for (uint32_t e = 0; e < 4; ++e) Narrow(map(four.x[e]), &rounded.x[i + e]);
-      }
-    }
-    *reinterpret_cast<Vector<uint16_t, kChunk>*>(&tile.number[r][c]) = rounded;
-  });
-}
 
 // The warp's rows of a tile, as left factors.
 template <uint32_t kWidth>
@@ -153,19 +131,21 @@ struct Sums {
     }
   }
   // Writes them as columns from `column` on of a crop's rows from `row` on.
+  template <class X>
   TACIT_IN_KERNEL void Write(const Head& head, uint32_t row, uint32_t column,
-                             const DeviceMatrix<float>& to) const {
+                             const DeviceMatrix<X>& to) const {
     TACIT_UNROLL
     for (uint32_t half = 0; half < 2; ++half) {
       const uint32_t r = row + RowOf(2 * half);
       if (r >= head.rows) continue;
-      float* const numbers = to.Row(head.first + r) + column;
+      X* const numbers = to.Row(head.first + r) + column;
       TACIT_UNROLL
       for (uint32_t j = 0; j < kWidth / 8; ++j) {
         const uint32_t c = ColumnOf(j, 0);
-        if (c < head.width)
-          StoreVector(Vector<float, 2>{number[j][2 * half], number[j][2 * half + 1]},
-                      head.width - c, numbers + c);
+        Vector<X, 2> two;
+        Narrow(number[j][2 * half], &two.x[0]);
+        Narrow(number[j][2 * half + 1], &two.x[1]);
+        if (c < head.width) StoreVector(two, head.width - c, numbers + c);
       }
     }
   }
@@ -234,9 +214,9 @@ struct Queries {
 };
 
 // Logits of a block's queries, less their corrections where kCorrected.
-template <uint32_t kWidth, bool kCorrected>
+template <uint32_t kWidth, bool kCorrected, class X>
 struct Logits {
-  const DeviceMatrix<const float>& qkv;
+  const DeviceMatrix<const X>& qkv;
   const AttentionCorrection& correction;
   const Head& head;
   const Queries& queries;
@@ -275,19 +255,18 @@ struct Logits {
 };
 
 // A query keeps two numbers, or its shares where logits are corrected.
-template <uint32_t kWidth, bool kCorrected>
+template <uint32_t kWidth, bool kCorrected, class X>
 TACIT_KERNEL_OF(kThreads, kCorrected ? 3 : 4)
-AttendTilesKernel(AttentionShape shape, DeviceMatrix<const float> qkv,
-                  AttentionCorrection correction, DeviceMatrix<float> kept,
-                  DeviceMatrix<float> out) {
+AttendTilesKernel(AttentionShape shape, DeviceMatrix<const X> qkv, AttentionCorrection correction,
+                  DeviceMatrix<float> kept, DeviceMatrix<X> out) {
   auto& tiles = SharedAs<TilesOfPass<kWidth, kCorrected>>();
   const Head head = HeadOf(shape, qkv.rows, out.cols);
   if (BlockIndex().z >= TilesOf(head.rows)) return;
   // Those with the most keys begin.
   const Queries queries(head, TilesOf(head.rows) - 1 - BlockIndex().z);
   const uint32_t key_tiles = EndOfKeyTiles(queries.tile);
-  Logits<kWidth, kCorrected> form{qkv, correction, head, queries,
-                                  1 / Sqrt(static_cast<float>(head.width))};
+  Logits<kWidth, kCorrected, X> form{qkv, correction, head, queries,
+                                     1 / Sqrt(static_cast<float>(head.width))};
   form.Begin(tiles);
   Products logits;
   Softmax softmax;
@@ -365,11 +344,10 @@ VarianceTilesKernel(AttentionShape shape, DeviceMatrix<const float> shares,
 }
 
 // Means of gradients of shares, into `work`, and gradients of queries. kStored: `kept` has shares.
-template <uint32_t kWidth, bool kStored>
+template <uint32_t kWidth, bool kStored, class X>
 TACIT_KERNEL_OF(kThreads, 3)
-QueryTilesKernel(AttentionShape shape, DeviceMatrix<const float> qkv,
-                 DeviceMatrix<const float> kept, DeviceMatrix<const float> grad,
-                 DeviceMatrix<float> work, DeviceMatrix<float> qkv_grad) {
+QueryTilesKernel(AttentionShape shape, DeviceMatrix<const X> qkv, DeviceMatrix<const float> kept,
+                 DeviceMatrix<const X> grad, DeviceMatrix<float> work, DeviceMatrix<X> qkv_grad) {
   auto& tiles = SharedAs<Tiles<kWidth>>();
   const Head head = HeadOf(shape, qkv.rows, grad.cols);
   if (BlockIndex().z >= TilesOf(head.rows)) return;
@@ -443,11 +421,11 @@ QueryTilesKernel(AttentionShape shape, DeviceMatrix<const float> qkv,
 }
 
 // Gradients of keys and values: rows of logits are keys here, and their columns queries.
-template <uint32_t kWidth, bool kStored>
+template <uint32_t kWidth, bool kStored, class X>
 TACIT_KERNEL_OF(kThreads, 3)
-KeyTilesKernel(AttentionShape shape, DeviceMatrix<const float> qkv, DeviceMatrix<const float> kept,
-               DeviceMatrix<const float> grad, DeviceMatrix<const float> work,
-               DeviceMatrix<float> qkv_grad) {
+KeyTilesKernel(AttentionShape shape, DeviceMatrix<const X> qkv, DeviceMatrix<const float> kept,
+               DeviceMatrix<const X> grad, DeviceMatrix<const float> work,
+               DeviceMatrix<X> qkv_grad) {
   auto& tiles = SharedAs<Tiles<kWidth>>();
   const Head head = HeadOf(shape, qkv.rows, grad.cols);
   const uint32_t tile = BlockIndex().z;
@@ -514,13 +492,38 @@ Status ForWidth(uint32_t head_width, const Body& body) {
   TACIT_CHECK(head_width <= kTileHeadMost);
   return body(std::integral_constant<uint32_t, kTileHeadMost>());
 }
-// The same, and with whether logits are corrected.
-template <class Body>
-Status ForForm(const AttentionShape& shape, uint32_t width, const Body& body) {
-  return ForWidth(width / shape.heads, [&](auto tile_width) {
-    return shape.corrected ? body(tile_width, std::true_type())
-                           : body(tile_width, std::false_type());
+
+template <bool kCorrected, class X>
+Status Forward(Stream& stream, const AttentionShape& shape, DeviceMatrix<const X> qkv,
+               const AttentionCorrection& correction, DeviceMatrix<float> kept,
+               DeviceMatrix<X> out) {
+  return ForWidth(out.cols / shape.heads, [&](auto width) {
+    constexpr uint32_t kWidth = decltype(width)::value;
+    return Launch(stream, "AttendTiles", Blocks(shape, sizeof(TilesOfPass<kWidth, kCorrected>)),
+                  AttendTilesKernel<kWidth, kCorrected, X>, shape, qkv, correction, kept, out);
   });
+}
+template <bool kStored, class X>
+Status Backward(Stream& stream, const AttentionShape& shape, DeviceMatrix<const X> qkv,
+                DeviceMatrix<const float> kept, DeviceMatrix<const X> grad,
+                DeviceMatrix<float> work, DeviceMatrix<X> qkv_grad) {
+  return ForWidth(grad.cols / shape.heads, [&](auto width) -> Status {
+    constexpr uint32_t kWidth = decltype(width)::value;
+    const auto blocks = Blocks(shape, sizeof(Tiles<kWidth>));
+    TACIT_RETURN_IF_ERROR(Launch(stream, "AttendTilesBackwardQueries", blocks,
+                                 QueryTilesKernel<kWidth, kStored, X>, shape, qkv, kept, grad, work,
+                                 qkv_grad));
+    return Launch(stream, "AttendTilesBackwardKeys", blocks, KeyTilesKernel<kWidth, kStored, X>,
+                  shape, qkv, kept, grad, work, qkv_grad);
+  });
+}
+
+void CheckRounded(const AttentionShape& shape, const DeviceMatrix<const uint16_t>& qkv,
+                  const DeviceMatrix<const float>& kept, uint32_t width) {
+  TACIT_CHECK(shape.heads > 0 && shape.heads < 65536 && width % shape.heads == 0);
+  TACIT_CHECK(GoesThroughTiles(shape, width) && !shape.corrected, "tiles without corrections");
+  TACIT_CHECK(qkv.cols == 3 * width && kept.rows == uint64_t{shape.heads} * qkv.rows &&
+              kept.cols >= KeptNumbers(shape, width));
 }
 
 }  // namespace
@@ -528,12 +531,8 @@ Status ForForm(const AttentionShape& shape, uint32_t width, const Body& body) {
 Status AttendByTiles(Stream& stream, const AttentionShape& shape, DeviceMatrix<const float> qkv,
                      const AttentionCorrection& correction, DeviceMatrix<float> kept,
                      DeviceMatrix<float> out) {
-  return ForForm(shape, out.cols, [&](auto width, auto corrected) {
-    constexpr uint32_t kWidth = decltype(width)::value;
-    constexpr bool kCorrected = decltype(corrected)::value;
-    return Launch(stream, "AttendTiles", Blocks(shape, sizeof(TilesOfPass<kWidth, kCorrected>)),
-                  AttendTilesKernel<kWidth, kCorrected>, shape, qkv, correction, kept, out);
-  });
+  return shape.corrected ? Forward<true>(stream, shape, qkv, correction, kept, out)
+                         : Forward<false>(stream, shape, qkv, correction, kept, out);
 }
 
 Status AttendVarianceByTiles(Stream& stream, const AttentionShape& shape,
@@ -550,16 +549,27 @@ Status AttendBackwardByTiles(Stream& stream, const AttentionShape& shape,
                              DeviceMatrix<const float> qkv, DeviceMatrix<const float> kept,
                              DeviceMatrix<const float> grad, DeviceMatrix<float> work,
                              DeviceMatrix<float> qkv_grad) {
-  return ForForm(shape, grad.cols, [&](auto width, auto stored) -> Status {
-    constexpr uint32_t kWidth = decltype(width)::value;
-    constexpr bool kStored = decltype(stored)::value;
-    const auto blocks = Blocks(shape, sizeof(Tiles<kWidth>));
-    TACIT_RETURN_IF_ERROR(Launch(stream, "AttendTilesBackwardQueries", blocks,
-                                 QueryTilesKernel<kWidth, kStored>, shape, qkv, kept, grad, work,
-                                 qkv_grad));
-    return Launch(stream, "AttendTilesBackwardKeys", blocks, KeyTilesKernel<kWidth, kStored>, shape,
-                  qkv, kept, grad, work, qkv_grad);
-  });
+  return shape.corrected ? Backward<true>(stream, shape, qkv, kept, grad, work, qkv_grad)
+                         : Backward<false>(stream, shape, qkv, kept, grad, work, qkv_grad);
+}
+
+Status AttendRounded(Stream& stream, const AttentionShape& shape, DeviceMatrix<const uint16_t> qkv,
+                     DeviceMatrix<float> kept, DeviceMatrix<uint16_t> out) {
+  CheckRounded(shape, qkv, kept, out.cols);
+  TACIT_CHECK(out.rows == qkv.rows);
+  if (shape.crop_end.size == 0) return {};
+  return Forward<false>(stream, shape, qkv, {}, kept, out);
+}
+
+Status AttendBackwardRounded(Stream& stream, const AttentionShape& shape,
+                             DeviceMatrix<const uint16_t> qkv, DeviceMatrix<const float> kept,
+                             DeviceMatrix<const uint16_t> grad, DeviceMatrix<float> work,
+                             DeviceMatrix<uint16_t> qkv_grad) {
+  CheckRounded(shape, qkv, kept, grad.cols);
+  TACIT_CHECK(grad.rows == qkv.rows && work.rows == kept.rows && qkv_grad.rows == qkv.rows &&
+              qkv_grad.cols == qkv.cols);
+  if (shape.crop_end.size == 0) return {};
+  return Backward<false>(stream, shape, qkv, kept, grad, work, qkv_grad);
 }
 
 }  // namespace tacit::cuda

@@ -13,6 +13,15 @@ namespace tacit::cuda {
 Status AttendByTiles(Stream& stream, const AttentionShape& shape, DeviceMatrix<const float> qkv,
                      const AttentionCorrection& correction, DeviceMatrix<float> kept,
                      DeviceMatrix<float> out);
+// AttendByTiles and AttendBackwardByTiles without corrections, for matrices of bf16, whose numbers
+// are the factors that those round theirs to: the same factors of products, half of the bytes.
+// Results are rounded as AddBias would round them. They check their arguments, as Attend does.
+Status AttendRounded(Stream& stream, const AttentionShape& shape, DeviceMatrix<const uint16_t> qkv,
+                     DeviceMatrix<float> kept, DeviceMatrix<uint16_t> out);
+Status AttendBackwardRounded(Stream& stream, const AttentionShape& shape,
+                             DeviceMatrix<const uint16_t> qkv, DeviceMatrix<const float> kept,
+                             DeviceMatrix<const uint16_t> grad, DeviceMatrix<float> work,
+                             DeviceMatrix<uint16_t> qkv_grad);
 Status AttendVarianceByTiles(Stream& stream, const AttentionShape& shape,
                              DeviceMatrix<const float> shares,
                              DeviceMatrix<const float> value_variance, DeviceMatrix<float> out);

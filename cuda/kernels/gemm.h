@@ -53,6 +53,8 @@ Status Gemm16(Stream& stream, Form form_a, DeviceMatrix<const uint16_t> a, Form 
 // product, bit for bit, without the product's way to memory and back.
 //   Gemm16Activate      AddBias of a b with relu; a column more of `out` becomes 1
 //   Gemm16AddBias       AddBias of a b without relu, in f32
+//                       (or, where `out` is of bf16, rounded)
+//   Gemm16Round         AddBias of a b^T without a bias, rounded
 //   Gemm16ReluBackward  ReluBackward of a b^T
 // REQUIRES what Gemm16 and pointwise.h do, and a plan without splits; `out` is no factor.
 Status Gemm16Activate(Stream& stream, DeviceMatrix<const uint16_t> a,
@@ -60,6 +62,11 @@ Status Gemm16Activate(Stream& stream, DeviceMatrix<const uint16_t> a,
                       DeviceMatrix<uint16_t> out, const GemmPlan& plan);
 Status Gemm16AddBias(Stream& stream, DeviceMatrix<const uint16_t> a, DeviceMatrix<const uint16_t> b,
                      DeviceSpan<const float> bias, DeviceMatrix<float> out, const GemmPlan& plan);
+Status Gemm16AddBias(Stream& stream, DeviceMatrix<const uint16_t> a, DeviceMatrix<const uint16_t> b,
+                     DeviceSpan<const float> bias, DeviceMatrix<uint16_t> out,
+                     const GemmPlan& plan);
+Status Gemm16Round(Stream& stream, DeviceMatrix<const uint16_t> a, DeviceMatrix<const uint16_t> b,
+                   DeviceMatrix<uint16_t> out, const GemmPlan& plan);
 Status Gemm16ReluBackward(Stream& stream, DeviceMatrix<const uint16_t> a,
                           DeviceMatrix<const uint16_t> b, DeviceMatrix<const uint16_t> activation,
                           DeviceMatrix<uint16_t> out, const GemmPlan& plan);

@@ -196,6 +196,21 @@ Status Gemm16AddBias(Stream& stream, DeviceMatrix<const uint16_t> a, DeviceMatri
                            AddBiasEnd{bias.data, b.cols, out});
 }
 
+Status Gemm16AddBias(Stream& stream, DeviceMatrix<const uint16_t> a, DeviceMatrix<const uint16_t> b,
+                     DeviceSpan<const float> bias, DeviceMatrix<uint16_t> out,
+                     const GemmPlan& plan) {
+  TACIT_CHECK(out.rows == a.rows && out.cols == b.cols, "shapes differ");
+  TACIT_CHECK(bias.size == b.cols && out.stride >= out.cols, "one bias per column");
+  return MultiplyTo<false>(stream, "Gemm16AddBiasRound", a, b, b.cols, plan,
+                           AddBiasRoundEnd{bias.data, b.cols, out});
+}
+
+Status Gemm16Round(Stream& stream, DeviceMatrix<const uint16_t> a, DeviceMatrix<const uint16_t> b,
+                   DeviceMatrix<uint16_t> out, const GemmPlan& plan) {
+  TACIT_CHECK(out.rows == a.rows && out.cols == b.rows && out.stride >= out.cols, "shapes differ");
+  return MultiplyTo<true>(stream, "Gemm16Round", a, b, b.rows, plan, RoundEnd{out});
+}
+
 Status Gemm16ReluBackward(Stream& stream, DeviceMatrix<const uint16_t> a,
                           DeviceMatrix<const uint16_t> b, DeviceMatrix<const uint16_t> activation,
                           DeviceMatrix<uint16_t> out, const GemmPlan& plan) {

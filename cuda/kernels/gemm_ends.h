@@ -11,7 +11,8 @@
 // of a row. The arithmetic is that of pointwise.h, in its order, so the bits are those of a product
 // with the loop behind it. Not in an unnamed namespace: nvcc makes no kernels for types in one.
 //
-//   bytes:      written 2 a number (ActivateEnd, MaskEnd) or 4; read 2 (MaskEnd) or, once for all
+//   bytes:      written 2 a number (ActivateEnd, AddBiasRoundEnd, RoundEnd, MaskEnd) or 4; read 2
+//   (MaskEnd) or, once for all
 //               rows of a block, 4 a column (BiasEnd)
 //   operations: two or three a number
 // In place of a product in f32 that goes to memory and comes back: 8 bytes a number less, and a
@@ -124,6 +125,23 @@ struct MaskEnd {
   TACIT_DEVICE float Of(uint16_t active, float sum) const { return Widen(active) <= 0 ? 0 : sum; }
 };
 
+// out = sums, rounded, as AddBias without a bias.
+struct RoundEnd {
+  struct Before {};
+  DeviceMatrix<uint16_t> out;
+
+  TACIT_DEVICE RoundEnd At(uint32_t) const { return *this; }
+  TACIT_DEVICE bool HasPairs() const { return BeginInPairs(out); }
+  TACIT_DEVICE Before Read(bool, uint32_t, uint32_t) const { return {}; }
+  TACIT_DEVICE void Put(bool pairs, uint32_t row, uint32_t col, const Before&, float first,
+                        float second) const {
+    uint16_t numbers[2];
+    Narrow(first, &numbers[0]);
+    Narrow(second, &numbers[1]);
+    PutNeighbours(pairs, col + 1 < out.cols, numbers[0], numbers[1], out.Row(row) + col);
+  }
+};
+
 // Ends kPairs pairs of a row, eight columns apart and from `col` on; sums_of(i) are the i-th
 // pair's, first and second.
 template <uint32_t kPairs, class End, class SumsOf>
@@ -142,5 +160,6 @@ TACIT_DEVICE inline void PutPairs(const End& end, bool pairs, uint32_t row, uint
 
 using ActivateEnd = BiasEnd<uint16_t, true>;
 using AddBiasEnd = BiasEnd<float, false>;
+using AddBiasRoundEnd = BiasEnd<uint16_t, false>;
 
 }  // namespace tacit::cuda

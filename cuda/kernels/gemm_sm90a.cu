@@ -241,6 +241,14 @@ Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPla
   return LaunchEnd<true>(stream, "GemmWgmmaAddBias", args, plan, end);
 }
 Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPlan& plan,
+                   const AddBiasRoundEnd& end) {
+  return LaunchEnd<true>(stream, "GemmWgmmaAddBiasRound", args, plan, end);
+}
+Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPlan& plan,
+                   const RoundEnd& end) {
+  return LaunchEnd<false>(stream, "GemmWgmmaRound", args, plan, end);
+}
+Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPlan& plan,
                    const MaskEnd& end) {
   return LaunchEnd<false>(stream, "GemmWgmmaReluBackward", args, plan, end);
 }

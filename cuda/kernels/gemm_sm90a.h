@@ -13,11 +13,16 @@ namespace tacit::cuda {
 inline constexpr uint32_t kWgmmaDepth = 64;
 Status LaunchWgmma(Stream& stream, Form form_a, Form form_b, const GemmArgs<uint16_t>& args,
                    const GemmPlan& plan);
-// The same with other ends, for products a b, and a b^T with the mask; a plan without splits.
+// The same with other ends, for plans without splits. Products a b:
 Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPlan& plan,
                    const ActivateEnd& end);
 Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPlan& plan,
                    const AddBiasEnd& end);
+Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPlan& plan,
+                   const AddBiasRoundEnd& end);
+// Products a b^T.
+Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPlan& plan,
+                   const RoundEnd& end);
 Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPlan& plan,
                    const MaskEnd& end);
 

@@ -18,6 +18,14 @@ Status LaunchWgmma(Stream&, const GemmArgs<uint16_t>&, const GemmPlan&, const Ad
   TACIT_CHECK(false, "this device has no wgmma");
   return {};
 }
+Status LaunchWgmma(Stream&, const GemmArgs<uint16_t>&, const GemmPlan&, const AddBiasRoundEnd&) {
+  TACIT_CHECK(false, "this device has no wgmma");
+  return {};
+}
+Status LaunchWgmma(Stream&, const GemmArgs<uint16_t>&, const GemmPlan&, const RoundEnd&) {
+  TACIT_CHECK(false, "this device has no wgmma");
+  return {};
+}
 Status LaunchWgmma(Stream&, const GemmArgs<uint16_t>&, const GemmPlan&, const MaskEnd&) {
   TACIT_CHECK(false, "this device has no wgmma");
   return {};

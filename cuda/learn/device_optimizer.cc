@@ -47,6 +47,8 @@ Result<DeviceOptimizer> DeviceOptimizer::Make(Stream& stream,
   TACIT_ASSIGN(optimizer.weights_, Buffer<float>::Make(stream.device(), n));
   TACIT_ASSIGN(optimizer.state_, Buffer<float>::Make(stream.device(), moments));
   TACIT_ASSIGN(optimizer.averages_, Buffer<float>::Make(stream.device(), averages ? n : 0));
+  TACIT_ASSIGN(optimizer.home_,
+               HostBuffer<float>::Make(stream.device(), n + moments + optimizer.averages_.size()));
   const std::span<const float> state = dense.optimizer;
   TACIT_RETURN_IF_ERROR(stream.Upload<float>(dense.parameters, optimizer.weights_.span()));
   TACIT_RETURN_IF_ERROR(stream.Upload<float>(state.first(moments), optimizer.state_.span()));
@@ -112,7 +114,6 @@ DenseParameters DeviceOptimizer::parameters() const {
 
 Status DeviceOptimizer::SendHome() {
   const size_t moments = state_.size();
-  TACIT_RETURN_IF_ERROR(Reserve(stream_->device(), size_ + moments + averages_.size(), &home_));
   const std::span<float> home = home_.span();
   TACIT_RETURN_IF_ERROR(stream_->Download(weights_.span(), home.first(size_)));
   TACIT_RETURN_IF_ERROR(stream_->Download(state_.span(), home.subspan(size_, moments)));

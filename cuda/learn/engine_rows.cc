@@ -35,7 +35,9 @@ Result<std::unique_ptr<DeviceRows>> OpenRows(Stream& stream, const RowSpace& spa
                             "them: whole tables take {} MiB of the {} that are free; set gpu.rows "
                             "to whole, or gpu.use to never, or take another mechanism",
                             wanted >> 20, free >> 20));
-  const uint64_t bytes = options.cache_bytes > 0 ? options.cache_bytes : most;
+  const uint64_t home = CachedRows::WayHomeBytes(space, state_floats);
+  const uint64_t rest = free > home ? (free - home) / 4 * 3 : 0;
+  const uint64_t bytes = options.cache_bytes > 0 ? options.cache_bytes : rest;
   TACIT_ASSIGN(auto cache, CachedRows::Make(stream, space, state_floats, {.bytes = bytes}, rows));
   return std::unique_ptr<DeviceRows>(std::move(cache));
 }

@@ -38,7 +38,7 @@ class Engine final : public train::SequenceEngine {
         noise_(noise),
         layout_(options.sequence.model),
         wave_positions_(WavePositions(options)),
-        wave_(MakeSequenceWave(stream_, layout_)) {}
+        wave_(MakeSequenceWave(stream_, layout_, options.logit_rows)) {}
 
   Status Open() {
     TACIT_RETURN_IF_ERROR(CheckNoise(stream_));

@@ -15,6 +15,8 @@ struct DeviceSequenceOptions {
   // Positions that go through the model at a time, fewer for large catalogues. A step of more goes
   // through in waves of whole units, with the same bits; a unit of more is a wave by itself.
   uint32_t wave_positions = 65536;
+  // Positions whose logits are formed at a time; 0: as many as stay in the second-level cache.
+  uint32_t logit_rows = 0;
 };
 
 // The private step of a sequence model on one GPU: a transformer in f32 or bf16. What a unit adds

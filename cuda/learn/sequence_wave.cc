@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "cuda/device/device.h"
 #include "cuda/kernels/attention.h"
+#include "cuda/kernels/attention_tiles.h"
 #include "cuda/kernels/catalogue.h"
 #include "cuda/kernels/dropout.h"
 #include "cuda/kernels/gemm.h"
@@ -16,6 +17,8 @@
 #include "cuda/kernels/pointwise.h"
 #include "cuda/kernels/unit_tiles.h"
 #include "cuda/kernels/variance.h"
+#include "cuda/learn/sequence_parts.h"
+#include "cuda/learn/units_wave.h"
 #include "model/sequence/coins.h"
 
 namespace tacit::cuda {
@@ -31,65 +34,21 @@ constexpr uint32_t kEmbeddingSite = 0;
 uint32_t AttentionSite(size_t block) { return static_cast<uint32_t>(1 + 2 * block); }
 uint32_t FeedForwardSite(size_t block) { return static_cast<uint32_t>(2 + 2 * block); }
 
-// A matrix whose memory grows; rows begin at multiples of 16 bytes.
 template <class T>
-class Grown {
- public:
-  Status Take(Device& device, size_t rows, size_t cols) {
-    stride_ = (cols + 7) / 8 * 8;
-    rows_ = static_cast<uint32_t>(rows), cols_ = static_cast<uint32_t>(cols);
-    return Reserve(device, rows * stride_, &buffer_);
-  }
-  DeviceMatrix<T> view() const { return {buffer_.span().data, rows_, cols_, stride_}; }
-
- private:
-  Buffer<T> buffer_;
-  uint32_t rows_ = 0, cols_ = 0;
-  uint64_t stride_ = 0;
-};
-
-// A linear layer keeps these for its gradient: inputs and outputs' gradients as factors, and its
-// weights for products.
-template <class T>
-struct Linear {
-  const LinearLayer* layer = nullptr;
-  Grown<T> in, grad, weights;
-  Grown<T> squares;  // of the weights from some column on; where attention is corrected
-};
-struct Norm {
-  const NormLayer* layer = nullptr;
-  Grown<float> normal, of_units;
-  Buffer<float> inverse;
-};
-template <class T>
-struct Block {
-  size_t index = 0;
-  bool last = false;
-  Linear<T> qkv, projection, inner, outer;
-  Norm first, second;
-  Grown<float> out_qkv, kept, middle, activation, normed;
-};
-
-template <class T>
-class Wave final : public SequenceWave {
+class Wave final : public UnitsWave {
   static constexpr bool kRounds = !std::is_same_v<T, float>;
 
  public:
-  Wave(Stream& stream, const SequenceLayout& layout)
-      : stream_(stream),
-        device_(stream.device()),
+  Wave(Stream& stream, const SequenceLayout& layout, uint32_t logit_rows)
+      : UnitsWave(stream),
         layout_(layout),
+        logit_rows_(logit_rows > 0 ? logit_rows : LogitRowsInCache(layout.output().rows)),
         pre_(layout.options().norm == model::SequenceOptions::Norm::kPre) {
     for (const SequenceLayout::Block& block : layout.blocks()) {
       Block<T>& made = blocks_.emplace_back();
       made.index = blocks_.size() - 1;
       made.last = blocks_.size() == layout.blocks().size();
-      made.qkv.layer = &block.qkv;
-      made.projection.layer = &block.projection;
-      made.inner.layer = &block.inner;
-      made.outer.layer = &block.outer;
-      made.first.layer = &block.first;
-      made.second.layer = &block.second;
+      made.SetLayers(block);
       linears_.insert(linears_.end(), {&made.qkv, &made.projection, &made.inner, &made.outer});
       norms_.insert(norms_.end(), {&made.first, &made.second});
     }
@@ -130,22 +89,7 @@ class Wave final : public SequenceWave {
     return Sums(tables, rule.grid_step, sums);
   }
 
-  Status Report(Outcome* outcome) override {
-    outcome->loss.resize(counted_count_);
-    outcome->squared.resize(units_);
-    outcome->bounded.resize(units_);
-    TACIT_RETURN_IF_ERROR(
-        stream_.Download(loss_.span().Sub(0, counted_count_), std::span<float>(outcome->loss)));
-    TACIT_RETURN_IF_ERROR(stream_.Download(Units(norm_), std::span<float>(outcome->squared)));
-    TACIT_RETURN_IF_ERROR(stream_.Download(Units(bounded_), std::span<uint8_t>(outcome->bounded)));
-    return stream_.Synchronize();
-  }
-
  private:
-  template <class U>
-  DeviceSpan<U> Units(const Buffer<U>& buffer) const {
-    return buffer.span().Sub(0, units_);
-  }
   DeviceMatrix<const float> Table(const model::ParameterTable& table) const {
     return {parameters_.data + table.offset, static_cast<uint32_t>(table.rows),
             static_cast<uint32_t>(table.cols), table.cols};
@@ -190,45 +134,75 @@ class Wave final : public SequenceWave {
   Status Multiply(DeviceMatrix<const T> a, Form form_b, DeviceMatrix<const T> b,
                   DeviceMatrix<float> c, float beta = 0) {
     if constexpr (kRounds)
-      return Gemm16(stream_, Form::kAsIs, a, form_b, b, beta, c,
-                    PlanRows(c.cols, OwnWay(device_.facts())), {});
+      return Gemm16(stream_, Form::kAsIs, a, form_b, b, beta, c, Plan(c.cols), {});
     else
       return Gemm32(stream_, Form::kAsIs, a, form_b, b, beta, c, PlanRows(c.cols, GemmWay::kMma),
                     {});
   }
-  Status Apply(Linear<T>& linear, DeviceMatrix<const float> in, bool relu,
-               DeviceMatrix<float> out) {
-    const LinearLayer& layer = *linear.layer;
-    TACIT_RETURN_IF_ERROR(Factor(in, &linear.in));
-    const auto bias = Vector(layer.offset + layer.in * layer.out, layer.out);
+  GemmPlan Plan(uint32_t cols) const { return PlanRows(cols, OwnWay(device_.facts())); }
+  // out = in W + b, or no less than 0. linear.in has the input.
+  Status Apply(Linear<T>& linear, bool relu, DeviceMatrix<float> out) {
     if constexpr (kRounds) {
       if (!relu)
-        return Gemm16AddBias(stream_, linear.in.view(), linear.weights.view(), bias, out,
-                             PlanRows(out.cols, OwnWay(device_.facts())));
+        return Gemm16AddBias(stream_, linear.in.view(), linear.weights.view(), Bias(linear), out,
+                             Plan(out.cols));
     }
     TACIT_RETURN_IF_ERROR(Multiply(linear.in.view(), Form::kAsIs, linear.weights.view(), out));
-    return AddBias<float>(stream_, out, bias, relu, out);
+    return AddBias<float>(stream_, out, Bias(linear), relu, out);
   }
-  // below = grad W^T; keeps what the layer's own gradient is formed of.
-  Status GoBack(Linear<T>& linear, DeviceMatrix<const float> grad, DeviceMatrix<float> below) {
-    TACIT_RETURN_IF_ERROR(Factor(grad, &linear.grad));
-    return Multiply(linear.grad.view(), Form::kTransposed, linear.weights.view(), below);
+  // The same as a factor of the next product.
+  Status ApplyRounded(Linear<T>& linear, bool relu, Grown<T>* out) {
+    const auto cols = static_cast<uint32_t>(linear.layer->out);
+    TACIT_RETURN_IF_ERROR(out->Take(device_, rows_, cols));
+    if constexpr (kRounds) {
+      const auto in = linear.in.view(), weights = linear.weights.view();
+      return relu ? Gemm16Activate(stream_, in, weights, Bias(linear), out->view(), Plan(cols))
+                  : Gemm16AddBias(stream_, in, weights, Bias(linear), out->view(), Plan(cols));
+    }
+    TACIT_CHECK(false, "a model in bf16");
+    return {};
   }
-  Status Normalise(Norm& norm, DeviceMatrix<const float> x, DeviceMatrix<float> out) {
+  DeviceSpan<const float> Bias(const Linear<T>& linear) const {
+    const LinearLayer& layer = *linear.layer;
+    return Vector(layer.offset + layer.in * layer.out, layer.out);
+  }
+  // below = grad W^T + beta below. linear.grad has the gradient.
+  Status GoBack(Linear<T>& linear, DeviceMatrix<float> below, float beta) {
+    return Multiply(linear.grad.view(), Form::kTransposed, linear.weights.view(), below, beta);
+  }
+  // out = the norm of x, or of x + plus; `factor` becomes the same, if there is one.
+  Status Normalise(Norm& norm, DeviceMatrix<const float> x, DeviceMatrix<const float> plus,
+                   DeviceMatrix<float> out, Grown<T>* factor) {
     const NormLayer& layer = *norm.layer;
     TACIT_RETURN_IF_ERROR(norm.normal.Take(device_, x.rows, x.cols));
     TACIT_RETURN_IF_ERROR(Reserve(device_, x.rows, &norm.inverse));
-    return LayerNorm(stream_, x, Vector(layer.offset, layer.width),
-                     Vector(layer.offset + layer.width, layer.width), kNormEpsilon,
-                     norm.normal.view(), norm.inverse.span().Sub(0, x.rows), out);
+    AlongNorm along{.plus = plus, .rounded = {}};
+    TACIT_ASSIGN(along.rounded, RoundedAlong(x.rows, x.cols, factor));
+    TACIT_RETURN_IF_ERROR(LayerNorm(stream_, x, Vector(layer.offset, layer.width),
+                                    Vector(layer.offset + layer.width, layer.width), kNormEpsilon,
+                                    norm.normal.view(), norm.inverse.span().Sub(0, x.rows), out,
+                                    along));
+    return kRounds || factor == nullptr ? Status() : Factor(out, factor);
   }
-  Status GoBack(Norm& norm, DeviceMatrix<float> grad) {
+  Status GoBack(Norm& norm, DeviceMatrix<float> grad, Grown<T>* factor) {
     const NormLayer& layer = *norm.layer;
     TACIT_RETURN_IF_ERROR(norm.of_units.Take(device_, units_, 2 * layer.width));
     TACIT_RETURN_IF_ERROR(LayerNormUnitGradients(stream_, unit_end(), norm.normal.view(), grad,
                                                  norm.of_units.view()));
-    return LayerNormBackward(stream_, norm.normal.view(), norm.inverse.span().Sub(0, grad.rows),
-                             Vector(layer.offset, layer.width), grad);
+    TACIT_ASSIGN(const auto rounded, RoundedAlong(grad.rows, grad.cols, factor));
+    TACIT_RETURN_IF_ERROR(LayerNormBackward(stream_, norm.normal.view(),
+                                            norm.inverse.span().Sub(0, grad.rows),
+                                            Vector(layer.offset, layer.width), grad, rounded));
+    return kRounds || factor == nullptr ? Status() : Factor(grad, factor);
+  }
+  Result<DeviceMatrix<uint16_t>> RoundedAlong(size_t rows, size_t cols, Grown<T>* factor) {
+    DeviceMatrix<uint16_t> rounded;
+    if constexpr (kRounds) {
+      if (factor == nullptr) return rounded;
+      TACIT_RETURN_IF_ERROR(factor->Take(device_, rows, cols));
+      rounded = factor->view();
+    }
+    return rounded;
   }
   // The variance of the first columns of what a layer makes of `mean`, from that of `mean`.
   Status Spread(const Linear<T>& linear, DeviceMatrix<const float> mean,
@@ -259,50 +233,12 @@ class Wave final : public SequenceWave {
     TACIT_RETURN_IF_ERROR(AddMatrix(stream_, branch_out_.view(), variance_.view()));
     return pre_ ? Status() : SpreadNorm(norm, variance_.view());
   }
-  DeviceSpan<const uint32_t> Ints(size_t which) const { return ints_[which]; }
-  DeviceSpan<const uint32_t> item() const { return ints_[0]; }
-  DeviceSpan<const uint32_t> position() const { return ints_[1]; }
-  DeviceSpan<const uint32_t> unit_end() const { return ints_[3]; }
-  DeviceSpan<const uint32_t> counted() const { return ints_[4]; }
-  DeviceSpan<const uint32_t> target() const { return ints_[5]; }
-  DeviceSpan<const uint32_t> counted_end() const { return ints_[6]; }
-  PredictingRows Predicting() const {
-    return {.item = item(), .crop_end = ints_[2], .counted = counted(), .counted_end = ints_[7]};
-  }
   AttentionShape Shape() const {
     return {.crop_end = ints_[2],
             .longest = longest_,
             .heads = layout_.options().heads,
             .rounds = kRounds,
             .corrected = corrected()};
-  }
-
-  Status Upload(const PackedUnits& units) {
-    units_ = units.units();
-    rows_ = units.rows();
-    counted_count_ = units.counted.size();
-    longest_ = units.longest;
-    const std::vector<uint32_t>* const all[] = {
-        &units.item,    &units.position, &units.crop_end,    &units.unit_end,
-        &units.counted, &units.target,   &units.counted_end, &units.crop_counted_end,
-        &units.id_low,  &units.id_high};
-    for (size_t i = 0; i < std::size(all); ++i) {
-      TACIT_RETURN_IF_ERROR(Reserve(device_, all[i]->size(), &int_buffers_[i]));
-      const auto to = int_buffers_[i].span().Sub(0, all[i]->size());
-      TACIT_RETURN_IF_ERROR(stream_.Upload<uint32_t>(*all[i], to));
-      ints_[i] = to;
-    }
-    for (Buffer<float>* buffer : {&weight_, &loss_, &factor_, &minus_sum_})
-      TACIT_RETURN_IF_ERROR(Reserve(device_, counted_count_, buffer));
-    TACIT_RETURN_IF_ERROR(
-        stream_.Upload<float>(units.weight, weight_.span().Sub(0, counted_count_)));
-    TACIT_RETURN_IF_ERROR(Reserve(device_, units_, &squared_));
-    TACIT_RETURN_IF_ERROR(Reserve(device_, units_, &norm_));
-    TACIT_RETURN_IF_ERROR(Reserve(device_, units_, &scale_));
-    TACIT_RETURN_IF_ERROR(Reserve(device_, units_, &bounded_));
-    TACIT_RETURN_IF_ERROR(Reserve(device_, units_, &coordinates_));
-    TACIT_RETURN_IF_ERROR(Reserve(device_, 1, &clipped_));
-    return stream_.Upload<uint32_t>(units.coordinates, Units(coordinates_));
   }
 
   Status Forward() {
@@ -320,47 +256,84 @@ class Wave final : public SequenceWave {
                                           variance_.view()));
       TACIT_RETURN_IF_ERROR(Drop(kEmbeddingSite, 2, variance_.view()));
     }
+    // Behind a sum a norm gives the next block its factor.
+    if (!pre_ && !blocks_.empty())
+      TACIT_RETURN_IF_ERROR(Factor(hidden_.view(), &blocks_[0].qkv.in));
     for (Block<T>& block : blocks_) TACIT_RETURN_IF_ERROR(Forward(block));
-    return last_.layer == nullptr ? Status() : Normalise(last_, hidden_.view(), hidden_.view());
+    return last_.layer == nullptr ? Status()
+                                  : Normalise(last_, hidden_.view(), {}, hidden_.view(), nullptr);
+  }
+  // Says whether the attention's passes are given factors.
+  bool RoundsAttention() const {
+    return !corrected() &&
+           GoesThroughTiles(Shape(), static_cast<uint32_t>(layout_.options().width));
+  }
+  bool Spreads(const Block<T>& block) const { return corrected() && !block.last; }
+  // Says whether the inner layer ends in factors, with nothing of it in f32.
+  bool RoundsInner(const Block<T>& block) const { return kRounds && !Spreads(block); }
+
+  // `spare` becomes what is attended to, but for factors.
+  Status Attend(Block<T>& block, DeviceMatrix<const float> in, DeviceMatrix<float> spare) {
+    const size_t width = layout_.options().width;
+    TACIT_RETURN_IF_ERROR(block.kept.Take(device_, layout_.options().heads * rows_,
+                                          KeptNumbers(Shape(), static_cast<uint32_t>(width))));
+    if constexpr (kRounds) {
+      if (RoundsAttention()) {
+        TACIT_RETURN_IF_ERROR(ApplyRounded(block.qkv, false, &block.factors));
+        TACIT_RETURN_IF_ERROR(block.projection.in.Take(device_, rows_, width));
+        return AttendRounded(stream_, Shape(), block.factors.view(), block.kept.view(),
+                             block.projection.in.view());
+      }
+    }
+    TACIT_RETURN_IF_ERROR(block.out_qkv.Take(device_, rows_, 3 * width));
+    TACIT_RETURN_IF_ERROR(Apply(block.qkv, false, block.out_qkv.view()));
+    AttentionCorrection correction;
+    if (corrected()) {
+      TACIT_ASSIGN(correction, Correction(block, in));
+    }
+    TACIT_RETURN_IF_ERROR(
+        cuda::Attend(stream_, Shape(), block.out_qkv.view(), correction, block.kept.view(), spare));
+    return Factor(spare, &block.projection.in);
+  }
+  // block.outer.in becomes the inner layer's activation.
+  Status Activate(Block<T>& block, DeviceMatrix<const float> in) {
+    if (RoundsInner(block)) return ApplyRounded(block.inner, true, &block.outer.in);
+    TACIT_RETURN_IF_ERROR(block.activation.Take(device_, rows_, block.inner.layer->out));
+    const DeviceMatrix<float> activation = block.activation.view();
+    TACIT_RETURN_IF_ERROR(Apply(block.inner, !Spreads(block), activation));
+    if (Spreads(block)) {
+      TACIT_RETURN_IF_ERROR(SpreadInner(block, in));
+      TACIT_RETURN_IF_ERROR(AddBias<float>(stream_, activation, {}, true, activation));
+    }
+    return Factor(activation, &block.outer.in);
+  }
+  // A branch's output, dropped from, and the sum of it and what goes beside it; the norm behind
+  // that, if it is there.
+  Status Join(uint32_t site, DeviceMatrix<const float> beside, Norm& norm,
+              DeviceMatrix<float> branch, Grown<T>* factor) {
+    TACIT_RETURN_IF_ERROR(Drop(site, 1, branch));
+    if (pre_) return AddMatrix(stream_, beside, branch);
+    return Normalise(norm, branch, beside, branch, factor);
   }
   // hidden_ becomes the block's output.
   Status Forward(Block<T>& block) {
-    const size_t width = layout_.options().width, inner = block.inner.layer->out;
-    const bool spreads = corrected() && !block.last;  // variances to the next block
     const DeviceMatrix<float> x = hidden_.view(), spare = spare_.view();
-    TACIT_RETURN_IF_ERROR(block.out_qkv.Take(device_, rows_, 3 * width));
-    TACIT_RETURN_IF_ERROR(block.kept.Take(device_, layout_.options().heads * rows_,
-                                          KeptNumbers(Shape(), static_cast<uint32_t>(width))));
-    TACIT_RETURN_IF_ERROR(block.middle.Take(device_, rows_, width));
-    TACIT_RETURN_IF_ERROR(block.activation.Take(device_, rows_, inner));
-    if (pre_) TACIT_RETURN_IF_ERROR(Normalise(block.first, x, spare));
-    TACIT_RETURN_IF_ERROR(Apply(block.qkv, pre_ ? spare : x, false, block.out_qkv.view()));
-    AttentionCorrection correction;
-    if (corrected()) {
-      TACIT_ASSIGN(correction, Correction(block, pre_ ? spare : x));
-    }
-    TACIT_RETURN_IF_ERROR(
-        Attend(stream_, Shape(), block.out_qkv.view(), correction, block.kept.view(), spare));
+    TACIT_RETURN_IF_ERROR(block.middle.Take(device_, rows_, layout_.options().width));
     const DeviceMatrix<float> middle = block.middle.view();
-    TACIT_RETURN_IF_ERROR(Apply(block.projection, spare, false, middle));
-    TACIT_RETURN_IF_ERROR(Drop(AttentionSite(block.index), 1, middle));
-    TACIT_RETURN_IF_ERROR(AddMatrix(stream_, x, middle));
-    if (!pre_) TACIT_RETURN_IF_ERROR(Normalise(block.first, middle, middle));
-    if (spreads) TACIT_RETURN_IF_ERROR(SpreadAttention(block, spare));
-    if (pre_) TACIT_RETURN_IF_ERROR(Normalise(block.second, middle, spare));
-    const DeviceMatrix<float> activation = block.activation.view();
-    TACIT_RETURN_IF_ERROR(Apply(block.inner, pre_ ? spare : middle, !spreads, activation));
-    if (spreads) {
-      TACIT_RETURN_IF_ERROR(SpreadInner(block, pre_ ? spare : middle));
-      TACIT_RETURN_IF_ERROR(AddBias<float>(stream_, activation, {}, true, activation));
-    }
-    TACIT_RETURN_IF_ERROR(Apply(block.outer, activation, false, x));
-    TACIT_RETURN_IF_ERROR(Drop(FeedForwardSite(block.index), 1, x));
-    TACIT_RETURN_IF_ERROR(AddMatrix(stream_, middle, x));
-    if (!pre_) TACIT_RETURN_IF_ERROR(Normalise(block.second, x, x));
-    if (!spreads) return {};
+    if (pre_) TACIT_RETURN_IF_ERROR(Normalise(block.first, x, {}, spare, &block.qkv.in));
+    TACIT_RETURN_IF_ERROR(Attend(block, pre_ ? spare : x, spare));
+    TACIT_RETURN_IF_ERROR(Apply(block.projection, false, middle));
     TACIT_RETURN_IF_ERROR(
-        Spread(block.outer, activation, inner_variance_.view(), branch_out_.view()));
+        Join(AttentionSite(block.index), x, block.first, middle, &block.inner.in));
+    if (Spreads(block)) TACIT_RETURN_IF_ERROR(SpreadAttention(block, spare));
+    if (pre_) TACIT_RETURN_IF_ERROR(Normalise(block.second, middle, {}, spare, &block.inner.in));
+    TACIT_RETURN_IF_ERROR(Activate(block, pre_ ? spare : middle));
+    TACIT_RETURN_IF_ERROR(Apply(block.outer, false, x));
+    Grown<T>* const next = block.last ? nullptr : &blocks_[block.index + 1].qkv.in;
+    TACIT_RETURN_IF_ERROR(Join(FeedForwardSite(block.index), middle, block.second, x, next));
+    if (!Spreads(block)) return {};
+    TACIT_RETURN_IF_ERROR(
+        Spread(block.outer, block.activation.view(), inner_variance_.view(), branch_out_.view()));
     return AddBranchVariance(FeedForwardSite(block.index), block.second);
   }
   // The variances of a block's keys, and of its values behind them, but for the last block.
@@ -398,35 +371,52 @@ class Wave final : public SequenceWave {
     return ReluVariance(stream_, mean, inner_variance_.view());
   }
 
+  PredictedRows Predicted(size_t begin, size_t count) const {
+    return {target().Sub(begin, count), weight_.span().Sub(begin, count),
+            layout_.options().label_smoothing};
+  }
+  // The rows whose logits are formed at a time: all, where the prior and the mask go by crops.
+  size_t LogitRows(size_t rows) const {
+    if (facts_.has_prior || layout_.options().mask_seen) return rows;
+    return std::min(rows, logit_rows_);
+  }
+  Status Exponentials(size_t begin, size_t count) {
+    const DeviceMatrix<float> logits = RowsOf(logits_.view(), 0, count);
+    const auto states = RowsOf<const T>(state_factor_.view(), begin, count);
+    if (facts_.has_prior)
+      TACIT_RETURN_IF_ERROR(FillPrior(stream_, Predicting(), facts_.prior, logits));
+    TACIT_RETURN_IF_ERROR(
+        Multiply(states, Form::kTransposed, table_.view(), logits, facts_.has_prior ? 1.0f : 0.0f));
+    if (layout_.options().mask_seen)
+      TACIT_RETURN_IF_ERROR(MaskSeen(stream_, Predicting(), target(), logits));
+    const model::ParameterTable& bias = layout_.item_bias();
+    return ExpRows<T>(stream_, logits, Vector(bias.offset, bias.size()), Predicted(begin, count),
+                      RowsOf(exponentials_.view(), begin, count),
+                      {loss_.span().Sub(begin, count), factor_.span().Sub(begin, count),
+                       minus_sum_.span().Sub(begin, count)});
+  }
+
   // The catalogue's softmax; grad_ becomes the gradient of the hidden states.
   Status Output() {
     const size_t width = layout_.options().width, n = counted_count_;
     TACIT_RETURN_IF_ERROR(states_.Take(device_, n, width));
     TACIT_RETURN_IF_ERROR(state_grad_.Take(device_, n, width));
     TACIT_RETURN_IF_ERROR(scaled_.Take(device_, n, width));
-    TACIT_RETURN_IF_ERROR(logits_.Take(device_, n, layout_.output().rows));
     TACIT_RETURN_IF_ERROR(exponentials_.Take(device_, n, layout_.output().rows));
     TACIT_RETURN_IF_ERROR(TakeRows(stream_, hidden_.view(), counted(), states_.view()));
     TACIT_RETURN_IF_ERROR(Factor(states_.view(), &state_factor_));
-    if (facts_.has_prior)
-      TACIT_RETURN_IF_ERROR(FillPrior(stream_, Predicting(), facts_.prior, logits_.view()));
-    TACIT_RETURN_IF_ERROR(Multiply(state_factor_.view(), Form::kTransposed, table_.view(),
-                                   logits_.view(), facts_.has_prior ? 1.0f : 0.0f));
-    if (layout_.options().mask_seen)
-      TACIT_RETURN_IF_ERROR(MaskSeen(stream_, Predicting(), target(), logits_.view()));
-    const PredictedRows predicted{target(), weight_.span().Sub(0, n),
-                                  layout_.options().label_smoothing};
+    const size_t most = LogitRows(n);
+    TACIT_RETURN_IF_ERROR(logits_.Take(device_, most, layout_.output().rows));
+    for (size_t begin = 0; begin < n; begin += most)
+      TACIT_RETURN_IF_ERROR(Exponentials(begin, std::min(most, n - begin)));
+    const PredictedRows predicted = Predicted(0, n);
     const DeviceSpan<float> factor = factor_.span().Sub(0, n);
-    const model::ParameterTable& bias = layout_.item_bias();
-    TACIT_RETURN_IF_ERROR(ExpRows<T>(
-        stream_, logits_.view(), Vector(bias.offset, bias.size()), predicted, exponentials_.view(),
-        {loss_.span().Sub(0, n), factor, minus_sum_.span().Sub(0, n)}));
     TACIT_RETURN_IF_ERROR(
         Multiply(exponentials_.view(), Form::kAsIs, table_.view(), state_grad_.view()));
     TACIT_RETURN_IF_ERROR(
         StateGradients<T>(stream_, predicted, factor, table_.view(), state_grad_.view()));
     TACIT_RETURN_IF_ERROR(ScaleStates<T>(stream_, factor, states_.view(), scaled_.view()));
-    if (bias.size() > 0)
+    if (layout_.item_bias().size() > 0)
       TACIT_RETURN_IF_ERROR(Factor({factor.data, static_cast<uint32_t>(n), 1, 1}, &factor_column_));
     TACIT_RETURN_IF_ERROR(grad_.Take(device_, rows_, width));
     const DeviceMatrix<float> grad = grad_.view();
@@ -435,43 +425,76 @@ class Wave final : public SequenceWave {
   }
 
   Status Backward() {
-    if (last_.layer != nullptr) TACIT_RETURN_IF_ERROR(GoBack(last_, grad_.view()));
+    if (last_.layer != nullptr) TACIT_RETURN_IF_ERROR(GoBack(last_, grad_.view(), nullptr));
     for (size_t b = blocks_.size(); b-- > 0;) TACIT_RETURN_IF_ERROR(Backward(blocks_[b]));
     return Drop(kEmbeddingSite, 1, grad_.view());
   }
-  // The gradient of a branch's output: that of the sum, less what was dropped.
-  Result<DeviceMatrix<float>> BranchGradient(uint32_t site) {
-    if (!drops()) return grad_.view();
+  // Behind a block's sum: that of the branch's output, less what was dropped, as linear.grad.
+  Status EnterBranch(uint32_t site, Norm& norm, Linear<T>& linear) {
+    const DeviceMatrix<float> grad = grad_.view();
+    if (!pre_) TACIT_RETURN_IF_ERROR(GoBack(norm, grad, drops() ? nullptr : &linear.grad));
+    if (!drops()) return pre_ ? Factor(grad, &linear.grad) : Status();
     TACIT_RETURN_IF_ERROR(branch_grad_.Take(device_, rows_, layout_.options().width));
-    TACIT_RETURN_IF_ERROR(Copy(grad_.view(), branch_grad_.view()));
+    TACIT_RETURN_IF_ERROR(Copy(grad, branch_grad_.view()));
     TACIT_RETURN_IF_ERROR(Drop(site, 1, branch_grad_.view()));
-    return branch_grad_.view();
+    return Factor(branch_grad_.view(), &linear.grad);
+  }
+  // Adds to grad_ what came through a branch, whose first layer this is.
+  Status LeaveBranch(Norm& norm, Linear<T>& linear) {
+    if (!pre_) return GoBack(linear, grad_.view(), 1);
+    const DeviceMatrix<float> below = spare_.view();
+    TACIT_RETURN_IF_ERROR(GoBack(linear, below, 0));
+    TACIT_RETURN_IF_ERROR(GoBack(norm, below, nullptr));
+    return AddMatrix(stream_, below, grad_.view());
+  }
+  // block.inner.grad, from block.outer.grad.
+  Status Deactivate(Block<T>& block) {
+    const size_t cols = block.inner.layer->out;
+    if constexpr (kRounds) {
+      if (RoundsInner(block)) {
+        TACIT_RETURN_IF_ERROR(block.inner.grad.Take(device_, rows_, cols));
+        return Gemm16ReluBackward(stream_, block.outer.grad.view(), block.outer.weights.view(),
+                                  block.outer.in.view(), block.inner.grad.view(),
+                                  Plan(static_cast<uint32_t>(cols)));
+      }
+    }
+    TACIT_RETURN_IF_ERROR(inner_grad_.Take(device_, rows_, cols));
+    const DeviceMatrix<float> inner = inner_grad_.view();
+    TACIT_RETURN_IF_ERROR(GoBack(block.outer, inner, 0));
+    TACIT_RETURN_IF_ERROR(ReluBackward<float>(stream_, block.activation.view(), inner, inner));
+    return Factor(inner, &block.inner.grad);
+  }
+  // block.qkv.grad, from block.projection.grad.
+  Status GoBackThroughAttention(Block<T>& block) {
+    const size_t width = layout_.options().width;
+    TACIT_RETURN_IF_ERROR(attention_work_.Take(device_, block.kept.view().rows,
+                                               WorkNumbers(Shape(), static_cast<uint32_t>(width))));
+    if constexpr (kRounds) {
+      if (RoundsAttention()) {
+        TACIT_RETURN_IF_ERROR(attended_grad_.Take(device_, rows_, width));
+        TACIT_RETURN_IF_ERROR(block.qkv.grad.Take(device_, rows_, 3 * width));
+        TACIT_RETURN_IF_ERROR(Gemm16Round(stream_, block.projection.grad.view(),
+                                          block.projection.weights.view(), attended_grad_.view(),
+                                          Plan(static_cast<uint32_t>(width))));
+        return AttendBackwardRounded(stream_, Shape(), block.factors.view(), block.kept.view(),
+                                     attended_grad_.view(), attention_work_.view(),
+                                     block.qkv.grad.view());
+      }
+    }
+    TACIT_RETURN_IF_ERROR(qkv_grad_.Take(device_, rows_, 3 * width));
+    TACIT_RETURN_IF_ERROR(GoBack(block.projection, spare_.view(), 0));
+    TACIT_RETURN_IF_ERROR(AttendBackward(stream_, Shape(), block.out_qkv.view(), block.kept.view(),
+                                         spare_.view(), attention_work_.view(), qkv_grad_.view()));
+    return Factor(qkv_grad_.view(), &block.qkv.grad);
   }
   // grad_ becomes the gradient of the block's input.
   Status Backward(Block<T>& block) {
-    const size_t width = layout_.options().width;
-    const DeviceMatrix<float> grad = grad_.view(), below = spare_.view();
-    TACIT_RETURN_IF_ERROR(inner_grad_.Take(device_, rows_, block.inner.layer->out));
-    TACIT_RETURN_IF_ERROR(qkv_grad_.Take(device_, rows_, 3 * width));
-    TACIT_RETURN_IF_ERROR(attention_work_.Take(device_, block.kept.view().rows,
-                                               WorkNumbers(Shape(), static_cast<uint32_t>(width))));
-    const DeviceMatrix<float> inner = inner_grad_.view();
-    if (!pre_) TACIT_RETURN_IF_ERROR(GoBack(block.second, grad));
-    TACIT_ASSIGN(const DeviceMatrix<float> of_outer, BranchGradient(FeedForwardSite(block.index)));
-    TACIT_RETURN_IF_ERROR(GoBack(block.outer, of_outer, inner));
-    TACIT_RETURN_IF_ERROR(ReluBackward<float>(stream_, block.activation.view(), inner, inner));
-    TACIT_RETURN_IF_ERROR(GoBack(block.inner, inner, below));
-    if (pre_) TACIT_RETURN_IF_ERROR(GoBack(block.second, below));
-    TACIT_RETURN_IF_ERROR(AddMatrix(stream_, below, grad));
-
-    if (!pre_) TACIT_RETURN_IF_ERROR(GoBack(block.first, grad));
-    TACIT_ASSIGN(const DeviceMatrix<float> of_attended, BranchGradient(AttentionSite(block.index)));
-    TACIT_RETURN_IF_ERROR(GoBack(block.projection, of_attended, below));
-    TACIT_RETURN_IF_ERROR(AttendBackward(stream_, Shape(), block.out_qkv.view(), block.kept.view(),
-                                         below, attention_work_.view(), qkv_grad_.view()));
-    TACIT_RETURN_IF_ERROR(GoBack(block.qkv, qkv_grad_.view(), below));
-    if (pre_) TACIT_RETURN_IF_ERROR(GoBack(block.first, below));
-    return AddMatrix(stream_, below, grad);
+    TACIT_RETURN_IF_ERROR(EnterBranch(FeedForwardSite(block.index), block.second, block.outer));
+    TACIT_RETURN_IF_ERROR(Deactivate(block));
+    TACIT_RETURN_IF_ERROR(LeaveBranch(block.second, block.inner));
+    TACIT_RETURN_IF_ERROR(EnterBranch(AttentionSite(block.index), block.first, block.projection));
+    TACIT_RETURN_IF_ERROR(GoBackThroughAttention(block));
+    return LeaveBranch(block.first, block.qkv);
   }
 
   // Lists the tables whose gradients units form.
@@ -545,43 +568,33 @@ class Wave final : public SequenceWave {
     return AddUnitTables(stream_, tables, Units(scale_), step);
   }
 
-  Stream& stream_;
-  Device& device_;
   const SequenceLayout& layout_;
+  const size_t logit_rows_;
   const bool pre_;
   SequenceStepFacts facts_;
   DeviceSpan<const float> parameters_;
-  size_t units_ = 0, rows_ = 0, counted_count_ = 0;
-  uint32_t longest_ = 0;
 
   std::deque<Block<T>> blocks_;
   Norm last_;
   std::vector<Linear<T>*> linears_;
   std::vector<Norm*> norms_;
-  Grown<T> table_, state_factor_, exponentials_, scaled_, factor_column_;
+  Grown<T> table_, state_factor_, exponentials_, scaled_, factor_column_, attended_grad_;
   Grown<float> hidden_, spare_, grad_, states_, state_grad_, logits_;
   Grown<float> inner_grad_, qkv_grad_, attention_work_, branch_grad_;
   // Variances of hidden_, and of what a block makes of it.
   Grown<T> variance_factor_;
   Grown<float> variance_, branch_in_, branch_out_, key_value_variance_, attended_variance_;
   Grown<float> inner_variance_;
-  static constexpr size_t kInts = 10;  // vectors of PackedUnits, in Upload's order
-  Buffer<uint32_t> int_buffers_[kInts];
-  DeviceSpan<const uint32_t> ints_[kInts];
-  Buffer<float> weight_, loss_, factor_, minus_sum_;
-  Buffer<double> squared_, work_;
-  Buffer<float> norm_, scale_;
-  Buffer<uint8_t> bounded_;
-  Buffer<uint32_t> coordinates_, clipped_;
+  Buffer<double> work_;
 };
 
 }  // namespace
 
-std::unique_ptr<SequenceWave> MakeSequenceWave(Stream& stream,
-                                               const model::SequenceLayout& layout) {
+std::unique_ptr<SequenceWave> MakeSequenceWave(Stream& stream, const model::SequenceLayout& layout,
+                                               uint32_t logit_rows) {
   if (layout.options().precision == ops::Precision::kBf16)
-    return std::make_unique<Wave<uint16_t>>(stream, layout);
-  return std::make_unique<Wave<float>>(stream, layout);
+    return std::make_unique<Wave<uint16_t>>(stream, layout, logit_rows);
+  return std::make_unique<Wave<float>>(stream, layout, logit_rows);
 }
 
 }  // namespace tacit::cuda

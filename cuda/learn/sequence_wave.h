@@ -47,7 +47,9 @@ class SequenceWave {
   virtual Status Report(Outcome* outcome) = 0;
 };
 
-// `layout` and `stream` must outlive it. REQUIRES a model with a device form.
-std::unique_ptr<SequenceWave> MakeSequenceWave(Stream& stream, const model::SequenceLayout& layout);
+// `layout` and `stream` must outlive it. `logit_rows` as in DeviceSequenceOptions. REQUIRES a model
+// with a device form.
+std::unique_ptr<SequenceWave> MakeSequenceWave(Stream& stream, const model::SequenceLayout& layout,
+                                               uint32_t logit_rows);
 
 }  // namespace tacit::cuda

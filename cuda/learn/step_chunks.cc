@@ -46,7 +46,7 @@ Result<std::vector<StepChunk>> CutIntoChunks(const stream::StepBatch& step, uint
     if (own > examples_max)
       return Fail(ErrorCode::kRefused,
                   fmt::format("a unit has {} examples in a step, and the GPU takes {} at a time: "
-                              "lower the number of records of a user, or raise gpu.memory",
+                              "lower the number of records of a user, or set gpu.use to never",
                               own, examples_max));
     if (chunks.back().examples() + own > examples_max) {
       chunks.push_back({.first_unit = unit,

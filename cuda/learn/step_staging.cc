@@ -9,17 +9,13 @@
 #include "cuda/device/device.h"
 #include "cuda/kernels/ranks.h"
 #include "cuda/learn/step_streams.h"
+#include "train/gpu.h"
 
 namespace tacit::cuda {
 namespace {
 
 // Words of the parts, each of which begins at a multiple of 16 bytes.
 constexpr size_t Aligned(size_t words) { return (words + 3) / 4 * 4; }
-// Up to a multiple of an eighth of n's order, and of `most` at most: few sizes, little in vain.
-constexpr size_t Filled(size_t n, size_t most) {
-  const size_t to = std::min(most, std::max<size_t>(8, std::bit_floor(n) / 8));
-  return (std::max<size_t>(1, n) + to - 1) / to * to;
-}
 
 // The places of a step's parts, in words.
 struct Parts {
@@ -91,9 +87,9 @@ Status StepStaging::Pack(const stream::StepBatch& step, Piece* piece) const {
   to.entries = static_cast<uint32_t>(entries);
   if (to.chunks.size() == 1) {
     const size_t round = options_.round_examples;
-    examples = std::min<size_t>(options_.chunk_examples, Filled(n, round));
-    units = Filled(units, round);
-    if (slots > 0) entries = Filled((entries + slots - 1) / slots, round) * slots;
+    examples = std::min<size_t>(options_.chunk_examples, train::GpuRoundedUp(n, round));
+    units = train::GpuRoundedUp(units, round);
+    if (slots > 0) entries = train::GpuRoundedUp((entries + slots - 1) / slots, round) * slots;
     StepChunk& chunk = to.chunks[0];
     chunk.unit_of.resize(examples, kNone);
     chunk.example_end.resize(units, static_cast<uint32_t>(n));

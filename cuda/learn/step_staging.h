@@ -10,6 +10,7 @@
 #include "cuda/kernels/step_rows.h"
 #include "cuda/learn/step_chunks.h"
 #include "stream/steps/participation.h"
+#include "train/gpu.h"
 
 namespace tacit::cuda {
 
@@ -21,7 +22,7 @@ struct StepStagingOptions {
   // A step in one chunk is filled up to multiples of at most so many examples and units, and of
   // entries for so many examples, with what is nobody's (step_rows.h); a small step to smaller
   // ones. So its kernels have few sizes.
-  uint32_t round_examples = 256;
+  uint32_t round_examples = train::kGpuRoundExamples;
 };
 
 // A step in device memory.

@@ -9,6 +9,7 @@
 #include "cuda/device/device.h"
 #include "cuda/kernels/ranks.h"
 #include "cuda/kernels/step_rows.h"
+#include "store/row_arrival.h"
 
 namespace tacit::cuda {
 namespace {
@@ -19,7 +20,7 @@ constexpr uint32_t kTickMost = kNone - kTicksLeft;
 
 constexpr uint32_t AgeOf(uint32_t tick) { return ~tick; }
 
-// Index, flag, owner (step_rows_index.h) and rank of a place.
+// Index, flag and owner (step_rows_index.h) of a place, and its share of lists.
 constexpr uint64_t kPlaceBytes = 4 + 4 + 1 + 1 + 4 + 4;
 
 uint64_t BucketsFor(uint64_t rows) { return (rows + kBucketPlaces - 1) / kBucketPlaces; }
@@ -126,7 +127,7 @@ Status CachedRows::TakeMemory(const RowSpace& space, const std::vector<uint32_t>
   TACIT_ASSIGN(age_, Buffer<uint32_t>::Make(device, places));
   TACIT_ASSIGN(changed_, Buffer<uint8_t>::Make(device, places));
   TACIT_ASSIGN(count_, Buffer<uint32_t>::Make(device, 1));
-  TACIT_ASSIGN(home_count_, Buffer<uint32_t>::Make(device, 1));
+  TACIT_RETURN_IF_ERROR(TakeWayHome(space.rows()));
   TACIT_RETURN_IF_ERROR(feed_.Upload<DeviceTable>(host_tables_, tables_.span()));
   TACIT_RETURN_IF_ERROR(feed_.Upload<DeviceSlot>(host_slots_, slots_.span()));
   TACIT_RETURN_IF_ERROR(feed_.Upload<uint32_t>(host_slot_of_, slot_of_.span()));
@@ -138,11 +139,32 @@ Status CachedRows::TakeMemory(const RowSpace& space, const std::vector<uint32_t>
   return feed_.Synchronize();
 }
 
+// Takes what a commit needs, so that it does not fail for want of memory.
+Status CachedRows::TakeWayHome(uint64_t rows) {
+  Device& device = feed_.device();
+  places_at_once_ = std::min(places_at_once_, places());
+  TACIT_ASSIGN(home_count_, Buffer<uint32_t>::Make(device, 1));
+  TACIT_ASSIGN(home_work_, Buffer<uint32_t>::Make(device, RankWork(places_at_once_)));
+  for (Buffer<uint32_t>* buffer : {&home_rank_, &home_row_device_, &home_name_device_}) {
+    TACIT_ASSIGN(*buffer, Buffer<uint32_t>::Make(device, places_at_once_));
+  }
+  return mover_.TakeWayHome(device, rows);
+}
+
+uint64_t CachedRows::WayHomeBytes(const RowSpace& space,
+                                  const std::vector<uint32_t>& state_floats) {
+  uint64_t stride = 1;
+  for (size_t t = 0; t < state_floats.size(); ++t)
+    stride = std::max<uint64_t>(stride, space.tables()[t].dim + state_floats[t]);
+  return store::ArrivalPieceRows(space.rows(), stride) * (stride + 2) * sizeof(float);
+}
+
 Result<std::unique_ptr<CachedRows>> CachedRows::Make(Stream& compute, const RowSpace& space,
                                                      const std::vector<uint32_t>& state_floats,
                                                      const CachedRowsOptions& options,
                                                      store::WorkingRows& rows) {
   TACIT_CHECK(state_floats.size() == space.tables().size() && space.rows() < kNone);
+  TACIT_CHECK(options.places_at_once > 0);
   std::vector<std::pair<uint64_t, uint32_t>> floats_from;
   uint32_t stride = 1;
   for (size_t t = 0; t < state_floats.size(); ++t) {
@@ -156,6 +178,7 @@ Result<std::unique_ptr<CachedRows>> CachedRows::Make(Stream& compute, const RowS
                                                    rows, RowMover(std::move(floats_from), stride)));
   cache->stride_ = stride;
   cache->tick_ = std::min(options.first_tick, kTickMost);
+  cache->places_at_once_ = options.places_at_once;
   const auto family_of = cache->MakeFamilies(space, state_floats, options.bytes);
   TACIT_RETURN_IF_ERROR(cache->TakeMemory(space, state_floats, family_of));
   return cache;
@@ -433,37 +456,43 @@ Status CachedRows::SendGuestsHome(Step& step) {
   return compute_->Synchronize();
 }
 
-Status CachedRows::SendPlacesHome() {
+// Lists what is changed of the places from `first` on, behind what is listed. The last of it is on
+// its way when this returns.
+Status CachedRows::ListHome(uint32_t first, uint32_t count) {
   Stream& stream = *compute_;
-  Device& device = stream.device();
-  const uint32_t n = places();
-  const DeviceSpan<uint8_t> changed = First(changed_, n);
-  TACIT_RETURN_IF_ERROR(Reserve(device, RankWork(n), &home_work_));
-  TACIT_RETURN_IF_ERROR(Reserve(device, n, &home_rank_));
+  const DeviceSpan<uint8_t> changed = changed_.span().Sub(first, count);
+  const DeviceSpan<uint32_t> rank = First(home_rank_, count);
   TACIT_RETURN_IF_ERROR(
-      RankFlags(stream, changed, {}, home_work_.span(), First(home_rank_, n), home_count_.span()));
+      RankFlags(stream, changed, {}, home_work_.span(), rank, home_count_.span()));
   TACIT_RETURN_IF_ERROR(stream.Download(home_count_.span(), std::span<uint32_t>(&count_host_, 1)));
   TACIT_RETURN_IF_ERROR(stream.Synchronize());
-  const size_t rows = count_host_;
-  for (Family& family : families_) family.changed_most = 0;
+  const size_t rows = count_host_, before = home_row_.size();
   if (rows == 0) return {};
-  TACIT_RETURN_IF_ERROR(Reserve(device, rows, &home_row_device_));
-  TACIT_RETURN_IF_ERROR(Reserve(device, rows, &home_name_device_));
-  TACIT_RETURN_IF_ERROR(ListChanged(stream, index(), changed, First(home_rank_, n),
-                                    First(home_row_device_, rows), First(home_name_device_, rows)));
-  home_row_.resize(rows);
-  home_name_.resize(rows);
-  TACIT_RETURN_IF_ERROR(
-      stream.Download(First(home_row_device_, rows), std::span<uint32_t>(home_row_)));
-  TACIT_RETURN_IF_ERROR(
-      stream.Download(First(home_name_device_, rows), std::span<uint32_t>(home_name_)));
-  TACIT_RETURN_IF_ERROR(stream.Fill(changed, 0));
-  TACIT_RETURN_IF_ERROR(stream.Synchronize());
+  const auto row = First(home_row_device_, rows), name = First(home_name_device_, rows);
+  TACIT_RETURN_IF_ERROR(ListChanged(stream, index(), first, changed, rank, row, name));
+  home_row_.resize(before + rows);
+  home_name_.resize(before + rows);
+  TACIT_RETURN_IF_ERROR(stream.Download(row, std::span(home_row_).subspan(before)));
+  TACIT_RETURN_IF_ERROR(stream.Download(name, std::span(home_name_).subspan(before)));
+  return stream.Fill(changed, 0);
+}
+
+Status CachedRows::SendPlacesHome() {
+  home_row_.clear();
+  home_name_.clear();
+  for (uint32_t first = 0, count = 0; first < places(); first += count) {
+    count = std::min(places_at_once_, places() - first);
+    TACIT_RETURN_IF_ERROR(ListHome(first, count));
+  }
+  for (Family& family : families_) family.changed_most = 0;
+  if (home_row_.empty()) return {};
+  TACIT_RETURN_IF_ERROR(compute_->Synchronize());
+  const size_t rows = home_row_.size();
   home_.resize(rows);
   for (size_t i = 0; i < rows; ++i) home_[i] = {home_row_[i], home_name_[i]};
   RadixSort(&home_, &home_work_host_, [](const RowName& one) { return one.row; });
   stats_.home += rows;
-  return mover_.SendHome(stream, view().places, home_, *rows_);
+  return mover_.SendHome(*compute_, view().places, home_, *rows_);
 }
 
 }  // namespace tacit::cuda

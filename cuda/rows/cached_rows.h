@@ -22,6 +22,8 @@ struct CachedRowsOptions {
   // takes one bucket at least, and no more than hold all of its rows.
   uint64_t bytes = 0;
   uint32_t first_tick = 0;  // where the count of looks at the index begins
+  // Places whose flags are listed at a time when rows go home. The lists take 12 bytes for each.
+  uint32_t places_at_once = uint32_t{1} << 22;
 };
 
 // A cache of a learner's rows in device memory, in front of store::WorkingRows, which stays the one
@@ -39,6 +41,8 @@ class CachedRows final : public DeviceRows {
  public:
   // `state_floats` is per table as in store::RowLayout. `compute` is the engine's stream; it and
   // `rows` must outlive the cache. REQUIRES a space of fewer than 2^32 - 1 rows.
+  // The device memory of a piece of rows on their way home, which it takes beside the places.
+  static uint64_t WayHomeBytes(const RowSpace& space, const std::vector<uint32_t>& state_floats);
   static Result<std::unique_ptr<CachedRows>> Make(Stream& compute, const RowSpace& space,
                                                   const std::vector<uint32_t>& state_floats,
                                                   const CachedRowsOptions& options,
@@ -105,6 +109,7 @@ class CachedRows final : public DeviceRows {
             .row = row_.span(),
             .age = age_.span()};
   }
+  Status TakeWayHome(uint64_t rows);
   uint32_t places() const { return static_cast<uint32_t>(row_.size()); }
   Step& now() { return steps_[now_]; }
   Step& next() { return steps_[1 - now_]; }
@@ -120,9 +125,11 @@ class CachedRows final : public DeviceRows {
   Status Fetch(std::span<const RowName> rows);
   Status SendGuestsHome(Step& step);
   Status SendPlacesHome();
+  Status ListHome(uint32_t first, uint32_t count);
 
   Stream* compute_;
   store::WorkingRows* rows_;
+  uint32_t places_at_once_ = 0;
   std::vector<Family> families_;
   std::vector<std::pair<uint64_t, uint32_t>> family_from_;  // per table: its first row, its family
   Stats stats_;

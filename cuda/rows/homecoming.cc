@@ -31,6 +31,7 @@ Result<std::unique_ptr<Homecoming>> Homecoming::Make(
     TACIT_ASSIGN(Event arrived, Event::Make(device));
     made->arrived_.push_back(std::move(arrived));
   }
+  TACIT_ASSIGN(made->row_, Buffer<uint32_t>::Make(device, rows));
   TACIT_ASSIGN(made->sound_host_, HostBuffer<uint32_t>::Make(device, 1));
   TACIT_ASSIGN(made->sound_, Buffer<uint32_t>::Make(device, 1));
   return made;
@@ -40,13 +41,21 @@ Homecoming::~Homecoming() { static_cast<void>(Finish()); }
 
 Status Homecoming::Finish() {
   const auto arrival = arrival_.lock();
-  return arrival != nullptr ? arrival->Complete() : Status{};
+  if (arrival == nullptr) return {};
+  Status arrived = arrival->Complete();
+  if (arrived) return {};
+  // It cannot be mended: their commit has had this outcome as well, and none follows it.
+  Error error = std::move(arrived.error());
+  error.message +=
+      "; so the rows of the commit before did not come home, and neither that commit nor any later "
+      "one is made: a restart takes their steps again";
+  return Fail(std::move(error));
 }
 
-Result<DeviceSpan<uint32_t>> Homecoming::List(size_t rows) {
+DeviceSpan<uint32_t> Homecoming::List(size_t rows) {
+  TACIT_CHECK(rows <= row_.size(), "rows are listed once");
   rows_ = rows;
   numbers_ = true;
-  TACIT_RETURN_IF_ERROR(Reserve(*device_, rows, &row_));
   return row_.span().Sub(0, rows);
 }
 

@@ -22,17 +22,18 @@ class Homecoming {
  public:
   // `rows` is the number of all, `stride` the floats of the longest, and `floats_from` has each
   // table's by its first row. Takes store::ArrivalPinnedBytes of pinned memory, but for a number
-  // and a piece.
+  // and a piece, and the list's on the device.
   static Result<std::unique_ptr<Homecoming>> Make(
       Device& device, std::vector<std::pair<uint64_t, uint32_t>> floats_from, uint64_t rows,
       uint32_t stride);
   // Brings what is on its way.
   ~Homecoming();
 
-  // Waits until the rows that left last are home, and brings them if nobody has begun to.
+  // Waits until the rows that left last are home, and brings them if nobody has begun to. Fails if
+  // they did not come, whoever brought them: they are lost, and so is their commit.
   Status Finish();
-  // Makes a list for the next rows; they are written there ascending. REQUIRES Finish.
-  Result<DeviceSpan<uint32_t>> List(size_t rows);
+  // The list of the next rows, which are written there ascending. REQUIRES Finish.
+  DeviceSpan<uint32_t> List(size_t rows);
   // Tells whether the device has memory for the list's rows, and takes it. Where it has none, the
   // rows can still go home within the commit; the log says so once.
   Result<bool> HasRoom();

@@ -100,13 +100,13 @@ TACIT_KERNEL NameKernel(DeviceSpan<const uint32_t> row, DeviceSpan<const uint8_t
   name[i] = sorted_name[FirstNotBelow(sorted, row[i])];
 }
 
-TACIT_KERNEL ChangedKernel(RowIndex index, DeviceSpan<const uint8_t> changed,
+TACIT_KERNEL ChangedKernel(RowIndex index, uint32_t first, DeviceSpan<const uint8_t> changed,
                            DeviceSpan<const uint32_t> rank, DeviceSpan<uint32_t> row,
                            DeviceSpan<uint32_t> name) {
   const uint64_t i = GlobalThread();
   if (i >= changed.size || !changed[i]) return;
-  row[rank[i]] = index.row[i];
-  name[rank[i]] = static_cast<uint32_t>(i);
+  row[rank[i]] = index.row[first + i];
+  name[rank[i]] = first + static_cast<uint32_t>(i);
 }
 
 // The place of float `c` of a row, or null behind its end.
@@ -196,12 +196,12 @@ Status NameMissing(Stream& stream, DeviceSpan<const uint32_t> row,
                 sorted_name, name);
 }
 
-Status ListChanged(Stream& stream, const RowIndex& index, DeviceSpan<const uint8_t> changed,
-                   DeviceSpan<const uint32_t> rank, DeviceSpan<uint32_t> row,
-                   DeviceSpan<uint32_t> name) {
-  TACIT_CHECK(changed.size == index.row.size && rank.size == changed.size);
-  return Launch(stream, "ListChanged", Threads(changed.size), ChangedKernel, index, changed, rank,
-                row, name);
+Status ListChanged(Stream& stream, const RowIndex& index, uint32_t first,
+                   DeviceSpan<const uint8_t> changed, DeviceSpan<const uint32_t> rank,
+                   DeviceSpan<uint32_t> row, DeviceSpan<uint32_t> name) {
+  TACIT_CHECK(first + changed.size <= index.row.size && rank.size == changed.size);
+  return Launch(stream, "ListChanged", Threads(changed.size), ChangedKernel, index, first, changed,
+                rank, row, name);
 }
 
 Status UnpackRows(Stream& stream, const RowPlaces& places, const RowTransfer& transfer) {

@@ -82,10 +82,10 @@ Status NameMissing(Stream& stream, DeviceSpan<const uint32_t> row,
                    DeviceSpan<const uint8_t> missing, DeviceSpan<const uint32_t> sorted,
                    DeviceSpan<const uint32_t> sorted_name, DeviceSpan<uint32_t> name);
 
-// Names and rows of the places whose flag is set, by the flags' ranks.
-Status ListChanged(Stream& stream, const RowIndex& index, DeviceSpan<const uint8_t> changed,
-                   DeviceSpan<const uint32_t> rank, DeviceSpan<uint32_t> row,
-                   DeviceSpan<uint32_t> name);
+// Names and rows of the places from `first` on whose flag is set, by the flags' ranks.
+Status ListChanged(Stream& stream, const RowIndex& index, uint32_t first,
+                   DeviceSpan<const uint8_t> changed, DeviceSpan<const uint32_t> rank,
+                   DeviceSpan<uint32_t> row, DeviceSpan<uint32_t> name);
 
 // Rows on their way between their places and the host: row i has `stride` floats, embedding and
 // state, and zeros behind them.

@@ -20,13 +20,19 @@ uint32_t RowMover::FloatsOf(uint64_t row) const {
   return std::prev(after)->second;
 }
 
+Status RowMover::Take(Device& device, uint64_t rows, Staging* staging) const {
+  TACIT_RETURN_IF_ERROR(Reserve(device, rows * stride_, &staging->floats));
+  TACIT_RETURN_IF_ERROR(Reserve(device, rows, &staging->row_device));
+  TACIT_RETURN_IF_ERROR(Reserve(device, rows, &staging->name_device));
+  return Reserve(device, rows * stride_, &staging->floats_device);
+}
+
+Status RowMover::TakeWayHome(Device& device, uint64_t rows) {
+  return Take(device, store::ArrivalPieceRows(rows, stride_), &out_);
+}
+
 Status RowMover::Stage(Stream& stream, std::span<const RowName> rows, Staging* staging) {
   const size_t n = rows.size();
-  Device& device = stream.device();
-  TACIT_RETURN_IF_ERROR(Reserve(device, n * stride_, &staging->floats));
-  TACIT_RETURN_IF_ERROR(Reserve(device, n, &staging->row_device));
-  TACIT_RETURN_IF_ERROR(Reserve(device, n, &staging->name_device));
-  TACIT_RETURN_IF_ERROR(Reserve(device, n * stride_, &staging->floats_device));
   staging->row.clear();
   staging->name.clear();
   ids_.clear();
@@ -44,8 +50,20 @@ Status RowMover::Stage(Stream& stream, std::span<const RowName> rows, Staging* s
 
 Status RowMover::Fetch(Stream& feed, const RowPlaces& places, std::span<const RowName> rows,
                        store::WorkingRows& from) {
+  const size_t most = store::ArrivalPieceRows(rows.size(), stride_);
+  if (!rows.empty()) TACIT_RETURN_IF_ERROR(Take(feed.device(), most, &in_));
+  for (size_t begin = 0; begin < rows.size(); begin += most) {
+    // The staging is the piece's before.
+    if (begin > 0) TACIT_RETURN_IF_ERROR(feed.Synchronize());
+    const auto piece = rows.subspan(begin, std::min(most, rows.size() - begin));
+    TACIT_RETURN_IF_ERROR(FetchPiece(feed, places, piece, from));
+  }
+  return {};
+}
+
+Status RowMover::FetchPiece(Stream& feed, const RowPlaces& places, std::span<const RowName> rows,
+                            store::WorkingRows& from) {
   const size_t n = rows.size();
-  if (n == 0) return {};
   TACIT_RETURN_IF_ERROR(Stage(feed, rows, &in_));
   TACIT_RETURN_IF_ERROR(from.Gather(ids_, at_));
   const std::span<float> floats = in_.floats.span().first(n * stride_);
@@ -89,6 +107,7 @@ Status RowMover::SendPiece(Stream& stream, const RowPlaces& places, std::span<co
 Status RowMover::SendHome(Stream& stream, const RowPlaces& places, std::span<const RowName> rows,
                           store::WorkingRows& to) {
   const size_t most = store::ArrivalPieceRows(rows.size(), stride_);
+  TACIT_CHECK(rows.empty() || out_.row_device.size() >= most, "its memory is taken before");
   for (size_t begin = 0; begin < rows.size(); begin += most)
     TACIT_RETURN_IF_ERROR(
         SendPiece(stream, places, rows.subspan(begin, std::min(most, rows.size() - begin)), to));

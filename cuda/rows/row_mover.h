@@ -30,12 +30,14 @@ class RowMover {
   RowMover(std::vector<std::pair<uint64_t, uint32_t>> floats_from, uint32_t stride)
       : floats_from_(std::move(floats_from)), stride_(stride) {}
 
-  // Copies rows to their places, on `feed`, and does not wait for the copy. REQUIRES ascending
-  // rows, and that the copy of the call before has run.
+  // Takes the memory of SendHome's pieces. REQUIRES that no call of it has more rows.
+  Status TakeWayHome(Device& device, uint64_t rows);
+  // Copies rows to their places, on `feed`, a piece at a time, and does not wait for the last one's
+  // copy. REQUIRES ascending rows, and that the copy of the call before has run.
   Status Fetch(Stream& feed, const RowPlaces& places, std::span<const RowName> rows,
                store::WorkingRows& from);
   // Copies rows home and marks them as changed there, a piece at a time; they are there when it
-  // returns. REQUIRES ascending rows.
+  // returns. Takes no memory of the device. REQUIRES ascending rows, and TakeWayHome.
   Status SendHome(Stream& stream, const RowPlaces& places, std::span<const RowName> rows,
                   store::WorkingRows& to);
 
@@ -47,7 +49,10 @@ class RowMover {
     Buffer<uint32_t> row_device, name_device;
     Buffer<float> floats_device;
   };
+  Status Take(Device& device, uint64_t rows, Staging* staging) const;
   Status Stage(Stream& stream, std::span<const RowName> rows, Staging* staging);
+  Status FetchPiece(Stream& feed, const RowPlaces& places, std::span<const RowName> rows,
+                    store::WorkingRows& from);
   Status SendPiece(Stream& stream, const RowPlaces& places, std::span<const RowName> rows,
                    store::WorkingRows& to);
   uint32_t FloatsOf(uint64_t row) const;

@@ -136,6 +136,7 @@ Result<std::unique_ptr<WholeRows>> WholeRows::Make(Stream& stream, const RowSpac
     TACIT_ASSIGN(whole.count_, Buffer<uint32_t>::Make(stream.device(), 1));
     TACIT_ASSIGN(whole.count_host_, HostBuffer<uint32_t>::Make(stream.device(), 1));
     TACIT_ASSIGN(whole.home_, Homecoming::Make(stream.device(), floats_from, space.rows(), stride));
+    TACIT_RETURN_IF_ERROR(whole.mover_.TakeWayHome(stream.device(), space.rows()));
     TACIT_RETURN_IF_ERROR(stream.Fill(whole.changed_.span(), 0));
   }
   TACIT_RETURN_IF_ERROR(stream.Synchronize());
@@ -165,7 +166,7 @@ Status WholeRows::SendChangedHome() {
   TACIT_RETURN_IF_ERROR(stream_->Download(count_.span(), count_host_.span()));
   TACIT_RETURN_IF_ERROR(stream_->Synchronize());
   const size_t rows = count_host_.span()[0];
-  TACIT_ASSIGN(const auto list, home_->List(rows));
+  const DeviceSpan<uint32_t> list = home_->List(rows);
   if (rows == 0) return {};
   TACIT_RETURN_IF_ERROR(ForFlags(
       [&](uint32_t first, DeviceSpan<uint8_t> changed, DeviceSpan<uint32_t> rank) -> Status {

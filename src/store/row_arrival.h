@@ -24,6 +24,12 @@ constexpr uint64_t ArrivalPinnedBytes(uint64_t rows, uint64_t stride) {
   return 4 * (ArrivalPieceRows(rows, stride) * (2 * (stride + 1) + stride) + 2);
 }
 
+// The pinned memory through which such rows come home from a cache, and `of_step` of them at most
+// go there: a piece each way.
+constexpr uint64_t CachePinnedBytes(uint64_t rows, uint64_t of_step, uint64_t stride) {
+  return 4 * (ArrivalPieceRows(rows, stride) + ArrivalPieceRows(of_step, stride)) * stride;
+}
+
 // Rows that were changed elsewhere, in a GPU's memory, and come home while the next steps run. They
 // are the rows as of one step. Whoever needs them first brings them; so nobody waits for what
 // nobody has begun. Thread-safe.

@@ -30,14 +30,16 @@ struct LearnerShape {
   double queued = 0;            // examples of a step that are held at once: all, or those of a part
   double period = 0;            // examples held until their period is closed
   double input_width = 0;       // numbers into the first layer
+  double dense_width = 0;       // of them an example's own, which are no embeddings
   double dense_parameters = 0;  // weights and biases
   double dense_state = 0;       // the optimiser's floats for all of them
   double width_total = 0;       // inputs and outputs of all layers, per example
   double observed_rows = 0;     // rows of the id space, if its histogram is kept
+  bool has_examples = false;    // a step is made of examples, not of users' histories
   bool every_row = false;       // each step writes the whole id space
   double chosen_rows = 0;       // rows without any example that a step may write
   double other_bytes = 0;       // more bytes, that are of one kind of model alone
-  double pinned_bytes = 0;      // of memory that a GPU copies to
+  double pinned_bytes = 0;      // of memory that a GPU copies from and to
   double state_bytes = 0;       // of what one version's recommendations are made from
   std::vector<Table> tables;
 

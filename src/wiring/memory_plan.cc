@@ -14,6 +14,7 @@
 #include "store/row_arrival.h"
 #include "store/store.h"
 #include "stream/source.h"
+#include "train/gpu.h"
 #include "train/opt_out.h"
 #include "wiring/assembly.h"
 #include "wiring/learner_shape.h"
@@ -64,16 +65,43 @@ double PeriodOf(const config::Participation& participation) {
   return static_cast<double>(participation.batch) / participation.Rate();
 }
 
-// The rows of a commit come home from whole tables on a GPU through pinned memory, if steps write
-// but some of them.
-double PinnedBytes(const config::Gpu& gpu, const ModelPlan& model, const LearnerShape& shape) {
-  if (gpu.use == config::Gpu::Use::kNever || gpu.rows == config::Gpu::Rows::kCache) return 0;
-  if (shape.every_row || !model.WhyNotOnGpu().empty()) return 0;
+// The largest value where the parts of a step vary by chance around this mean.
+double MostOf(double mean) { return std::ceil(mean + 8 * std::sqrt(mean)); }
+
+// Steps go to a GPU through pinned memory, and so do rows that it caches. The rows of a commit come
+// home through it, unless steps write all of them, and so do dense parameters and state.
+double PinnedBytes(const config::Gpu& gpu, const ModelPlan& model, const LearnerShape& shape,
+                   bool varies) {
+  if (gpu.use == config::Gpu::Use::kNever || !model.WhyNotOnGpu().empty()) return 0;
+  double bytes = sizeof(float) * shape.DenseFloats();
+  if (!shape.has_examples) return bytes;
   const store::RowLayout layout = model.Rows();
   uint64_t stride = 1;
   for (uint32_t t = 0; t < layout.space.tables().size(); ++t)
     stride = std::max<uint64_t>(stride, layout.RowFloats(t));
-  return static_cast<double>(store::ArrivalPinnedBytes(layout.space.rows(), stride));
+  const uint64_t rows = layout.space.rows();
+  const double examples = varies ? MostOf(shape.batch) : shape.batch;
+  double of_example = 0;
+  for (const LearnerShape::Table& table : shape.tables) of_example += table.rows_per_example;
+  // A GPU numbers examples and their rows with 32 bits.
+  const auto counted = [](double number) {
+    return static_cast<uint64_t>(std::min<double>(number, UINT32_MAX));
+  };
+  const uint64_t entries = counted(examples * of_example);
+  const uint64_t extra =
+      std::min(rows, counted(std::max(shape.chosen_rows, MostOf(model.UntouchedRows()))));
+  if (!shape.every_row && rows > 0)
+    bytes += static_cast<double>(
+        gpu.rows == config::Gpu::Rows::kCache
+            ? store::CachePinnedBytes(rows, std::min(rows, std::max(entries, extra)), stride)
+            : store::ArrivalPinnedBytes(rows, stride));
+  const train::GpuStepSizes sizes{.examples = counted(examples),
+                                  .entries = entries,
+                                  .extra_rows = extra,
+                                  .lists_written = !shape.every_row,
+                                  .slots = layout.space.tables().size(),
+                                  .dense_width = counted(shape.dense_width)};
+  return bytes + static_cast<double>(train::GpuStepPinnedBytes(sizes));
 }
 
 LearnerShape ShapeOf(const Assembly& assembly, size_t index) {
@@ -88,7 +116,8 @@ LearnerShape ShapeOf(const Assembly& assembly, size_t index) {
                      : shape.batch;
   shape.period = PeriodOf(learner.participation);
   model.AddTo(&shape);
-  shape.pinned_bytes = PinnedBytes(assembly.config.gpu, model, shape);
+  shape.pinned_bytes =
+      PinnedBytes(assembly.config.gpu, model, shape, learner.participation.holds_periods());
   return shape;
 }
 

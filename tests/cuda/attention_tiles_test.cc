@@ -36,6 +36,27 @@ TEST_F(AttentionTiles, AreWithinRoundingOfLoopsInDouble) {
   }
 }
 
+// Factors in memory are those that numbers of f32 become on their way, and results are rounded.
+TEST_F(AttentionTiles, OfFactorsHaveTheBitsOfThoseOfNumbers) {
+  if (device_ == nullptr) return;
+  const auto round = [](std::vector<double>* numbers) {
+    for (double& x : *numbers) x = ops::FromBf16(ops::ToBf16(static_cast<float>(x)));
+  };
+  for (const auto& [heads, width] :
+       {std::pair<uint32_t, uint32_t>{1, 64}, {2, 8}, {3, 4}, {1, 7}, {1, 33}}) {
+    if (kThreadsAreDear && width != 8) continue;
+    const AttentionCase of{width == 64 ? kUglyAndLong : kUgly, heads, width};
+    const auto numbers = RandomAttention(of, 70 + width);
+    NextOrder(static_cast<int>(width));
+    AttentionResults want = Run(of, numbers);
+    round(&want.out);
+    round(&want.qkv_grad);
+    const AttentionResults got = RunRounded(of, numbers);
+    EXPECT_EQ(got.out, want.out) << heads << " heads of " << width;
+    EXPECT_EQ(got.qkv_grad, want.qkv_grad) << heads << " heads of " << width;
+  }
+}
+
 // Wider heads have a warp a query, within the same bounds.
 TEST_F(AttentionTiles, AreNotForWideHeads) {
   if (device_ == nullptr) return;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cuda/kernels/attention.h"
+#include "cuda/kernels/attention_tiles.h"
 #include "cuda/trial_device.h"
 #include "ops/bf16.h"
 
@@ -205,11 +206,54 @@ class AttentionTrial : public OnDevice {
                                view(qkv_grad, rows, 3 * width)));
     return {Wide(out), Wide(qkv_grad), Wide(of_out)};
   }
+  // Through matrices of bf16, whose rows have gaps. REQUIRES a case without corrections.
+  AttentionResults RunRounded(const AttentionCase& of, const AttentionNumbers& numbers) {
+    std::vector<uint32_t> ends;
+    for (const uint32_t n : of.lengths) ends.push_back((ends.empty() ? 0 : ends.back()) + n);
+    const auto crop_end = ToDevice(ends);
+    const AttentionShape shape{.crop_end = crop_end.span(),
+                               .longest = *std::max_element(of.lengths.begin(), of.lengths.end()),
+                               .heads = of.heads,
+                               .rounds = true};
+    const uint32_t rows = of.rows(), width = of.width(), gap = 8 - width % 8;
+    const auto halves = [&](const std::vector<float>& from, uint32_t cols) {
+      std::vector<uint16_t> to(size_t{rows} * (cols + gap), kNoHalf);
+      for (size_t i = 0; i < from.size(); ++i)
+        to[i / cols * (cols + gap) + i % cols] = ops::ToBf16(from[i]);
+      return ToDevice(to);
+    };
+    const auto qkv = halves(numbers.qkv, 3 * width), grad = halves(numbers.grad, width),
+               out = halves({}, width), qkv_grad = halves({}, 3 * width);
+    const auto view = [&](const Buffer<uint16_t>& of_all, uint32_t cols) {
+      return DeviceMatrix<uint16_t>(of_all.span().data, rows, cols, cols + gap);
+    };
+    const auto kept = Make<float>(size_t{of.heads} * rows * 2);
+    const auto work = Make<float>(size_t{of.heads} * rows);
+    const DeviceMatrix<float> on_kept(kept.span().data, of.heads * rows, 2, 2),
+        on_work(work.span().data, of.heads * rows, 1, 1);
+    EXPECT_TRUE(AttendRounded(*stream_, shape, view(qkv, 3 * width), on_kept, view(out, width)));
+    EXPECT_TRUE(AttendBackwardRounded(*stream_, shape, view(qkv, 3 * width), on_kept,
+                                      view(grad, width), on_work, view(qkv_grad, 3 * width)));
+    return {Wide(out, width, gap), Wide(qkv_grad, 3 * width, gap), {}};
+  }
 
  private:
+  static constexpr uint16_t kNoHalf = 0x7fff;
+
   std::vector<double> Wide(const Buffer<float>& buffer) {
     const auto numbers = FromDevice(buffer);
     return {numbers.begin(), numbers.end()};
+  }
+  std::vector<double> Wide(const Buffer<uint16_t>& buffer, uint32_t cols, uint32_t gap) {
+    const auto numbers = FromDevice(buffer);
+    std::vector<double> wide;
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      if (i % (cols + gap) < cols)
+        wide.push_back(ops::FromBf16(numbers[i]));
+      else
+        EXPECT_EQ(numbers[i], kNoHalf) << "a gap is written";
+    }
+    return wide;
   }
 };
 

@@ -6,6 +6,7 @@
 
 #include "cuda/cache_rig.h"
 #include "cuda/trial_device.h"
+#include "store/row_arrival.h"
 
 namespace tacit::cuda::testing {
 namespace {
@@ -60,6 +61,16 @@ TEST_F(CachedRowsTest, AFewBuckets) {
   }
 }
 
+// A cache of more places than are listed at a time, the last of them few.
+TEST_F(CachedRowsTest, RowsGoHomeInParts) {
+  if (device_ == nullptr) return;
+  for (uint64_t seed = 41; seed < 41 + kSeeds; ++seed) {
+    const auto stats = Run({.bytes = 24'000, .places_at_once = 100}, seed);
+    EXPECT_GT(stats.places, 2u * 100);
+    EXPECT_GT(stats.home, 0u);
+  }
+}
+
 TEST_F(CachedRowsTest, NothingMissesTwiceWhereAllRowsHaveAPlace) {
   if (device_ == nullptr) return;
   for (uint64_t seed = 21; seed < 21 + kSeeds; ++seed) {
@@ -103,6 +114,39 @@ TEST_F(CachedRowsTest, WhatWasFetchedAheadIsNotFetchedAgain) {
   ASSERT_TRUE(stream_->Synchronize());
   ASSERT_TRUE((*cache)->Settle());
   EXPECT_EQ(watched.gathers(), 2u) << "nothing was written";
+}
+
+// Two rows are a piece here, and there are three: the staging is written anew behind the first
+// piece's copy.
+TEST_F(CachedRowsTest, RowsOfSeveralPiecesComeAndGoWhole) {
+  if (device_ == nullptr) return;
+  constexpr uint32_t kFloats = uint32_t{1} << 19;
+  store::RowLayout layout;
+  layout.space.AddTable("one", 3, kFloats);
+  layout.state_floats = {0};
+  ASSERT_EQ(store::ArrivalPieceRows(3, kFloats), 2u);
+  PlainRows plain(layout);
+  const auto want = plain.rows;
+  const auto memory = ToDevice(std::vector<float>(3 * kFloats, 0.0f));
+  const auto tables = ToDevice(std::vector<DeviceTable>{{.embedding = memory.span().data,
+                                                         .state = nullptr,
+                                                         .first = 0,
+                                                         .rows = 3,
+                                                         .dim = kFloats,
+                                                         .state_floats = 0,
+                                                         .first_name = 0}});
+  const std::vector<RowName> rows = {{0, 0}, {1, 1}, {2, 2}};
+  RowMover mover({{0, kFloats}}, kFloats);
+  ASSERT_TRUE(mover.TakeWayHome(*device_, 3));
+  ASSERT_TRUE(mover.Fetch(*stream_, {.tables = tables.span()}, rows, plain));
+  const auto there = FromDevice(memory);
+  for (auto& row : plain.rows) std::ranges::fill(row, 0.0f);
+  ASSERT_TRUE(mover.SendHome(*stream_, {.tables = tables.span()}, rows, plain));
+  for (size_t row = 0; row < 3; ++row) {
+    EXPECT_TRUE(std::equal(want[row].begin(), want[row].end(), there.begin() + row * kFloats))
+        << "there, row " << row;
+    EXPECT_EQ(plain.rows[row], want[row]) << "home, row " << row;
+  }
 }
 
 TEST_F(CachedRowsTest, FailuresOfTheHostsRowsAreToldOf) {

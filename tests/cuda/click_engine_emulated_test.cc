@@ -135,6 +135,21 @@ TEST(ClickEngineLaunches, BecomeTwoGraphsAStep) {
   }
 }
 
+// The first commit, too.
+TEST(ClickEngineMemory, ACommitTakesNone) {
+  for (const auto kind : {train::GpuRowOptions::Kind::kWhole, train::GpuRowOptions::Kind::kCache}) {
+    const auto device = OpenTrialDevice();
+    std::mt19937_64 random(6);
+    DeviceTrial trial(*device, {.optimizer = "adam", .average_decay = 0.9, .threshold = 1}, 64,
+                      {.kind = kind});
+    trial.StepOnly(RandomStep(trial.space(), 2, 5, 2, random));
+    emulated::RefuseMemory(true);
+    trial.Settle();
+    EXPECT_FALSE(trial.TakeMarked().empty());
+    emulated::RefuseMemory(false);
+  }
+}
+
 // A step of one record a unit puts this on the device, beside what brings it there.
 TEST(ClickEngineLaunches, AreFew) {
   const auto device = OpenTrialDevice();

@@ -24,7 +24,7 @@ class EndsTrial {
   };
   // All results' numbers as bits, for some are none.
   struct Ends {
-    std::vector<uint16_t> activated, masked;
+    std::vector<uint16_t> activated, masked, biased, rounded;
     std::vector<uint32_t> logits;
     friend bool operator==(const Ends&, const Ends&) = default;
   };
@@ -90,9 +90,15 @@ class EndsTrial {
     const DeviceMatrix<uint16_t> to_activated(activated.span().data, m, n + more, wide),
         to_masked(masked.span().data, m, n, narrow);
     const DeviceMatrix<float> to_logits(logits.span().data, m, n, narrow);
+    const auto biased = ToDevice(std::vector<uint16_t>(m * narrow, 0x1234));
+    const auto rounded = ToDevice(std::vector<uint16_t>(m * narrow, 0x1234));
+    const DeviceMatrix<uint16_t> to_biased(biased.span().data, m, n, narrow),
+        to_rounded(rounded.span().data, m, n, narrow);
     if (fused) {
       EXPECT_TRUE(Gemm16Activate(stream_, of_a, of_b, bias.span(), to_activated, plan));
       EXPECT_TRUE(Gemm16AddBias(stream_, of_a, of_b, bias.span(), to_logits, plan));
+      EXPECT_TRUE(Gemm16AddBias(stream_, of_a, of_b, bias.span(), to_biased, plan));
+      EXPECT_TRUE(Gemm16Round(stream_, of_a, of_turned, to_rounded, plan));
       EXPECT_TRUE(Gemm16ReluBackward(stream_, of_a, of_turned, of_active, to_masked, plan));
     } else {
       const auto sums = ToDevice(std::vector<float>(m * n));
@@ -100,12 +106,16 @@ class EndsTrial {
       EXPECT_TRUE(Gemm16(stream_, Form::kAsIs, of_a, Form::kAsIs, of_b, 0, to, plan, {}));
       EXPECT_TRUE(AddBias<uint16_t>(stream_, to, bias.span(), true, to_activated));
       EXPECT_TRUE(AddBias<float>(stream_, to, bias.span(), false, to_logits));
+      EXPECT_TRUE(AddBias<uint16_t>(stream_, to, bias.span(), false, to_biased));
       EXPECT_TRUE(
           Gemm16(stream_, Form::kAsIs, of_a, Form::kTransposed, of_turned, 0, to, plan, {}));
       EXPECT_TRUE(ReluBackward<uint16_t>(stream_, of_active, to, to_masked));
+      EXPECT_TRUE(AddBias<uint16_t>(stream_, to, {}, false, to_rounded));
     }
     return {.activated = BitsOf<uint16_t, uint16_t>(activated),
             .masked = BitsOf<uint16_t, uint16_t>(masked),
+            .biased = BitsOf<uint16_t, uint16_t>(biased),
+            .rounded = BitsOf<uint16_t, uint16_t>(rounded),
             .logits = BitsOf<float, uint32_t>(logits)};
   }
 

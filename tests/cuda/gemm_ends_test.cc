@@ -22,6 +22,8 @@ class GemmEnds : public OnDevice {
         ASSERT_EQ(fused.activated, separate.activated) << by << ", tile " << tile;
         ASSERT_EQ(fused.masked, separate.masked) << by << ", tile " << tile;
         ASSERT_EQ(fused.logits, separate.logits) << by << ", tile " << tile;
+        ASSERT_EQ(fused.biased, separate.biased) << by << ", tile " << tile;
+        ASSERT_EQ(fused.rounded, separate.rounded) << by << ", tile " << tile;
       }
     }
   }

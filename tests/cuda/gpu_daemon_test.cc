@@ -354,6 +354,40 @@ TEST_F(GpuDaemon, ADeviceThatIsMissingIsRefusedOrDoneWithout) {
   EXPECT_EQ(ReadOutcome(dir_, "store").steps, kGpuSteps);
 }
 
+#if defined(TACITD_ABSENT)
+TEST_F(GpuDaemon, ABuildWithoutCudaSaysSo) {
+  const auto learn = [&](const char* use) {
+    const GpuRun run{.gpu = use};
+    return test::Run({TACITD_ABSENT, "--config", run.Write(dir_), "--until-end"});
+  };
+  const Ended refused = learn("{use: require}");
+  EXPECT_EQ(refused.exit_code, 2) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("gpu.use is require, and this Tacit was built without CUDA"));
+  const Ended without = learn("{use: prefer}");
+  EXPECT_EQ(without.exit_code, 0) << without.err;
+  EXPECT_THAT(without.err, HasSubstr("learning on the CPU, because"));
+}
+#endif
+
+// Tables are whole here, and what they take is known before the first step.
+TEST_F(GpuDaemon, ADeviceWithTooLittleMemoryIsRefusedOrDoneWithout) {
+  const char* const little = "memory=20000";
+  const Ended refused = Learn({.gpu = "{use: require, rows: whole}"}, little);
+  EXPECT_EQ(refused.exit_code, 1) << "another process may give memory back";
+  std::smatch sizes;
+  ASSERT_TRUE(std::regex_search(
+      refused.err, sizes,
+      std::regex("learner 'ctr': GPU 0: taking ([0-9]+) bytes of its memory \\(([0-9]+) of 20000 "
+                 "are free\\): cudaErrorMemoryAllocation")))
+      << refused.err;
+  EXPECT_GT(std::stoull(sizes[1]), std::stoull(sizes[2]));
+  EXPECT_THAT(refused.err, HasSubstr("lower gpu.cache_bytes"));
+  const Ended without = Learn({.gpu = "{use: prefer, rows: whole}"}, little);
+  ASSERT_EQ(without.exit_code, 0) << without.err;
+  EXPECT_THAT(without.err, HasSubstr("learner 'ctr' learns on the CPU, because GPU 0: taking"));
+  EXPECT_EQ(ReadOutcome(dir_, "store").steps, kGpuSteps);
+}
+
 TEST_F(GpuDaemon, WhatHasNoFormForADeviceIsRefusedByNameOrLearntOnTheCpu) {
   const Ended refused = Learn({.mechanism = kExponential});
   EXPECT_EQ(refused.exit_code, 2) << refused.err;
@@ -406,18 +440,54 @@ TEST_F(GpuDaemon, ADeviceThatIsLostLeavesNoCommitWithoutAnchorAndFeed) {
   EXPECT_GT(commits_lost, 0u);
 }
 
-TEST_F(GpuDaemon, OperatorsSeeWhetherOneIsUsed) {
+// The last commit is served on, and whoever asks learns that there is no more.
+TEST_F(GpuDaemon, ADeviceThatIsLostLeavesAServerThatSaysSo) {
   const GpuRun run{.listen = "\"unix:" + (dir_ / "socket") + "\""};
-  const std::string config = run.Write(dir_);
-  test::Process daemon({TACITD_CRASH, "--config", config, "--set",
+  test::Process daemon(
+      {TACITD_CRASH, "--config", run.Write(dir_), "--set", "store.on_failure=serve"},
+      {fmt::format("TACIT_TEST_GPU=fail=700:{}", code::kEccUncorrectable)});
+  std::string ready;
+  ASSERT_TRUE(test::Eventually(
+      "the server tells of the failure",
+      [&] {
+        const auto answer =
+            serve::Fetch("unix:" + (dir_ / "socket") + ":/readyz", "GET", "", test::kPatience);
+        ready = answer ? fmt::format("{} {}", answer->status, answer->body) : "";
+        return ready.find("training has failed") != std::string::npos;
+      }))
+      << ready << daemon.Err();
+  EXPECT_THAT(ready, ::testing::StartsWith("503 "));
+  const auto metrics =
+      serve::Fetch("unix:" + (dir_ / "socket") + ":/metrics", "GET", "", test::kPatience);
+  ASSERT_TRUE(metrics);
+  EXPECT_THAT(metrics->body, HasSubstr("tacit_training_failed 1"));
+  EXPECT_THAT(daemon.Err(), HasSubstr("the last commit is served on"));
+}
+
+TEST_F(GpuDaemon, OperatorsSeeWhetherOneIsUsed) {
+  const auto see = [&](const std::string& gpu, const std::string& machine,
+                       const std::string& told) {
+    const GpuRun run{.gpu = gpu, .listen = "\"unix:" + (dir_ / "socket") + "\""};
+    test::Process daemon({TACITD_CRASH, "--config", run.Write(dir_), "--set",
+                          "serve.operator_listen=unix:" + (dir_ / "operator")},
+                         {"TACIT_TEST_GPU=" + machine});
+    std::string metrics;
+    EXPECT_TRUE(test::Eventually("the operator's metrics tell of the GPU", [&] {
+      const auto answer =
+          serve::Fetch("unix:" + (dir_ / "operator") + ":/metrics", "GET", "", test::kPatience);
+      metrics = answer ? answer->body : "";
+      return metrics.find("tacit_gpu_used " + told) != std::string::npos;
+    })) << metrics;
+  };
+  see("{use: prefer}", "driver=0", "0");
+  see("{use: require}", "driver=13000", "1");
+  const GpuRun run{.listen = "\"unix:" + (dir_ / "socket") + "\""};
+  test::Process daemon({TACITD_CRASH, "--config", run.Write(dir_), "--set",
                         "serve.operator_listen=unix:" + (dir_ / "operator")});
-  std::string metrics;
-  ASSERT_TRUE(test::Eventually("the operator's metrics tell of the GPU", [&] {
-    const auto answer =
-        serve::Fetch("unix:" + (dir_ / "operator") + ":/metrics", "GET", "", test::kPatience);
-    metrics = answer ? answer->body : "";
-    return metrics.find("tacit_gpu_used 1") != std::string::npos;
-  })) << metrics;
+  ASSERT_TRUE(test::Eventually("the server is there", [&] {
+    return serve::Fetch("unix:" + (dir_ / "socket") + ":/readyz", "GET", "", test::kPatience)
+        .has_value();
+  })) << daemon.Err();
   const auto open =
       serve::Fetch("unix:" + (dir_ / "socket") + ":/metrics", "GET", "", test::kPatience);
   ASSERT_TRUE(open);

@@ -180,7 +180,12 @@ Status HomeRig::ArriveBehind(const std::function<void()>& before) {
   Status arrived = store::Arrive(*delta);
   EXPECT_EQ(store::Arrive(*delta).has_value(), arrived.has_value());
   if (!arrived) {
-    EXPECT_FALSE(whole_->Settle());
+    const Status settled = whole_->Settle();
+    EXPECT_FALSE(settled);
+    EXPECT_TRUE(settled.error().message.starts_with(arrived.error().message));
+    EXPECT_NE(settled.error().message.find("the rows of the commit before did not come home"),
+              std::string::npos)
+        << settled.error().message;
   }
   return arrived;
 }

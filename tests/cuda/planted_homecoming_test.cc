@@ -73,7 +73,7 @@ TEST(HomecomingLost, RowsDoNotArriveWhereverTheDeviceIsLost) {
 // A device without memory for a second copy of the rows sends them home within the commit.
 TEST(HomecomingWithoutRoom, SendsRowsHomeAtOnce) {
   uint64_t on_their_way = 0, commits_without = 0;
-  for (const uint64_t kib : {24, 32, 40, 64, 4096}) {
+  for (const uint64_t kib : {29, 32, 40, 64, 4096}) {
     emulated::Reset({.memory_bytes = kib << 10});
     NextOrder(0);
     const auto device = OpenDevice(0);

@@ -1,11 +1,15 @@
 // The memory that rows on a device take, as the emulated device counts it, beside what plans say.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <numeric>
 
+#include "base/worker_pool.h"
 #include "config/sample.h"
 #include "cuda/device/emulated.h"
 #include "cuda/home_rig.h"
+#include "cuda/learn/gpu.h"
 #include "cuda/trial_device.h"
 #include "cuda/uploads.h"
 #include "store/row_arrival.h"
@@ -16,20 +20,92 @@ namespace {
 
 using Writes = WholeRows::Writes;
 
-wiring::Assembly Planned(const std::string& gpu, const std::string& buckets) {
-  const auto config = config::Parse(
-      config::kSample, "c.yaml",
-      {"gpu.use=" + gpu, "schema.features.1.buckets=" + buckets, "memory.total_bytes=8GiB"});
+using Settings = std::vector<std::string>;
+constexpr uint32_t kMemoryBatch = 40;
+
+// A small model.
+wiring::Assembly Planned(const Settings& more) {
+  Settings settings = {"memory.total_bytes=8GiB", "learners.0.model.hidden=[4]",
+                       fmt::format("learners.0.participation.batch={}", kMemoryBatch)};
+  settings.insert(settings.end(), more.begin(), more.end());
+  const auto config = config::Parse(config::kSample, "c.yaml", settings);
   EXPECT_TRUE(config) << config.error().message;
   auto assembly = wiring::Assemble(*config);
   EXPECT_TRUE(assembly) << assembly.error().message;
   return *std::move(assembly);
 }
 
+store::RowLayout SmallLayout() {
+  return Planned({"schema.features.1.buckets=200"}).learners.at(0).model->Rows();
+}
+
 // The bytes that a GPU adds to the plan of the host's memory.
-uint64_t PinnedByPlan(const std::string& buckets) {
-  return Planned("prefer", buckets).memory.model_bytes -
-         Planned("never", buckets).memory.model_bytes;
+uint64_t PinnedByPlan(const Settings& settings) {
+  Settings with = settings, without = settings;
+  with.push_back("gpu.use=prefer");
+  without.push_back("gpu.use=never");
+  return Planned(with).memory.model_bytes - Planned(without).memory.model_bytes;
+}
+
+// A step of so many examples that have as many rows as an example can have.
+stream::StepBatch FullStep(const wiring::Assembly& assembly, uint32_t examples) {
+  const RowSpace space = assembly.learners.at(0).model->Rows().space;
+  const auto& categorical = assembly.transform->schema().categorical;
+  stream::StepBatch step;
+  step.units = examples;
+  step.examples.dense_width = assembly.transform->schema().dense.size();
+  step.examples.slots = categorical.size();
+  for (uint32_t i = 0; i < examples; ++i) {
+    step.unit_of.push_back(i);
+    step.examples.offset.push_back(i);
+    step.examples.label.push_back(static_cast<float>(i % 2));
+    step.examples.dense.resize((i + 1) * step.examples.dense_width, 0.5f);
+    for (size_t slot = 0; slot < categorical.size(); ++slot) {
+      const RowSpace::Table& table = space.tables()[slot];
+      for (uint32_t v = 0; v < categorical[slot].max_values; ++v)
+        step.examples.row.push_back(table.first +
+                                    (categorical[slot].max_values * i + v) % table.rows);
+      step.examples.slot_end.push_back(static_cast<uint32_t>(step.examples.row.size()));
+    }
+  }
+  return step;
+}
+
+// The pinned memory that the learner's engine takes for steps and a commit.
+uint64_t PinnedByLearner(const wiring::Assembly& assembly, const train::GpuRowOptions& rows,
+                         uint32_t examples) {
+  emulated::Reset();
+  const auto gpu = OpenGpu({.rows = rows});
+  EXPECT_TRUE(gpu);
+  const wiring::ModelPlan& model = *assembly.learners.at(0).model;
+  const store::RowLayout layout = model.Rows();
+  HomeStore store(layout);
+  store::RowCache cache(layout, 1 << 24, store);
+  WorkerPool workers{WorkerPool::Options{}};
+  const auto backend = ops::MakeReferenceBackend();
+  const auto learner = model.Make({.noise = noise::MakeNoiseSource(workers),
+                                   .backend = *backend,
+                                   .workers = workers,
+                                   .rows = cache,
+                                   .gpu = gpu->get()});
+  EXPECT_TRUE(learner) << learner.error().message;
+  const stream::StepBatch step = FullStep(assembly, examples);
+  const std::atomic<bool> abandon = false;
+  for (int i = 0; i < 3; ++i) {
+    train::StepReport report;
+    (*learner)->Announce(step);
+    EXPECT_TRUE((*learner)->TakeStep(step, abandon, &report));
+    EXPECT_TRUE((*learner)->Settle());
+    EXPECT_TRUE(store::Arrive(*cache.TakeDelta()));
+  }
+  return emulated::PinnedBytesTaken();
+}
+
+uint64_t StrideOf(const store::RowLayout& layout) {
+  uint64_t stride = 1;
+  for (uint32_t t = 0; t < layout.space.tables().size(); ++t)
+    stride = std::max<uint64_t>(stride, layout.RowFloats(t));
+  return stride;
 }
 
 struct Taken {
@@ -63,7 +139,7 @@ Taken Take(const store::RowLayout& layout, uint64_t memory_bytes, Writes writes)
 
 // The least memory by the plan is enough, and all of it is taken; a byte less is not.
 TEST(RowsMemory, WholeTablesTakeWhatTheirPlanSays) {
-  const store::RowLayout layout = Planned("prefer", "200").learners.at(0).model->Rows();
+  const store::RowLayout layout = SmallLayout();
   for (const Writes writes : {Writes::kSomeRows, Writes::kEveryRow}) {
     const uint64_t plan = WholeRows::Bytes(layout.space, layout.state_floats, writes);
     const Taken taken = Take(layout, plan, writes);
@@ -74,15 +150,42 @@ TEST(RowsMemory, WholeTablesTakeWhatTheirPlanSays) {
   emulated::Reset();
 }
 
-TEST(RowsMemory, PinnedMemoryIsInThePlanOfTheHosts) {
-  const store::RowLayout layout = Planned("prefer", "200").learners.at(0).model->Rows();
+TEST(RowsMemory, PinnedMemoryOfTheWayHomeIsWhatItsPlanSays) {
+  const store::RowLayout layout = SmallLayout();
   const uint64_t least = WholeRows::Bytes(layout.space, layout.state_floats, Writes::kSomeRows);
-  const uint64_t plan = PinnedByPlan("200");
-  // Rows that go home at once take a piece more than those that go beside the next step.
+  const uint64_t plan = store::ArrivalPinnedBytes(layout.space.rows(), StrideOf(layout));
   EXPECT_EQ(Take(layout, least, Writes::kSomeRows).pinned, plan);
-  const uint64_t beside = Take(layout, 64 * least, Writes::kSomeRows).pinned;
-  EXPECT_LT(beside, plan);
-  EXPECT_GT(beside, plan / 2);
+  EXPECT_EQ(Take(layout, 64 * least, Writes::kSomeRows).pinned, plan);
+  EXPECT_EQ(Take(layout, least, Writes::kEveryRow).pinned, 0u);
+  emulated::Reset();
+}
+
+// All that a learner takes is planned, and little else.
+TEST(RowsMemory, PinnedMemoryOfALearnerIsInThePlanOfTheHosts) {
+  using Kind = train::GpuRowOptions::Kind;
+  constexpr uint64_t kSmall = 1024;
+  struct Case {
+    const char* mechanism;
+    const char* optimizer;
+    const char* rows;
+    Kind kind;
+    uint32_t batch;
+  };
+  for (const Case& one :
+       {Case{"{kind: adafest, threshold: 1000}", "adam", "whole", Kind::kWhole, 40},
+        {"{kind: adafest, threshold: 1000}", "sgd", "cache", Kind::kCache, 40},
+        {"{kind: adafest, threshold: 1000}", "adam", "cache", Kind::kCache, 100},
+        {"{kind: dp-sgd}", "adam", "whole", Kind::kWhole, 40}}) {
+    SCOPED_TRACE(fmt::format("{}, {}, {}, {}", one.mechanism, one.optimizer, one.rows, one.batch));
+    const Settings settings = {fmt::format("learners.0.mechanism={}", one.mechanism),
+                               fmt::format("learners.0.optimizer.kind={}", one.optimizer),
+                               fmt::format("learners.0.participation.batch={}", one.batch),
+                               fmt::format("gpu.rows={}", one.rows)};
+    const uint64_t plan = PinnedByPlan(settings);
+    const uint64_t taken = PinnedByLearner(Planned(settings), {.kind = one.kind}, one.batch);
+    EXPECT_LE(taken, plan);
+    EXPECT_LE(plan, taken + taken / 8 + kSmall);
+  }
   emulated::Reset();
 }
 
@@ -90,8 +193,10 @@ TEST(RowsMemory, PinnedMemoryIsInThePlanOfTheHosts) {
 TEST(RowsMemory, PinnedMemoryOfLargeTablesIsThatOfAPiece) {
   constexpr uint64_t kPieces = 3 * (uint64_t{4} << 20);
   for (const char* buckets : {"300000", "3000000", "30000000"}) {
-    EXPECT_GT(PinnedByPlan(buckets), kPieces - 2000) << buckets;
-    EXPECT_LT(PinnedByPlan(buckets), kPieces + 100'000) << buckets;
+    const uint64_t plan = PinnedByPlan({fmt::format("schema.features.1.buckets={}", buckets),
+                                        "learners.0.mechanism.threshold=1000"});
+    EXPECT_GT(plan, kPieces - 2000) << buckets;
+    EXPECT_LT(plan, kPieces + 100'000) << buckets;
   }
 }
 

@@ -187,6 +187,27 @@ TEST_F(SequenceEngineTest, BitsDoNotDependOnWavesOrTurns) {
   }
 }
 
+// The same where matrices between products are of bf16, and however many logits are formed at a
+// time.
+TEST_F(SequenceEngineTest, BitsDoNotDependOnPiecesOfLogits) {
+  if (device_ == nullptr) return;
+  for (const auto precision : {ops::Precision::kF32, ops::Precision::kBf16}) {
+    SequenceOptions model = SmallModel();
+    model.precision = precision;
+    const Units units(model, 7, 4);
+    State first;
+    for (const uint32_t logit_rows : {0u, 1u, 3u, 16u}) {
+      NextOrder(static_cast<int>(logit_rows));
+      const auto device = OnTheDevice(Training(model), logit_rows == 3 ? 20 : 1000, logit_rows);
+      train::SequenceStepReport report;
+      ASSERT_TRUE(device->Step(units, &report));
+      const State got = StateOf(*device);
+      if (logit_rows == 0) first = got;
+      ASSERT_EQ(got, first) << logit_rows << " rows at a time";
+    }
+  }
+}
+
 TEST_F(SequenceEngineTest, GoesOnFromAStoredState) {
   if (device_ == nullptr) return;
   auto training = Training(SmallModel());

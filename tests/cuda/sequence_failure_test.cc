@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 #include "cuda/device/emulated.h"
 #include "cuda/device/errors.h"
@@ -58,6 +60,48 @@ Status StepOnce(ops::Backend& backend) {
   const bool same = std::ranges::equal(before, stepper.parameters());
   EXPECT_EQ(same, !stepped);
   return stepped;
+}
+
+// A step in bf16 of two blocks puts this on the device, whatever its size: no loop behind a product
+// but what norms, the softmax and tables are.
+TEST(SequenceEngineLaunches, AreFew) {
+  emulated::Reset();
+  const auto backend = ops::MakeReferenceBackend();
+  auto training = Training();
+  training.model.blocks = 2;
+  training.model.precision = ops::Precision::kBf16;
+  const auto device = OpenDevice(0);
+  ASSERT_TRUE(device);
+  train::SequenceStepper stepper(training, privacy::Draw{}, *backend,
+                                 std::make_unique<EngineNoise>(9));
+  auto engine =
+      MakeDeviceSequenceEngine(**device, {.sequence = stepper.EngineOptions()}, *stepper.noise());
+  ASSERT_TRUE(engine);
+  stepper.UseEngine(std::move(*engine));
+  const auto before = emulated::Kernels();
+  train::SequenceStepReport report;
+  ASSERT_TRUE(stepper.Step(OneUnit(training.model), &report));
+  std::map<std::string, uint64_t> launches;
+  uint64_t all = 0;
+  for (const auto& [name, use] : emulated::Kernels()) {
+    const auto was = before.find(name);
+    launches[name] = use.launches - (was == before.end() ? 0 : was->second.launches);
+    all += launches[name];
+    RecordProperty(name, static_cast<int>(launches[name]));
+  }
+  RecordProperty("all", static_cast<int>(all));
+  EXPECT_EQ(launches["ReluBackward"], 0u);
+  EXPECT_EQ(launches["AddMatrix"], 0u);
+  EXPECT_EQ(launches["Gemm16AddBiasRound"], 2u);
+  EXPECT_EQ(launches["Gemm16Activate"], 2u);
+  EXPECT_EQ(launches["Gemm16AddBias"], 4u);  // projections and outer layers
+  EXPECT_EQ(launches["Gemm16ReluBackward"], 2u);
+  EXPECT_EQ(launches["Gemm16Round"], 2u);
+  // Through inner layers and qkv, and the catalogue's logits and states.
+  EXPECT_EQ(launches["Gemm16"], 6u);
+  // Weights and tables of a step, its first rows, and its states.
+  EXPECT_EQ(launches["AddBias"], 9u + 1 + 1);
+  EXPECT_LE(all, 75u);
 }
 
 TEST(SequenceEngineFailures, EveryCallMayFailAndNothingIsLeaked) {

@@ -9,6 +9,8 @@
 #include "cuda/kernels/catalogue.h"
 #include "cuda/kernels/dropout.h"
 #include "cuda/kernels/layer_norm.h"
+#include "cuda/kernels/packed_rows.h"
+#include "cuda/kernels/pointwise.h"
 #include "cuda/kernels/ranks.h"
 #include "cuda/kernels/unit_tiles.h"
 #include "cuda/kernels/variance.h"
@@ -156,6 +158,33 @@ TEST_F(SequenceKernels, LayerNormIsTheReferences) {
     }
     ExpectNear(Read(of_units), want_units.values, 1e-5, "units' gradients");
     ExpectNear(Read(on_grad), want_grad.values, 1e-5, "gradient");
+  }
+}
+
+// A sum before a norm and factors behind it have the bits of the loops.
+TEST_F(SequenceKernels, WhatIsDoneAlongANormHasTheLoopsBits) {
+  if (device_ == nullptr) return;
+  for (const auto& [rows, cols] : {std::pair<size_t, size_t>{11, 40}, {5, 7}, {1, 64}}) {
+    const Numbers x = Random(rows, cols), plus = Random(rows, cols), grad = Random(rows, cols);
+    const auto gain = Vector(Random(1, cols).values), bias = Vector(Random(1, cols).values);
+    const auto inverse = Vector(std::vector<float>(rows));
+    const auto normal = Upload(Zeros(rows, cols)), on_plus = Upload(plus);
+    const auto loops = Upload(x), along = Upload(x), normal_along = Upload(Zeros(rows, cols));
+    const auto factor = Upload16(Zeros(rows, cols)), factor_along = Upload16(Zeros(rows, cols));
+    ASSERT_TRUE(AddMatrix(*stream_, on_plus, loops));
+    ASSERT_TRUE(LayerNorm(*stream_, loops, gain, bias, 1e-5f, normal, inverse, loops));
+    ASSERT_TRUE(AddBias<uint16_t>(*stream_, loops, {}, false, factor));
+    ASSERT_TRUE(LayerNorm(*stream_, along, gain, bias, 1e-5f, normal_along, inverse, along,
+                          {.plus = on_plus, .rounded = factor_along}));
+    EXPECT_EQ(Read(along), Read(loops));
+    EXPECT_EQ(Read(normal_along), Read(normal));
+    EXPECT_EQ(Read(factor_along), Read(factor));
+    const auto back = Upload(grad), back_along = Upload(grad);
+    ASSERT_TRUE(LayerNormBackward(*stream_, normal, inverse, gain, back));
+    ASSERT_TRUE(AddBias<uint16_t>(*stream_, back, {}, false, factor));
+    ASSERT_TRUE(LayerNormBackward(*stream_, normal, inverse, gain, back_along, factor_along));
+    EXPECT_EQ(Read(back_along), Read(back));
+    EXPECT_EQ(Read(factor_along), Read(factor));
   }
 }
 

@@ -117,12 +117,15 @@ struct SequenceGap {
 class SequenceTrial : public OnDevice {
  protected:
   std::unique_ptr<train::SequenceStepper> OnTheDevice(
-      const train::SequenceTrainingOptions& training, uint32_t wave_positions = 1000) {
+      const train::SequenceTrainingOptions& training, uint32_t wave_positions = 1000,
+      uint32_t logit_rows = 0) {
     auto stepper = std::make_unique<train::SequenceStepper>(training, privacy::Draw{}, *backend_,
                                                             std::make_unique<EngineNoise>(9));
-    auto engine = MakeDeviceSequenceEngine(
-        *device_, {.sequence = stepper->EngineOptions(), .wave_positions = wave_positions},
-        *stepper->noise());
+    auto engine = MakeDeviceSequenceEngine(*device_,
+                                           {.sequence = stepper->EngineOptions(),
+                                            .wave_positions = wave_positions,
+                                            .logit_rows = logit_rows},
+                                           *stepper->noise());
     EXPECT_TRUE(engine) << engine.error().message;
     if (engine) stepper->UseEngine(std::move(*engine));
     return stepper;

@@ -142,7 +142,8 @@ class ClickPlan final : public ModelPlan {
   void AddTo(LearnerShape* shape) const override {
     SetDense(ShapeModel(options_.model).model.dense_size(), options_.optimizer, shape);
     AddTables(Rows(), transform_->schema(), shape);
-    shape->input_width = options_.model.dense_width;
+    shape->has_examples = true;
+    shape->dense_width = shape->input_width = options_.model.dense_width;
     for (const RowSpace::Table& table : options_.model.space.tables())
       shape->input_width += table.dim;
     shape->width_total = shape->input_width + 1;
