@@ -39,10 +39,10 @@ struct CachedRowsOptions {
 // read and written there alone. The host waits for the look-up, and for no copy of rows.
 class CachedRows final : public DeviceRows {
  public:
-  // `state_floats` is per table as in store::RowLayout. `compute` is the engine's stream; it and
-  // `rows` must outlive the cache. REQUIRES a space of fewer than 2^32 - 1 rows.
   // The device memory of a piece of rows on their way home, which it takes beside the places.
   static uint64_t WayHomeBytes(const RowSpace& space, const std::vector<uint32_t>& state_floats);
+  // `state_floats` is per table as in store::RowLayout. `compute` is the engine's stream; it and
+  // `rows` must outlive the cache. REQUIRES a space of fewer than 2^32 - 1 rows.
   static Result<std::unique_ptr<CachedRows>> Make(Stream& compute, const RowSpace& space,
                                                   const std::vector<uint32_t>& state_floats,
                                                   const CachedRowsOptions& options,
