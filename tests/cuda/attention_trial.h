@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -44,11 +45,12 @@ struct AttentionCase {
   static constexpr float kMost = 0.6f;
 
   uint32_t width() const { return heads * head_width; }
-  uint32_t rows() const {
-    uint32_t all = 0;
-    for (const uint32_t n : lengths) all += n;
-    return all;
+  std::vector<uint32_t> crop_ends() const {
+    std::vector<uint32_t> ends(lengths.size());
+    std::partial_sum(lengths.begin(), lengths.end(), ends.begin());
+    return ends;
   }
+  uint32_t rows() const { return crop_ends().back(); }
 };
 
 inline AttentionNumbers RandomAttention(const AttentionCase& of, uint64_t seed) {
@@ -170,15 +172,16 @@ class AttentionLoops {
 // Both passes on the device.
 class AttentionTrial : public OnDevice {
  protected:
+  static AttentionShape ShapeOf(const AttentionCase& of, DeviceSpan<const uint32_t> crop_end) {
+    return {.crop_end = crop_end,
+            .longest = *std::max_element(of.lengths.begin(), of.lengths.end()),
+            .heads = of.heads,
+            .rounds = true,
+            .corrected = of.corrected};
+  }
   AttentionResults Run(const AttentionCase& of, const AttentionNumbers& numbers) {
-    std::vector<uint32_t> ends;
-    for (const uint32_t n : of.lengths) ends.push_back((ends.empty() ? 0 : ends.back()) + n);
-    const auto crop_end = ToDevice(ends);
-    const AttentionShape shape{.crop_end = crop_end.span(),
-                               .longest = *std::max_element(of.lengths.begin(), of.lengths.end()),
-                               .heads = of.heads,
-                               .rounds = true,
-                               .corrected = of.corrected};
+    const auto crop_end = ToDevice(of.crop_ends());
+    const AttentionShape shape = ShapeOf(of, crop_end.span());
     const uint32_t rows = of.rows(), width = of.width();
     const auto qkv = ToDevice(numbers.qkv), grad = ToDevice(numbers.grad);
     // Numbers that are not written show.
@@ -208,13 +211,8 @@ class AttentionTrial : public OnDevice {
   }
   // Through matrices of bf16, whose rows have gaps. REQUIRES a case without corrections.
   AttentionResults RunRounded(const AttentionCase& of, const AttentionNumbers& numbers) {
-    std::vector<uint32_t> ends;
-    for (const uint32_t n : of.lengths) ends.push_back((ends.empty() ? 0 : ends.back()) + n);
-    const auto crop_end = ToDevice(ends);
-    const AttentionShape shape{.crop_end = crop_end.span(),
-                               .longest = *std::max_element(of.lengths.begin(), of.lengths.end()),
-                               .heads = of.heads,
-                               .rounds = true};
+    const auto crop_end = ToDevice(of.crop_ends());
+    const AttentionShape shape = ShapeOf(of, crop_end.span());
     const uint32_t rows = of.rows(), width = of.width(), gap = 8 - width % 8;
     const auto halves = [&](const std::vector<float>& from, uint32_t cols) {
       std::vector<uint16_t> to(size_t{rows} * (cols + gap), kNoHalf);
