@@ -89,9 +89,9 @@ class Daemon {
     TACIT_ASSIGN(files_, MakeFilePlan(assembly_.config.serve));
     TACIT_ASSIGN(front_, Front::Open(assembly_.config.serve, registry_));
     TACIT_RETURN_IF_ERROR(OpenSourceOfRecords());
+    TACIT_ASSIGN(gpu_, GpuChoice::Make(assembly_, options_.open_gpu));
     TACIT_RETURN_IF_ERROR(OpenStore());
     if (store_ == nullptr) return int{WhenStopped()};
-    TACIT_ASSIGN(gpu_, GpuChoice::Make(assembly_, options_.open_gpu));
     TACIT_ASSIGN(positions_, wiring::ReadPositions(assembly_, *store_));
     TellWhatRuns();
     for (const std::string& warning : wiring::ConfigurationWarnings(assembly_))
