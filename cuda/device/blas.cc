@@ -30,7 +30,6 @@ using GemmEx = int (*)(void* handle, int op_a, int op_b, int m, int n, int k, co
 
 // As much as NVIDIA's manual recommends for compute capability 9.0. With less the library leaves
 // out its faster ways.
-constexpr size_t kWorkspaceBytes = 32 << 20;
 
 constexpr std::string_view kRemedy = "; set gpu.gemm to own, which needs no library";
 
@@ -86,7 +85,7 @@ Status Blas::Open() {
   Device& device = stream_.device();
   device.CheckOwner();
   TACIT_RETURN_IF_ERROR(device.Health());
-  TACIT_ASSIGN(workspace_, Buffer<uint8_t>::Make(device, kWorkspaceBytes));
+  TACIT_ASSIGN(workspace_, Buffer<uint8_t>::Make(device, kBlasWorkspaceBytes));
   const auto must = [](int status, std::string_view doing) -> Status {
     if (status == kBlasSuccess) return {};
     return Fail(ErrorCode::kUnavailable,
@@ -96,7 +95,7 @@ Status Blas::Open() {
   TACIT_RETURN_IF_ERROR(
       must(functions_->set_stream(handle_, stream_.handle()), "taking its stream"));
   // A new stream takes the library back to memory of its own, so this comes behind it.
-  return must(functions_->set_workspace(handle_, workspace_.span().data, kWorkspaceBytes),
+  return must(functions_->set_workspace(handle_, workspace_.span().data, kBlasWorkspaceBytes),
               "taking its working memory");
 }
 

@@ -13,6 +13,9 @@ namespace tacit::cuda {
 // cuBLAS of CUDA 13, by the name under which the loader looks for it.
 inline constexpr char kBlasLibrary[] = "libcublas.so.13";
 
+// The size of its working memory on the device.
+inline constexpr size_t kBlasWorkspaceBytes = 32 << 20;
+
 // Products by cuBLAS, which is loaded when the first of these is made: no build needs it, and no
 // program that asks for none. It works on one stream, with working memory of its own; so the same
 // products give the same bits.

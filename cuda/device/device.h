@@ -26,7 +26,7 @@ struct DeviceFacts {
   size_t shared_bytes_per_block_max = 0;
 };
 
-// One GPU, opened. Streams, buffers, graphs and arenas are made from it and must not outlive it.
+// One GPU, opened. Streams, buffers and graphs are made from it and must not outlive it.
 // Thread-safe, where what is made from it is used by one thread at a time. Used only by the process
 // that opened it: a forked child that makes a call is ended by a check.
 //

@@ -17,10 +17,6 @@
 #include "cuda/device/errors.h"
 #include "cuda/device/runtime.h"
 
-#if defined(TACIT_EMULATOR_ASAN)
-#include <sanitizer/asan_interface.h>
-#endif
-
 namespace tacit::cuda {
 namespace {
 
@@ -290,20 +286,6 @@ Code MakeTensorMap(const Tiles&, void*) {
   TACIT_CHECK(false, "the emulated device has no copy engine for tiles");
   return code::kInvalidValue;
 }
-
-#if defined(TACIT_EMULATOR_ASAN)
-size_t PieceGapBytes() { return 256; }
-void MarkUsable(void* memory, size_t bytes, bool usable) {
-  if (usable) {
-    __asan_unpoison_memory_region(memory, bytes);
-  } else {
-    __asan_poison_memory_region(memory, bytes);
-  }
-}
-#else
-size_t PieceGapBytes() { return 0; }
-void MarkUsable(void*, size_t, bool) {}
-#endif
 
 const char* ErrorName(Code code) {
   switch (code) {

@@ -185,9 +185,6 @@ Code MakeTensorMap(const Tiles& tiles, void* map) {
                                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
 }
 
-size_t PieceGapBytes() { return 0; }
-void MarkUsable(void*, size_t, bool) {}
-
 const char* ErrorName(Code code) { return cudaGetErrorName(static_cast<cudaError_t>(code)); }
 const char* ErrorText(Code code) { return cudaGetErrorString(static_cast<cudaError_t>(code)); }
 

@@ -91,13 +91,6 @@ struct Tiles {
 // Writes a CUtensorMap of 128 bytes, aligned to 64. On the device alone.
 Code MakeTensorMap(const Tiles& tiles, void* map);
 
-// The least gap between the arena's pieces. The emulated device leaves one under asan, which finds
-// writes after a piece in it.
-size_t PieceGapBytes();
-// Reports to tools that watch memory whether a part of the arena may be touched. Does nothing on
-// the device.
-void MarkUsable(void* memory, size_t bytes, bool usable);
-
 // CUDA's own name and sentence for an error number.
 const char* ErrorName(Code code);
 const char* ErrorText(Code code);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "base/result.h"
 #include "cuda/device/stream.h"
 
@@ -9,5 +11,7 @@ namespace tacit::cuda {
 // a kernel that does nothing, or that a compiler got wrong, would silently leave noise out. Fails
 // with kCorruption: "GPU 0 does not compute what the CPU does (noise): it must not train".
 Status CheckNoise(Stream& stream);
+// The device memory that it takes meanwhile is less.
+inline constexpr uint64_t kNoiseCheckBytesMost = 40'000;
 
 }  // namespace tacit::cuda

@@ -18,6 +18,7 @@
 #include "cuda/kernels/step_noise.h"
 #include "cuda/learn/device_net.h"
 #include "cuda/learn/device_optimizer.h"
+#include "cuda/learn/engine_need.h"
 #include "cuda/learn/engine_rows.h"
 #include "cuda/learn/step_chunks.h"
 #include "cuda/learn/step_rows_index.h"
@@ -30,20 +31,6 @@ namespace tacit::cuda {
 namespace {
 
 using mechanism::Recipe;
-
-std::vector<model::LinearLayer> LayersOf(const model::PctrOptions& options) {
-  size_t in = options.dense_width, offset = 0;
-  for (const RowSpace::Table& table : options.space.tables()) in += table.dim;
-  std::vector<uint32_t> widths = options.hidden;
-  widths.push_back(1);
-  std::vector<model::LinearLayer> layers;
-  for (const uint32_t out : widths) {
-    layers.push_back({in, out, offset});
-    offset += layers.back().size();
-    in = out;
-  }
-  return layers;
-}
 
 ClipLaw LawOf(Recipe::Clip clip) {
   switch (clip) {
@@ -199,11 +186,7 @@ Status Engine::Open() {
   TACIT_ASSIGN(net_,
                MakeDeviceNet(stream_, options_.click.model.precision, layers_, most, products));
   TACIT_ASSIGN(optimizer_, DeviceOptimizer::Make(stream_, options_.click.optimizer, *dense_));
-  const train::Optimizer optimizer(options_.click.optimizer);
-  std::vector<uint32_t> state_floats;
-  for (const RowSpace::Table& table : space().tables())
-    state_floats.push_back(static_cast<uint32_t>(optimizer.RowStateFloats(table.dim)));
-  TACIT_ASSIGN(rows_, OpenRows(stream_, space(), state_floats,
+  TACIT_ASSIGN(rows_, OpenRows(stream_, space(), StateFloatsOf(options_.click),
                                mechanism_.recipe()->rows == Recipe::Rows::kEvery, options_.rows,
                                host_rows_));
   TACIT_ASSIGN(index_, StepRowsIndex::Make(stream_, space().rows()));

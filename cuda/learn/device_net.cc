@@ -21,6 +21,41 @@ namespace {
 // Rows of all matrices begin at multiples of 16 bytes, whichever numbers they hold.
 uint64_t StrideOf(size_t cols) { return (cols + 7) / 8 * 8; }
 
+template <class T>
+constexpr bool kRoundsTo = !std::is_same_v<T, float>;
+
+template <class T>
+GemmPlan PlanOn(const DeviceFacts& facts, uint32_t m, uint32_t n, uint32_t k) {
+  return PlanGemm(facts.multiprocessors, m, n, k, kRoundsTo<T> ? OwnWay(facts) : GemmWay::kMma);
+}
+
+// The floats that the products of a net's largest step work with.
+template <class T>
+size_t WorkFloats(const DeviceFacts& facts, const std::vector<model::LinearLayer>& layers,
+                  uint32_t rows_max) {
+  size_t work = 0;
+  for (const model::LinearLayer& layer : layers) {
+    const auto in = static_cast<uint32_t>(layer.in), out = static_cast<uint32_t>(layer.out);
+    work = std::max({work, GemmWorkFloats(PlanOn<T>(facts, in + 1, out, rows_max), in + 1, out),
+                     GemmWorkFloats(PlanOn<T>(facts, rows_max, out, in), rows_max, out),
+                     GemmWorkFloats(PlanOn<T>(facts, rows_max, in, out), rows_max, in)});
+  }
+  return work;
+}
+
+size_t Widest(const std::vector<model::LinearLayer>& layers) {
+  size_t widest = 0;
+  for (const model::LinearLayer& layer : layers) widest = std::max({widest, layer.in, layer.out});
+  return widest;
+}
+
+// The floats into which the trial of products sums.
+size_t TrialFloats(const std::vector<model::LinearLayer>& layers, uint32_t rows_max) {
+  size_t most = rows_max;
+  for (const model::LinearLayer& layer : layers) most = std::max(most, layer.size());
+  return most;
+}
+
 // A matrix with memory of its own, of as many rows as are asked for at a time.
 template <class T>
 class Rows {
@@ -49,7 +84,7 @@ DeviceMatrix<T> FirstColumns(const DeviceMatrix<T>& x, size_t cols) {
 
 template <class T>
 class Net final : public DeviceNet {
-  static constexpr bool kRounds = !std::is_same_v<T, float>;
+  static constexpr bool kRounds = kRoundsTo<T>;
   // The rounding of a scaled number, as model/dense_net.cc has it.
   static constexpr double kRounding = kRounds ? 0x1p-8 : 0x1p-24;
 
@@ -148,8 +183,7 @@ class Net final : public DeviceNet {
       return Weights(l);
   }
   GemmPlan PlanOf(uint32_t m, uint32_t n, uint32_t k) const {
-    const DeviceFacts& facts = stream_.device().facts();
-    return PlanGemm(facts.multiprocessors, m, n, k, kRounds ? OwnWay(facts) : GemmWay::kMma);
+    return PlanOn<T>(stream_.device().facts(), m, n, k);
   }
   Status Multiply(Form form_a, DeviceMatrix<const T> a, Form form_b, DeviceMatrix<const T> b,
                   float beta, DeviceMatrix<float> c) {
@@ -223,13 +257,8 @@ template <class T>
 Status Net<T>::Take(uint32_t rows_max) {
   TACIT_CHECK(!layers_.empty() && layers_.back().out == 1, "a net ends in one logit");
   Device& device = stream_.device();
-  size_t widest = 0, work = 0;
   for (const model::LinearLayer& layer : layers_) {
-    const auto in = static_cast<uint32_t>(layer.in), out = static_cast<uint32_t>(layer.out);
-    widest = std::max({widest, layer.in, layer.out});
-    work = std::max({work, GemmWorkFloats(PlanOf(in + 1, out, rows_max), in + 1, out),
-                     GemmWorkFloats(PlanOf(rows_max, out, in), rows_max, out),
-                     GemmWorkFloats(PlanOf(rows_max, in, out), rows_max, in)});
+    const auto in = static_cast<uint32_t>(layer.in);
     TACIT_ASSIGN(Rows<T> input, Rows<T>::Make(device, rows_max, layer.in + 1));
     input_.push_back(std::move(input));
     TACIT_ASSIGN(Rows<T> gradient, Rows<T>::Make(device, rows_max, layer.out));
@@ -241,11 +270,31 @@ Status Net<T>::Take(uint32_t rows_max) {
     rounded_.push_back(std::move(rounded));
   }
   if (kRounds) {
-    TACIT_ASSIGN(raw_, Rows<float>::Make(device, rows_max, widest));
+    TACIT_ASSIGN(raw_, Rows<float>::Make(device, rows_max, Widest(layers_)));
   }
   TACIT_ASSIGN(own_, Buffer<double>::Make(device, layers_.size() * rows_max));
-  TACIT_ASSIGN(work_, Buffer<float>::Make(device, work));
+  TACIT_ASSIGN(work_,
+               Buffer<float>::Make(device, WorkFloats<T>(device.facts(), layers_, rows_max)));
   return {};
+}
+
+// As Take and Choose take it.
+template <class T>
+DeviceNetBytes BytesOf(const DeviceFacts& facts, const std::vector<model::LinearLayer>& layers,
+                       uint32_t rows_max, train::GpuProducts by) {
+  DeviceNetBytes bytes;
+  for (const model::LinearLayer& layer : layers) {
+    const uint64_t floats = rows_max * (StrideOf(layer.in + 1) + 2 * StrideOf(layer.out));
+    bytes.kept += (floats + (kRoundsTo<T> ? layer.in * StrideOf(layer.out) : 0)) * sizeof(T);
+  }
+  if (kRoundsTo<T>) bytes.kept += rows_max * StrideOf(Widest(layers)) * sizeof(float);
+  bytes.kept += layers.size() * rows_max * sizeof(double) +
+                WorkFloats<T>(facts, layers, rows_max) * sizeof(float);
+  bytes.making = bytes.kept;
+  if (!kRoundsTo<T> || by == train::GpuProducts::kOwn) return bytes;
+  bytes.kept += kBlasWorkspaceBytes;
+  bytes.making = bytes.kept + TrialFloats(layers, rows_max) * sizeof(float);
+  return bytes;
 }
 
 // A step's three products per layer with their ends, of what lies there, as Forward, Backward and
@@ -272,9 +321,8 @@ Status Net<T>::Choose(const ProductOptions& options, uint32_t rows_max) {
   if (!kRounds || options.by == train::GpuProducts::kOwn) return {};
   // The trial multiplies numbers of a usual size, and its sums go where nothing else is.
   constexpr uint8_t kByte = 0x3f;  // twice: .75 in bf16
-  size_t most = rows_max;
-  for (const model::LinearLayer& layer : layers_) most = std::max(most, layer.size());
-  TACIT_ASSIGN(const auto sums, Buffer<float>::Make(stream_.device(), most));
+  TACIT_ASSIGN(const auto sums,
+               Buffer<float>::Make(stream_.device(), TrialFloats(layers_, rows_max)));
   TACIT_RETURN_IF_ERROR(stream_.Fill(sums.span(), kByte));
   for (auto* of_layers : {&input_, &gradient_, &scaled_, &rounded_})
     for (Rows<T>& rows : *of_layers) TACIT_RETURN_IF_ERROR(stream_.Fill(rows.all(), kByte));
@@ -311,6 +359,14 @@ Result<std::unique_ptr<DeviceNet>> MakeDeviceNet(Stream& stream, ops::Precision 
   if (precision == ops::Precision::kBf16)
     return MakeNet<ops::Bf16>(stream, std::move(layers), rows_max, products);
   return MakeNet<float>(stream, std::move(layers), rows_max, products);
+}
+
+DeviceNetBytes BytesOfDeviceNet(const DeviceFacts& facts, ops::Precision precision,
+                                const std::vector<model::LinearLayer>& layers, uint32_t rows_max,
+                                const ProductOptions& products) {
+  return precision == ops::Precision::kBf16
+             ? BytesOf<ops::Bf16>(facts, layers, rows_max, products.by)
+             : BytesOf<float>(facts, layers, rows_max, products.by);
 }
 
 }  // namespace tacit::cuda

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cuda/device/device.h"
 #include "cuda/device/stream.h"
 #include "cuda/kernels/gather.h"
 #include "cuda/kernels/matrix.h"
@@ -48,5 +49,14 @@ Result<std::unique_ptr<DeviceNet>> MakeDeviceNet(Stream& stream, ops::Precision 
                                                  std::vector<model::LinearLayer> layers,
                                                  uint32_t rows_max,
                                                  const ProductOptions& products = {});
+
+// The device memory of such a net; and the most that is taken while it is made and what multiplies
+// is chosen, with cuBLAS's working memory where that is asked for.
+struct DeviceNetBytes {
+  uint64_t kept = 0, making = 0;
+};
+DeviceNetBytes BytesOfDeviceNet(const DeviceFacts& facts, ops::Precision precision,
+                                const std::vector<model::LinearLayer>& layers, uint32_t rows_max,
+                                const ProductOptions& products = {});
 
 }  // namespace tacit::cuda

@@ -74,6 +74,12 @@ Result<DeviceOptimizer> DeviceOptimizer::Make(Stream& stream,
   return optimizer;
 }
 
+uint64_t DeviceOptimizer::Bytes(const train::OptimizerOptions& options, size_t parameters) {
+  const uint64_t averages = MovingAverage(options.average_decay).on() ? 1 : 0;
+  const uint64_t of_each = 1 + options.kind->dense_floats(options).per_number + averages;
+  return sizeof(OptimizerRule) + of_each * parameters * sizeof(float);
+}
+
 bool DeviceOptimizer::stores_steps() const { return options_.kind->counts_steps || average_.on(); }
 
 Status DeviceOptimizer::BeginStep(double noise_stddev, double rate_factor) {

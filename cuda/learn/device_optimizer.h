@@ -19,6 +19,9 @@ class DeviceOptimizer {
   static Result<DeviceOptimizer> Make(Stream& stream, const train::OptimizerOptions& options,
                                       const store::DenseState& dense);
 
+  // The device memory that Make takes, of a kind that has a device form, for so many parameters.
+  static uint64_t Bytes(const train::OptimizerOptions& options, size_t parameters);
+
   // Begins a step whose update has noise of this deviation on each number, and puts its rule into
   // device memory. The rate of dense parameters is multiplied by the factor. REQUIRES that the
   // stream has run the last step's.

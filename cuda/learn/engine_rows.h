@@ -36,9 +36,20 @@ class DimsOfRows {
   std::vector<uint32_t> first_;  // per part: the table of its first row
 };
 
-// Takes device memory for a learner's rows: for whole tables or for a cache of them, by the options
-// and by what is free. `state_floats` is per table as in store::RowLayout. Fails with kRefused
-// where every row is written in every step and the tables do not fit.
+// The place of a learner's rows where so much device memory is free.
+struct RowsPlan {
+  bool caches = false;
+  uint64_t cache_bytes = 0;  // as CachedRowsOptions::bytes
+  // The memory that they take, with the owner of each name (step_rows_index.h).
+  uint64_t takes = 0;
+};
+// Fails with kRefused where every row is written in every step and whole tables do not fit.
+Result<RowsPlan> PlanRows(const RowSpace& space, const std::vector<uint32_t>& state_floats,
+                          bool writes_every_row, const train::GpuRowOptions& options,
+                          uint64_t free);
+
+// Takes device memory for a learner's rows, as PlanRows says of what is free. `state_floats` is per
+// table as in store::RowLayout.
 Result<std::unique_ptr<DeviceRows>> OpenRows(Stream& stream, const RowSpace& space,
                                              const std::vector<uint32_t>& state_floats,
                                              bool writes_every_row,

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "cuda/device/device.h"
 #include "cuda/learn/click_engine.h"
+#include "cuda/learn/engine_need.h"
 #include "cuda/learn/sequence_engine.h"
 
 namespace tacit::cuda {
@@ -22,14 +23,20 @@ class OpenedGpu final : public train::Gpu {
     return fmt::format("GPU {} ({}, {:.0f} GB)", facts.ordinal, facts.name,
                        static_cast<double>(facts.memory_bytes) / 1e9);
   }
+  Result<uint64_t> FreeBytes() override { return device_->FreeBytes(); }
+  Result<train::GpuNeed> ClickEngineNeed(const train::ClickEngineOptions& options,
+                                         bool writes_every_row, uint64_t free) override {
+    return NeedOfClickEngine(device_->facts(), Placed(options), writes_every_row, free);
+  }
+  train::GpuNeed SequenceEngineNeed(const train::SequenceEngineOptions& options) override {
+    return NeedOfSequenceEngine({.sequence = options});
+  }
   Result<std::unique_ptr<train::ClickEngine>> MakeClickEngine(
       const train::ClickEngineOptions& options, mechanism::Mechanism& mechanism,
       noise::NoiseSource& noise, store::WorkingRows& rows,
       const store::DenseState& dense) override {
     TACIT_CHECK(!options.carriers, "carriers have no form for a GPU");
-    return MakeDeviceClickEngine(
-        *device_, {.click = options, .rows = options_.rows, .products = {.by = options_.products}},
-        mechanism, noise, rows, dense);
+    return MakeDeviceClickEngine(*device_, Placed(options), mechanism, noise, rows, dense);
   }
   Result<std::unique_ptr<train::SequenceEngine>> MakeSequenceEngine(
       const train::SequenceEngineOptions& options, noise::NoiseSource& noise) override {
@@ -37,6 +44,10 @@ class OpenedGpu final : public train::Gpu {
   }
 
  private:
+  DeviceClickOptions Placed(const train::ClickEngineOptions& options) const {
+    return {.click = options, .rows = options_.rows, .products = {.by = options_.products}};
+  }
+
   const std::unique_ptr<Device> device_;
   const train::GpuOptions options_;
 };

@@ -40,37 +40,67 @@ CachedRows::CachedRows(Stream& compute, Stream feed, Event fetched, store::Worki
       fetched_(std::move(fetched)),
       feed_(std::move(feed)) {}
 
-// Shares the memory among families by what all of their rows would take. Returns each table's.
-std::vector<uint32_t> CachedRows::MakeFamilies(const RowSpace& space,
-                                               const std::vector<uint32_t>& state_floats,
-                                               uint64_t bytes) {
-  std::vector<uint32_t> family_of;
+uint64_t CachedRows::Families::places() const {
+  uint64_t places = 0;
+  for (const Family& family : families) places += uint64_t{family.buckets} * kBucketPlaces;
+  return places;
+}
+
+// Shares the memory among families by what all of their rows would take.
+CachedRows::Families CachedRows::FamiliesOf(const RowSpace& space,
+                                            const std::vector<uint32_t>& state_floats,
+                                            uint64_t bytes) {
+  Families made;
+  std::vector<Family>& families = made.families;
   for (size_t t = 0; t < state_floats.size(); ++t) {
     const RowSpace::Table& table = space.tables()[t];
-    const auto known = std::ranges::find_if(families_, [&](const Family& family) {
+    const auto known = std::ranges::find_if(families, [&](const Family& family) {
       return family.dim == table.dim && family.state_floats == state_floats[t];
     });
-    family_of.push_back(static_cast<uint32_t>(known - families_.begin()));
-    if (known == families_.end())
-      families_.push_back({.dim = table.dim, .state_floats = state_floats[t]});
-    families_[family_of[t]].rows += table.rows;
-    family_from_.emplace_back(table.first, family_of[t]);
+    made.of_table.push_back(static_cast<uint32_t>(known - families.begin()));
+    if (known == families.end())
+      families.push_back({.dim = table.dim, .state_floats = state_floats[t]});
+    families[made.of_table[t]].rows += table.rows;
   }
   const auto bucket_bytes = [](const Family& family) {
     return kBucketPlaces * ((family.dim + family.state_floats) * sizeof(float) + kPlaceBytes);
   };
   double all = 0;
-  for (const Family& family : families_)
+  for (const Family& family : families)
     all += static_cast<double>(BucketsFor(family.rows) * bucket_bytes(family));
   const double share = all > 0 ? std::min(1.0, static_cast<double>(bytes) / all) : 0;
   uint32_t bucket = 0;
-  for (Family& family : families_) {
+  for (Family& family : families) {
     const auto most = static_cast<uint32_t>(BucketsFor(family.rows));
     family.first_bucket = bucket;
     family.buckets = std::max(1u, share < 1 ? static_cast<uint32_t>(share * most) : most);
     bucket += family.buckets;
   }
-  return family_of;
+  return made;
+}
+
+uint64_t CachedRows::PlacesOf(const RowSpace& space, const std::vector<uint32_t>& state_floats,
+                              const CachedRowsOptions& options) {
+  return FamiliesOf(space, state_floats, options.bytes).places();
+}
+
+// As TakeMemory takes it.
+uint64_t CachedRows::Bytes(const RowSpace& space, const std::vector<uint32_t>& state_floats,
+                           const CachedRowsOptions& options) {
+  const Families made = FamiliesOf(space, state_floats, options.bytes);
+  const uint64_t places = made.places();
+  const uint64_t at_once = std::min<uint64_t>(options.places_at_once, places);
+  uint64_t bytes = 0;
+  for (const Family& family : made.families)
+    bytes += uint64_t{family.buckets} * kBucketPlaces * (family.dim + family.state_floats) *
+             sizeof(float);
+  for (const RowSpace::Table& table : space.tables())
+    bytes += sizeof(DeviceTable) + sizeof(DeviceSlot) + sizeof(CachedTable) +
+             table.dim * sizeof(uint32_t);
+  // The index with a flag for each place; two counts; the lists of the way home, and its piece.
+  bytes += places / 16 * sizeof(Digests) + places * (2 * sizeof(uint32_t) + 1);
+  bytes += (2 + RankWork(at_once) + 3 * at_once) * sizeof(uint32_t);
+  return bytes + WayHomeBytes(space, state_floats);
 }
 
 Status CachedRows::TakeMemory(const RowSpace& space, const std::vector<uint32_t>& state_floats,
@@ -179,8 +209,11 @@ Result<std::unique_ptr<CachedRows>> CachedRows::Make(Stream& compute, const RowS
   cache->stride_ = stride;
   cache->tick_ = std::min(options.first_tick, kTickMost);
   cache->places_at_once_ = options.places_at_once;
-  const auto family_of = cache->MakeFamilies(space, state_floats, options.bytes);
-  TACIT_RETURN_IF_ERROR(cache->TakeMemory(space, state_floats, family_of));
+  Families made = FamiliesOf(space, state_floats, options.bytes);
+  cache->families_ = std::move(made.families);
+  for (size_t t = 0; t < made.of_table.size(); ++t)
+    cache->family_from_.emplace_back(space.tables()[t].first, made.of_table[t]);
+  TACIT_RETURN_IF_ERROR(cache->TakeMemory(space, state_floats, made.of_table));
   return cache;
 }
 

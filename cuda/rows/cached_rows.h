@@ -41,6 +41,11 @@ class CachedRows final : public DeviceRows {
  public:
   // The device memory of a piece of rows on their way home, which it takes beside the places.
   static uint64_t WayHomeBytes(const RowSpace& space, const std::vector<uint32_t>& state_floats);
+  // The device memory that Make takes in all, the piece included; and the places of all buckets.
+  static uint64_t Bytes(const RowSpace& space, const std::vector<uint32_t>& state_floats,
+                        const CachedRowsOptions& options);
+  static uint64_t PlacesOf(const RowSpace& space, const std::vector<uint32_t>& state_floats,
+                           const CachedRowsOptions& options);
   // `state_floats` is per table as in store::RowLayout. `compute` is the engine's stream; it and
   // `rows` must outlive the cache. REQUIRES a space of fewer than 2^32 - 1 rows.
   static Result<std::unique_ptr<CachedRows>> Make(Stream& compute, const RowSpace& space,
@@ -98,8 +103,14 @@ class CachedRows final : public DeviceRows {
   };
 
   CachedRows(Stream& compute, Stream feed, Event fetched, store::WorkingRows& rows, RowMover mover);
-  std::vector<uint32_t> MakeFamilies(const RowSpace& space,
-                                     const std::vector<uint32_t>& state_floats, uint64_t bytes);
+  struct Families {
+    std::vector<Family> families;
+    std::vector<uint32_t> of_table;
+
+    uint64_t places() const;
+  };
+  static Families FamiliesOf(const RowSpace& space, const std::vector<uint32_t>& state_floats,
+                             uint64_t bytes);
   Status TakeMemory(const RowSpace& space, const std::vector<uint32_t>& state_floats,
                     const std::vector<uint32_t>& family_of);
 

@@ -89,9 +89,9 @@ class Daemon {
     TACIT_ASSIGN(files_, MakeFilePlan(assembly_.config.serve));
     TACIT_ASSIGN(front_, Front::Open(assembly_.config.serve, registry_));
     TACIT_RETURN_IF_ERROR(OpenSourceOfRecords());
+    TACIT_ASSIGN(gpu_, GpuChoice::Make(assembly_, options_.open_gpu));
     TACIT_RETURN_IF_ERROR(OpenStore());
     if (store_ == nullptr) return int{WhenStopped()};
-    TACIT_ASSIGN(gpu_, GpuChoice::Make(assembly_, options_.open_gpu));
     TACIT_ASSIGN(positions_, wiring::ReadPositions(assembly_, *store_));
     TellWhatRuns();
     for (const std::string& warning : wiring::ConfigurationWarnings(assembly_))
@@ -490,7 +490,7 @@ class Daemon {
     Status flushed = store_->Flush();
     if (!flushed && !failed_) Failed("the last commit failed", flushed.error());
     if (anchorer_) anchorer_->Finish();  // published commits are whole, whatever failed since
-    if (feed_) feed_->Finish();
+    if (feed_) feed_->Finish(stopped_by_signal_ ? FeedSender::kOnStop : FeedSender::kAtTheEnd);
     feed_.reset();
     if (flushed)
       if (Status settled = store_->Settle(); !settled) spdlog::warn("{}", settled.error().message);

@@ -12,8 +12,6 @@
 namespace tacit::daemon {
 namespace {
 
-constexpr std::chrono::seconds kLastTry(4);
-
 int64_t SteadyMillis(const Clock& clock) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(clock.Now().time_since_epoch())
       .count();
@@ -56,13 +54,14 @@ FeedSender::FeedSender(store::Store& store, const config::Feed& feed,
 
 FeedSender::~FeedSender() {
   given_up_ = true;
-  Finish();
+  Finish(kOnStop);
 }
 
-void FeedSender::Finish() {
+void FeedSender::Finish(std::chrono::seconds patience) {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
+    patience_ = patience;
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
@@ -90,9 +89,9 @@ void FeedSender::Loop() {
     lock.lock();
     changed_.wait_until(lock, next, [this] { return stopping_; });
   }
-  lock.unlock();
   // The last commit is in the topic if brokers answer now, else after the next start.
-  const auto deadline = std::chrono::steady_clock::now() + kLastTry;
+  const auto deadline = std::chrono::steady_clock::now() + patience_;
+  lock.unlock();
   while (!given_up_ && !PublishOnce()) {
     if (std::chrono::steady_clock::now() < deadline) continue;
     spdlog::warn("commit {} is not published: the next start goes on with it",

@@ -27,8 +27,11 @@ class FeedSender {
   FeedSender(const FeedSender&) = delete;
   FeedSender& operator=(const FeedSender&) = delete;
 
-  // Tries for a moment to publish the last commit, and ends.
-  void Finish();
+  // How long a daemon that was told to stop tries to publish the last commit, and one that has come
+  // to the end of its source, whose commits nobody else publishes.
+  static constexpr std::chrono::seconds kOnStop{4}, kAtTheEnd{60};
+  // Tries for so long to publish the last commit, and ends.
+  void Finish(std::chrono::seconds patience);
   // A sign of life: each version is a piece of work, and a large one several.
   const Heartbeat& heartbeat() const { return heartbeat_; }
   // Says why commits stay unpublished for longer than feed.max_age_ms, or for good; empty: they do
@@ -54,8 +57,9 @@ class FeedSender {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool stopping_ = false;
-  std::string failure_;           // of the last try; empty: it succeeded
-  bool refused_ = false;          // and it stays
+  std::chrono::seconds patience_ = kOnStop;  // once it is stopping
+  std::string failure_;                      // of the last try; empty: it succeeded
+  bool refused_ = false;                     // and it stays
   int64_t behind_since_ms_ = -1;  // steady; since when a commit is unpublished; -1: none is
   std::thread thread_;            // the last member: it uses all others
 };

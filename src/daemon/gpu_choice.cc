@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "store/store.h"
 
 namespace tacit::daemon {
 namespace {
@@ -29,38 +30,91 @@ train::GpuOptions OptionsOf(const config::Gpu& gpu) {
           .products = products};
 }
 
+// Says what is too little, and what would help: fewer rows, where they have no room beside the
+// rest, or less of the rest.
+std::string NoRoom(const wiring::GpuStart& start, const train::Gpu& gpu, uint64_t free) {
+  const train::GpuNeed& need = start.need;
+  return fmt::format(
+      "its start takes {} bytes of the memory of {}, and {} are free: {} for {}, and {} for its "
+      "dense parameters and what a step works in; {}, or end what else uses the GPU",
+      need.all(), gpu.name(), free, need.rows, need.caches ? "cached rows" : "whole tables",
+      need.rest, need.rest < free ? start.fewer_rows : start.less_rest);
+}
+
 }  // namespace
 
-Result<GpuChoice> GpuChoice::Make(const wiring::Assembly& assembly, const Open& open) {
-  using Use = config::Gpu::Use;
-  const config::Gpu& wanted = assembly.config.gpu;
+Result<GpuChoice> GpuChoice::Make(const wiring::Assembly& assembly, Open open) {
   GpuChoice choice;
-  choice.required_ = wanted.use == Use::kRequire;
-  if (wanted.use == Use::kNever) return choice;
-  if (choice.required_) {
-    for (const wiring::LearnerPlan& plan : assembly.learners)
-      if (const std::string why = plan.model->WhyNotOnGpu(); !why.empty())
+  choice.assembly_ = &assembly;
+  choice.open_ = std::move(open);
+  choice.decided_ = false;
+  // A store that cannot be looked at says so when it is opened.
+  if (assembly.config.gpu.use != config::Gpu::Use::kNever &&
+      store::IsHeldByAnother(assembly.config.store.path).value_or(true))
+    return choice;
+  TACIT_RETURN_IF_ERROR(choice.Decide());
+  return choice;
+}
+
+bool GpuChoice::required() const { return assembly_->config.gpu.use == config::Gpu::Use::kRequire; }
+
+Status GpuChoice::Decide() {
+  const config::Gpu& wanted = assembly_->config.gpu;
+  decided_ = true;
+  why_not_.clear();
+  for (const wiring::LearnerPlan& plan : assembly_->learners)
+    why_not_.push_back(plan.model->WhyNotOnGpu());
+  if (wanted.use == config::Gpu::Use::kNever) return {};
+  if (required()) {
+    for (size_t i = 0; i < why_not_.size(); ++i)
+      if (!why_not_[i].empty())
         return Fail(ErrorCode::kInvalidArgument,
                     fmt::format("learner '{}': gpu.use is require, and {}. Set gpu.use to prefer, "
                                 "and it learns on the CPU beside the others",
-                                plan.id, why));
+                                assembly_->learners[i].id, why_not_[i]));
   }
-  auto gpu = open(OptionsOf(wanted));
-  if (gpu) {
-    choice.gpu_ = std::move(*gpu);
-    spdlog::info("{} is there for the learners", choice.gpu_->name());
-    return choice;
+  const auto free = OpenGpu();
+  if (free) return FindRoom(*free);
+  if (required())
+    return Fail(AsStartFails(free.error().code), "gpu.use is require, and " + free.error().message);
+  spdlog::warn("gpu.use is prefer: learning on the CPU, because {}", free.error().message);
+  return {};
+}
+
+// Returns the bytes of its memory that are free.
+Result<uint64_t> GpuChoice::OpenGpu() {
+  TACIT_ASSIGN(auto gpu, open_(OptionsOf(assembly_->config.gpu)));
+  TACIT_ASSIGN(const uint64_t free, gpu->FreeBytes());
+  gpu_ = std::move(gpu);
+  spdlog::info("{} is there for the learners", gpu_->name());
+  return free;
+}
+
+// Gives each learner room behind the ones before it, as they take it.
+Status GpuChoice::FindRoom(uint64_t free) {
+  for (size_t i = 0; i < why_not_.size(); ++i) {
+    if (!why_not_[i].empty()) continue;
+    const wiring::LearnerPlan& plan = assembly_->learners[i];
+    const auto start = plan.model->StartOnGpu(*gpu_, free);
+    if (start && start->need.all() <= free) {
+      free -= start->need.all();
+      continue;
+    }
+    why_not_[i] = start ? NoRoom(*start, *gpu_, free) : start.error().message;
+    // Another process may give memory back.
+    const ErrorCode code = start ? ErrorCode::kUnavailable : start.error().code;
+    if (required())
+      return Fail(AsStartFails(code),
+                  fmt::format("learner '{}': gpu.use is require, and {}", plan.id, why_not_[i]));
   }
-  if (choice.required_)
-    return Fail(AsStartFails(gpu.error().code), "gpu.use is require, and " + gpu.error().message);
-  spdlog::warn("gpu.use is prefer: learning on the CPU, because {}", gpu.error().message);
-  return choice;
+  return {};
 }
 
 Result<std::unique_ptr<train::Learner>> GpuChoice::Learner(const wiring::LearnerPlan& plan,
                                                            const MakeLearner& make) {
+  if (!decided_) TACIT_RETURN_IF_ERROR(Decide());
   if (gpu_ == nullptr) return make(nullptr);
-  std::string why = plan.model->WhyNotOnGpu();
+  std::string why = why_not_[plan.index.value];
   if (why.empty()) {
     auto learner = make(gpu_.get());
     if (learner) {
@@ -68,7 +122,7 @@ Result<std::unique_ptr<train::Learner>> GpuChoice::Learner(const wiring::Learner
       return learner;
     }
     // A device that computes wrongly is no reason to go on without it: somebody has to know.
-    if (required_ || learner.error().code == ErrorCode::kCorruption)
+    if (required() || learner.error().code == ErrorCode::kCorruption)
       return Fail(AsStartFails(learner.error().code),
                   fmt::format("learner '{}': {}", plan.id, learner.error().message));
     why = learner.error().message;

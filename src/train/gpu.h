@@ -62,6 +62,15 @@ struct GpuStepSizes {
 // what else an engine has for a step.
 uint64_t GpuStepPinnedBytes(const GpuStepSizes& sizes);
 
+// The bytes of a GPU's memory that an engine takes when it is made.
+struct GpuNeed {
+  uint64_t rows = 0;  // of tables, whole or cached
+  uint64_t rest = 0;  // dense parameters and state, activations, sums
+  bool caches = false;
+
+  uint64_t all() const { return rows + rest; }
+};
+
 // A GPU that does the work of learners. Which one, if any, a program has is decided where it is
 // linked (cuda/learn/gpu.h). Used by one thread at a time; outlives the engines made on it.
 class Gpu {
@@ -70,6 +79,15 @@ class Gpu {
 
   // "GPU 0 (NVIDIA H100, 80 GB)".
   virtual std::string name() const = 0;
+  // The bytes of its memory that nobody has taken.
+  virtual Result<uint64_t> FreeBytes() = 0;
+  // The memory that MakeClickEngine would take where so much is free, for a mechanism that writes
+  // every row in every step or does not. A GPU that has as much makes the engine. Fails as that
+  // does for tables without a form.
+  virtual Result<GpuNeed> ClickEngineNeed(const ClickEngineOptions& options, bool writes_every_row,
+                                          uint64_t free) = 0;
+  // The same for MakeSequenceEngine, with the state that is loaded into it.
+  virtual GpuNeed SequenceEngineNeed(const SequenceEngineOptions& options) = 0;
   // An engine for a model as of the last commit: `rows` and `dense`. Fails with kRefused if the
   // mechanism or the optimiser has no form for a GPU, and with kCorruption if the device does not
   // compute what the CPU does. All references must outlive the engine.

@@ -53,6 +53,13 @@ struct LearnerParts {
   const Clock* clock = nullptr;
 };
 
+// The memory of a GPU that a learner's engine takes at its start, and what makes that less.
+struct GpuStart {
+  train::GpuNeed need;
+  std::string_view fewer_rows = "";  // for a sentence: "lower ..."
+  std::string_view less_rest = "";
+};
+
 // A part of a learner's flat dense parameters, for tools that read them.
 struct DenseTensor {
   std::string name;
@@ -105,6 +112,9 @@ class ModelPlan {
 
   // The reason for which its steps cannot be computed on a GPU; empty if they can.
   virtual std::string WhyNotOnGpu() const { return "models of this kind have no form for a GPU"; }
+  // The memory that Make takes of the GPU where so much is free. REQUIRES a form for a GPU. Fails
+  // as Make does for tables without one.
+  virtual Result<GpuStart> StartOnGpu(train::Gpu&, uint64_t /*free*/) const { return GpuStart(); }
   // The plan must outlive the learner, which may refer to its row space.
   virtual Result<std::unique_ptr<train::Learner>> Make(LearnerParts parts) const = 0;
 

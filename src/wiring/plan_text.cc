@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "wiring/budget_check.h"
 #include "wiring/privacy_forecast.h"
@@ -27,6 +29,15 @@ std::string MemoryText(const MemoryPlan& memory) {
       "unfolded commits {:.0f}, requests {:.0f}\n",
       memory.row_cache_bytes / kMiB, memory.store_bytes / kMiB, memory.queue_bytes / kMiB,
       memory.model_bytes / kMiB, memory.overlay_bytes / kMiB, memory.request_bytes / kMiB);
+}
+
+// Returns true if what is learnt leaves the daemon unasked: by the feed, or by release checkpoints
+// on a schedule.
+bool HandsOn(const config::Config& config) {
+  const config::Checkpoints& checkpoints = config.store.checkpoints;
+  return !config.feed.topic.empty() ||
+         (checkpoints.every_s > 0 &&
+          std::ranges::find(checkpoints.kinds, "release") != checkpoints.kinds.end());
 }
 
 }  // namespace
@@ -56,10 +67,10 @@ std::vector<std::string> ConfigurationWarnings(const Assembly& assembly) {
         "kafka: is written, and nothing uses it: it takes source.kind: kafka or a "
         "feed.topic");
   for (const config::Learner& learner : assembly.config.learners)
-    if (!learner.mechanism.traits().adds_noise)
+    if (!learner.mechanism.traits().adds_noise && HandsOn(assembly.config))
       warnings.push_back(
-          fmt::format("learner '{}': mechanism: none promises nothing. Its answers, the feed and "
-                      "release checkpoints say what single records say: publish none of them",
+          fmt::format("learner '{}': mechanism: none adds no noise, so what others are handed of "
+                      "it (feed.topic, release checkpoints) says what single records say",
                       learner.id));
   for (const config::Learner& learner : assembly.config.learners) {
     const config::Transitions& counts = learner.model.transitions;

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "cuda/device/arena.h"
+#include "cuda/device/buffer.h"
 #include "cuda/device/emulated.h"
 #include "cuda/device/emulator.h"
 #include "cuda/device/errors.h"
@@ -23,12 +23,10 @@ Result<uint64_t> WorkOnce() {
   TACIT_ASSIGN(Stream stream, Stream::Make(*device));
   TACIT_ASSIGN(Stream other, Stream::Make(*device));
   TACIT_ASSIGN(Event event, Event::Make(*device));
-  ArenaPlan plan;
-  const size_t numbers = plan.Add<uint32_t>("numbers", 128);
-  const size_t reversed = plan.Add<uint32_t>("reversed", 128);
-  TACIT_ASSIGN(const Arena arena, Arena::Make(*device, plan));
+  TACIT_ASSIGN(const auto numbers, Buffer<uint32_t>::Make(*device, 128));
+  TACIT_ASSIGN(const auto reversed, Buffer<uint32_t>::Make(*device, 128));
   TACIT_ASSIGN(const auto staging, HostBuffer<uint32_t>::Make(*device, 128));
-  const auto x = arena.Piece<uint32_t>(numbers), y = arena.Piece<uint32_t>(reversed);
+  const auto x = numbers.span(), y = reversed.span();
   for (uint32_t i = 0; i < 128; ++i) staging.span()[i] = i;
   TACIT_RETURN_IF_ERROR(stream.Upload<uint32_t>(staging.span(), x));
   TACIT_ASSIGN(Graph graph, Graph::Capture(stream, [&](Stream& s) -> Status {
@@ -40,7 +38,7 @@ Result<uint64_t> WorkOnce() {
   TACIT_RETURN_IF_ERROR(other.Wait(event));
   TACIT_RETURN_IF_ERROR(other.Download(y, staging.span()));
   TACIT_RETURN_IF_ERROR(other.Synchronize());
-  TACIT_RETURN_IF_ERROR(arena.Wipe(stream));
+  for (const auto& one : {x, y}) TACIT_RETURN_IF_ERROR(stream.Fill(one, 0));
   TACIT_RETURN_IF_ERROR(stream.Synchronize());
   uint64_t sum = 0;
   for (const uint32_t n : staging.span()) sum += n;

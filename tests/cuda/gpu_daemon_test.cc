@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <map>
 #include <numeric>
 #include <random>
@@ -369,23 +370,61 @@ TEST_F(GpuDaemon, ABuildWithoutCudaSaysSo) {
 }
 #endif
 
-// Tables are whole here, and what they take is known before the first step.
-TEST_F(GpuDaemon, ADeviceWithTooLittleMemoryIsRefusedOrDoneWithout) {
+// The memory that a start takes is known before the store is opened.
+TEST_F(GpuDaemon, ADeviceWithTooLittleMemoryIsRefusedBeforeTheStoreIsMadeOrDoneWithout) {
   const char* const little = "memory=20000";
   const Ended refused = Learn({.gpu = "{use: require, rows: whole}"}, little);
   EXPECT_EQ(refused.exit_code, 1) << "another process may give memory back";
   std::smatch sizes;
   ASSERT_TRUE(std::regex_search(
       refused.err, sizes,
-      std::regex("learner 'ctr': GPU 0: taking ([0-9]+) bytes of its memory \\(([0-9]+) of 20000 "
-                 "are free\\): cudaErrorMemoryAllocation")))
+      std::regex("learner 'ctr': gpu.use is require, and its start takes ([0-9]+) bytes of the "
+                 "memory of GPU 0 \\([^)]*\\), and 20000 are free: ([0-9]+) for whole tables")))
       << refused.err;
-  EXPECT_GT(std::stoull(sizes[1]), std::stoull(sizes[2]));
-  EXPECT_THAT(refused.err, HasSubstr("lower gpu.cache_bytes"));
+  EXPECT_GT(std::stoull(sizes[1]), 20000u);
+  EXPECT_GT(std::stoull(sizes[2]), 0u);
+  EXPECT_THAT(refused.err, HasSubstr("lower model.hidden"));
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "store"));
   const Ended without = Learn({.gpu = "{use: prefer, rows: whole}"}, little);
   ASSERT_EQ(without.exit_code, 0) << without.err;
-  EXPECT_THAT(without.err, HasSubstr("learner 'ctr' learns on the CPU, because GPU 0: taking"));
+  EXPECT_THAT(without.err, HasSubstr("learner 'ctr' learns on the CPU, because its start takes"));
   EXPECT_EQ(ReadOutcome(dir_, "store").steps, kGpuSteps);
+  // A device that has as much as was asked for is enough, and a byte less is not.
+  const auto exactly = [&](const std::string& store, uint64_t bytes) {
+    return Learn({.store = store, .gpu = "{use: require, rows: whole}"},
+                 fmt::format("memory={}", bytes));
+  };
+  const uint64_t asked = std::stoull(sizes[1]);
+  EXPECT_THAT(exactly("enough", asked).err, HasSubstr("learner 'ctr' learns on GPU 0"));
+  EXPECT_EQ(exactly("less", asked - 1).exit_code, 1);
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "less"));
+}
+
+TEST_F(GpuDaemon, TablesThatHaveNoRoomBesideTheRestNameTheKeyThatTakesLess) {
+  constexpr char kMany[] = "memory=20000000";
+  const GpuRun whole{.gpu = "{use: require, rows: whole}", .d_buckets = 200'000};
+  const Ended refused = Learn(whole, kMany);
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("set gpu.rows to cache"));
+  const Ended large = Learn(
+      {.gpu = "{use: require, rows: cache, cache_bytes: 20MiB}", .d_buckets = 200'000}, kMany);
+  EXPECT_EQ(large.exit_code, 1);
+  EXPECT_THAT(large.err, HasSubstr("for cached rows"));
+  EXPECT_THAT(large.err, HasSubstr("lower gpu.cache_bytes"));
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "store"));
+}
+
+// The daemon that has the store has the device as well: a second one is told of the store.
+TEST_F(GpuDaemon, AStoreThatIsHeldIsNamedBeforeTheDevice) {
+  const GpuRun run{.listen = "\"unix:" + (dir_ / "socket") + "\""};
+  test::Process first({TACITD_CRASH, "--config", run.Write(dir_)});
+  ASSERT_TRUE(test::Eventually("the first daemon serves", [&] {
+    return serve::Fetch("unix:" + (dir_ / "socket") + ":/readyz", "GET", "", test::kPatience)
+        .has_value();
+  })) << first.Err();
+  const Ended second = Learn({}, "memory=20000");
+  EXPECT_EQ(second.exit_code, 3) << second.err;
+  EXPECT_EQ(second.err.find("GPU 0"), std::string::npos) << second.err;
 }
 
 TEST_F(GpuDaemon, WhatHasNoFormForADeviceIsRefusedByNameOrLearntOnTheCpu) {
@@ -480,6 +519,7 @@ TEST_F(GpuDaemon, OperatorsSeeWhetherOneIsUsed) {
     })) << metrics;
   };
   see("{use: prefer}", "driver=0", "0");
+  see("{use: prefer}", "memory=20000", "0");
   see("{use: require}", "driver=13000", "1");
   const GpuRun run{.listen = "\"unix:" + (dir_ / "socket") + "\""};
   test::Process daemon({TACITD_CRASH, "--config", run.Write(dir_), "--set",

@@ -7,9 +7,19 @@
 namespace tacit::daemon {
 namespace {
 
+constexpr train::GpuNeed kNeed = {.rows = 3000, .rest = 1000};
+
 class NamedGpu final : public train::Gpu {
  public:
+  explicit NamedGpu(uint64_t free = 1 << 20) : free_(free) {}
+
   std::string name() const override { return "GPU 0 (named)"; }
+  Result<uint64_t> FreeBytes() override { return free_; }
+  Result<train::GpuNeed> ClickEngineNeed(const train::ClickEngineOptions&, bool,
+                                         uint64_t) override {
+    return kNeed;
+  }
+  train::GpuNeed SequenceEngineNeed(const train::SequenceEngineOptions&) override { return kNeed; }
   Result<std::unique_ptr<train::ClickEngine>> MakeClickEngine(const train::ClickEngineOptions&,
                                                               mechanism::Mechanism&,
                                                               noise::NoiseSource&,
@@ -21,6 +31,9 @@ class NamedGpu final : public train::Gpu {
       const train::SequenceEngineOptions&, noise::NoiseSource&) override {
     return Fail(ErrorCode::kInternal, "nobody asks for one here");
   }
+
+ private:
+  const uint64_t free_;
 };
 
 struct Chosen {
@@ -66,6 +79,58 @@ TEST(GpuChoice, OtherFailuresAreDoneWithoutWhereAGpuIsButPreferred) {
     EXPECT_FALSE(required.made);
     EXPECT_EQ(required.on_cpu, 0);
   }
+}
+
+// The refusal of a choice for the sample's learner on a GPU with so much free memory; and whether
+// the GPU is asked for an engine.
+struct RoomFound {
+  std::string refused;
+  int on_gpu = 0, on_cpu = 0;
+};
+RoomFound ChooseWithFree(const std::string& use, uint64_t free) {
+  const auto config = config::Parse(config::kSample, "c.yaml", {"gpu.use=" + use});
+  EXPECT_TRUE(config);
+  const auto assembly = wiring::Assemble(*config);
+  EXPECT_TRUE(assembly);
+  auto choice = GpuChoice::Make(
+      *assembly, [&](const train::GpuOptions&) { return std::make_unique<NamedGpu>(free); });
+  RoomFound found;
+  if (!choice) {
+    EXPECT_EQ(choice.error().code, ErrorCode::kIo) << "another process may give memory back";
+    found.refused = choice.error().message;
+    return found;
+  }
+  const auto learner = choice->Learner(
+      assembly->learners.at(0), [&](train::Gpu* gpu) -> Result<std::unique_ptr<train::Learner>> {
+        ++(gpu != nullptr ? found.on_gpu : found.on_cpu);
+        return std::unique_ptr<train::Learner>();
+      });
+  EXPECT_TRUE(learner);
+  return found;
+}
+
+TEST(GpuChoice, TooLittleMemoryIsRefusedOrDoneWithoutBeforeAnEngineIsMade) {
+  for (const uint64_t free : {kNeed.all(), kNeed.all() - 1}) {
+    const bool enough = free == kNeed.all();
+    const RoomFound required = ChooseWithFree("require", free);
+    EXPECT_EQ(required.refused.empty(), enough) << required.refused;
+    EXPECT_EQ(required.on_gpu, enough ? 1 : 0);
+    const RoomFound preferred = ChooseWithFree("prefer", free);
+    EXPECT_EQ(preferred.refused, "");
+    EXPECT_EQ(preferred.on_gpu, enough ? 1 : 0);
+    EXPECT_EQ(preferred.on_cpu, enough ? 0 : 1);
+  }
+}
+
+TEST(GpuChoice, ARefusalSaysHowMuchIsAskedForWhatIsFreeAndWhichKeyToLower) {
+  const std::string rows = ChooseWithFree("require", 3999).refused;
+  EXPECT_NE(rows.find("its start takes 4000 bytes of the memory of GPU 0 (named), and 3999 are "
+                      "free: 3000 for whole tables, and 1000 for"),
+            std::string::npos)
+      << rows;
+  EXPECT_NE(rows.find("set gpu.rows to cache, or end"), std::string::npos) << rows;
+  const std::string rest = ChooseWithFree("require", 1000).refused;
+  EXPECT_NE(rest.find("lower model.hidden, or end"), std::string::npos) << rest;
 }
 
 }  // namespace

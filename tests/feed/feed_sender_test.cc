@@ -47,7 +47,7 @@ TEST_F(FeedSenderTest, AStuckFeedEndsTheSignsOfLifeAndAnIdleOneDoesNot) {
     return store_->Latest()->version().value > 0 && sender->trouble().empty() &&
            !sender->heartbeat().Look().has_value() && !ReadTopic().empty();
   }));
-  sender->Finish();
+  sender->Finish(daemon::FeedSender::kOnStop);
   const int before = stage.told();
   stage.Pass(600);
   EXPECT_GT(stage.told(), before + 25);

@@ -66,10 +66,20 @@ TEST(ConfigurationWarnings, NameARankerOfItemsThatNobodyDescribes) {
 }
 
 TEST(ConfigurationWarnings, NameALearnerThatAddsNoNoise) {
-  const auto warned = HasSubstr("mechanism: none promises nothing");
-  EXPECT_THAT(WarningsOf({}), Not(Contains(warned)));
-  EXPECT_THAT(WarningsOf({"learners.0.mechanism={kind: none}", "learners.0.privacy.epsilon=.inf"}),
-              Contains(warned));
+  const auto warned = HasSubstr("mechanism: none adds no noise");
+  const std::string schedule = "store.checkpoints={every: 1h, kinds: [release]}",
+                    full = "store.checkpoints={every: 1h, kinds: [full]}";
+  const std::vector<std::string> none = {"learners.0.mechanism={kind: none}",
+                                         "learners.0.privacy.epsilon=.inf"};
+  const auto with = [](std::vector<std::string> all, const std::string& one) {
+    all.push_back(one);
+    return all;
+  };
+  EXPECT_THAT(WarningsOf({schedule}), Not(Contains(warned)));
+  EXPECT_THAT(WarningsOf(with(none, schedule)), Contains(warned));
+  // Whoever asks a configured learner for answers was promised nothing.
+  EXPECT_THAT(WarningsOf(none), Not(Contains(warned)));
+  EXPECT_THAT(WarningsOf(with(none, full)), Not(Contains(warned)));
 }
 
 }  // namespace

@@ -67,6 +67,8 @@ class ClickPlan final : public ModelPlan {
         charge_(mechanism.charge()),
         opening_charge_(mechanism.opening_charge()),
         untouched_(mechanism.ExpectedExtraRows()),
+        writes_every_row_(mechanism.recipe() &&
+                          mechanism.recipe()->rows == mechanism::Recipe::Rows::kEvery),
         why_not_on_gpu_(parts.config.source.weighs() ? "its records have weights"
                                                      : WhyNoGpu(mechanism, options_)) {
     config_.source = parts.config.source;
@@ -185,6 +187,17 @@ class ClickPlan final : public ModelPlan {
                                                  std::move(parts.noise), std::move(engine));
   }
   std::string WhyNotOnGpu() const override { return why_not_on_gpu_; }
+  Result<GpuStart> StartOnGpu(train::Gpu& gpu, uint64_t free) const override {
+    TACIT_ASSIGN(const train::GpuNeed need,
+                 gpu.ClickEngineNeed(options_.Engine(0), writes_every_row_, free));
+    return GpuStart{.need = need,
+                    .fewer_rows = need.caches ? "lower gpu.cache_bytes"
+                                  : writes_every_row_
+                                      ? "lower buckets or dim of schema.features, or take a "
+                                        "mechanism that does not write every row"
+                                      : "set gpu.rows to cache",
+                    .less_rest = "lower model.hidden"};
+  }
 
   std::shared_ptr<const serve::RowModel> Scores() const override {
     return serve::MakeClickModel(options_.index, options_.id, transform_, options_.model);
@@ -270,6 +283,7 @@ class ClickPlan final : public ModelPlan {
   const privacy::Charge charge_;
   const std::optional<privacy::Charge> opening_charge_;
   const double untouched_;
+  const bool writes_every_row_;
   const std::string why_not_on_gpu_;
   config::Config config_;  // of this learner alone: what its mechanism is made from
 };

@@ -157,6 +157,12 @@ class SequencePlan final : public ModelPlan {
                                   .is_private = training.privacy.on});
   }
 
+  Result<GpuStart> StartOnGpu(train::Gpu& gpu, uint64_t) const override {
+    return GpuStart{.need = gpu.SequenceEngineNeed({.model = options_.training.model,
+                                                    .optimizer = options_.training.optimizer}),
+                    .less_rest = "lower model.width or take a smaller catalogue"};
+  }
+
   std::shared_ptr<const serve::ItemModel> Recommends() const override {
     const train::SequenceTrainingOptions& training = options_.training;
     serve::ReadStart read;

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+#include "cuda/device/device.h"
+#include "cuda/learn/click_engine.h"
+#include "cuda/learn/sequence_engine.h"
+#include "model/dense_net.h"
+#include "model/pctr.h"
+#include "train/click_engine.h"
+#include "train/gpu.h"
+
+// The device memory that engines take when they are made, from what they are made of. A test holds
+// it to what they take (tests/cuda/engine_need_test.cc). Steps take more (README.md).
+namespace tacit::cuda {
+
+// The layers of a click model's network, as they lie in its dense parameters.
+std::vector<model::LinearLayer> LayersOf(const model::PctrOptions& options);
+// The floats of state of a row, per table.
+std::vector<uint32_t> StateFloatsOf(const train::ClickEngineOptions& options);
+
+// As train::Gpu has them. With cuBLAS its working memory counts, and what the library takes for
+// itself does not.
+Result<train::GpuNeed> NeedOfClickEngine(const DeviceFacts& facts,
+                                         const DeviceClickOptions& options, bool writes_every_row,
+                                         uint64_t free);
+train::GpuNeed NeedOfSequenceEngine(const DeviceSequenceOptions& options);
+
+}  // namespace tacit::cuda
