@@ -12,6 +12,8 @@
 namespace tacit::daemon {
 namespace {
 
+constexpr std::chrono::milliseconds kBetweenLastTries(50);  // once it is to finish
+
 int64_t SteadyMillis(const Clock& clock) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(clock.Now().time_since_epoch())
       .count();
@@ -93,7 +95,10 @@ void FeedSender::Loop() {
   const auto deadline = std::chrono::steady_clock::now() + patience_;
   lock.unlock();
   while (!given_up_ && !PublishOnce()) {
-    if (std::chrono::steady_clock::now() < deadline) continue;
+    if (std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(kBetweenLastTries);
+      continue;
+    }
     spdlog::warn("commit {} is not published: the next start goes on with it",
                  store_.Latest()->version().value);
     return;

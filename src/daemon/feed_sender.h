@@ -27,8 +27,8 @@ class FeedSender {
   FeedSender(const FeedSender&) = delete;
   FeedSender& operator=(const FeedSender&) = delete;
 
-  // How long a daemon that was told to stop tries to publish the last commit, and one that has come
-  // to the end of its source, whose commits nobody else publishes.
+  // The patience for the last commit of a daemon that was told to stop, and of one that has come to
+  // the end of its source: nobody else publishes that.
   static constexpr std::chrono::seconds kOnStop{4}, kAtTheEnd{60};
   // Tries for so long to publish the last commit, and ends.
   void Finish(std::chrono::seconds patience);

@@ -4,7 +4,11 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
+#include <chrono>
+#include <functional>
 #include <future>
+#include <thread>
 
 #include "feed_rig.h"
 #include "watched_stage.h"
@@ -16,17 +20,18 @@ class FeedSenderTest : public FeedTest {
  protected:
   // A sender whose first look at the topic waits for `gate`.
   std::unique_ptr<daemon::FeedSender> MakeSender(std::shared_future<void> gate) {
+    return MakeSender([gate] {
+      gate.wait();
+      return Status();
+    });
+  }
+  std::unique_ptr<daemon::FeedSender> MakeSender(std::function<Status()> check_topic) {
     feed_.topic = kTopic;
     feed_.interval_ms = 20;
-    return std::make_unique<daemon::FeedSender>(*store_, feed_,
-                                                PublisherOptions{.properties = properties(),
-                                                                 .topic = kTopic,
-                                                                 .check_topic =
-                                                                     [gate] {
-                                                                       gate.wait();
-                                                                       return Status();
-                                                                     }},
-                                                clock_, registry_);
+    return std::make_unique<daemon::FeedSender>(
+        *store_, feed_,
+        PublisherOptions{.properties = properties(), .topic = kTopic, .check_topic = check_topic},
+        clock_, registry_);
   }
 
   config::Feed feed_;
@@ -51,6 +56,26 @@ TEST_F(FeedSenderTest, AStuckFeedEndsTheSignsOfLifeAndAnIdleOneDoesNot) {
   const int before = stage.told();
   stage.Pass(600);
   EXPECT_GT(stage.told(), before + 25);
+}
+
+// At its end a run waits for brokers that are away, as long as it is told to.
+TEST_F(FeedSenderTest, TheLastVersionIsWaitedForAsLongAsIsSaid) {
+  Steps(2);
+  std::atomic<bool> away = true;
+  const auto check = [&away]() -> Status {
+    if (away) return Fail(ErrorCode::kUnavailable, "no broker answers");
+    return {};
+  };
+  MakeSender(check)->Finish(std::chrono::seconds(0));
+  EXPECT_TRUE(ReadTopic().empty());
+  const auto sender = MakeSender(check);
+  std::thread back([&away] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    away = false;
+  });
+  sender->Finish(daemon::FeedSender::kAtTheEnd);
+  back.join();
+  EXPECT_FALSE(ReadTopic().empty());
 }
 
 // A version that takes long is no standstill: it gives signs as it gets on.

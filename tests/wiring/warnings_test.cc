@@ -77,7 +77,7 @@ TEST(ConfigurationWarnings, NameALearnerThatAddsNoNoise) {
   };
   EXPECT_THAT(WarningsOf({schedule}), Not(Contains(warned)));
   EXPECT_THAT(WarningsOf(with(none, schedule)), Contains(warned));
-  // Whoever asks a configured learner for answers was promised nothing.
+  // Answers to those who ask are no reason: the configuration itself says that nothing is promised.
   EXPECT_THAT(WarningsOf(none), Not(Contains(warned)));
   EXPECT_THAT(WarningsOf(with(none, full)), Not(Contains(warned)));
 }
