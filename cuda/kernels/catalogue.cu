@@ -5,9 +5,9 @@
 // A sequence of 200 positions over 3,417 items has 683,000 logits, 4.1 MB to read and write in
 // bf16: 1.0 us at the 4.2 TB/s of an H200, and 14 M operations, .5 us. Forecast: 1.3 us a sequence,
 // where exponentials in double, some 30 operations and two conversions at a sixteenth of the rate
-// of f32 each, were forecast at 2. Less once the logits stay in shared memory between both.
-// Where the logits' product has left them in the second-level cache (sequence_wave.cc), 1.4 of the
-// 4.1 MB go to memory; that they do stay there is not measured. Registers: README.md.
+// of f32 each, were forecast at 2. Less once the logits stay in shared memory between both. Of the
+// 4.1 MB 1.4 go to memory if the product of the logits has left them in the second-level cache
+// (sequence_wave.cc); that they do stay there is not measured. Registers: README.md.
 #include <algorithm>
 
 #include "base/check.h"

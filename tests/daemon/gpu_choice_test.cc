@@ -36,6 +36,15 @@ class NamedGpu final : public train::Gpu {
   const uint64_t free_;
 };
 
+// The sample's assembly with this gpu.use.
+Result<wiring::Assembly> SampleUsing(const std::string& use) {
+  auto config = config::Parse(config::kSample, "c.yaml", {"gpu.use=" + use});
+  EXPECT_TRUE(config);
+  auto assembly = wiring::Assemble(*std::move(config));
+  EXPECT_TRUE(assembly);
+  return assembly;
+}
+
 struct Chosen {
   bool made = false;
   int on_gpu = 0, on_cpu = 0;  // tries
@@ -43,10 +52,7 @@ struct Chosen {
 
 // Chooses for a learner whose making fails like this on a GPU.
 Chosen ChooseWhere(const std::string& use, ErrorCode on_gpu) {
-  const auto config = config::Parse(config::kSample, "c.yaml", {"gpu.use=" + use});
-  EXPECT_TRUE(config);
-  const auto assembly = wiring::Assemble(*config);
-  EXPECT_TRUE(assembly);
+  const auto assembly = SampleUsing(use);
   auto choice = GpuChoice::Make(
       *assembly, [](const train::GpuOptions&) { return std::make_unique<NamedGpu>(); });
   EXPECT_TRUE(choice);
@@ -61,7 +67,7 @@ Chosen ChooseWhere(const std::string& use, ErrorCode on_gpu) {
   return chosen;
 }
 
-// Somebody has to know of a device that computes wrongly.
+// A device that computes wrongly is a thing to be told of.
 TEST(GpuChoice, ADeviceThatFailsItsTestIsNeverDoneWithout) {
   for (const char* use : {"prefer", "require"}) {
     const Chosen chosen = ChooseWhere(use, ErrorCode::kCorruption);
@@ -88,10 +94,7 @@ struct RoomFound {
   int on_gpu = 0, on_cpu = 0;
 };
 RoomFound ChooseWithFree(const std::string& use, uint64_t free) {
-  const auto config = config::Parse(config::kSample, "c.yaml", {"gpu.use=" + use});
-  EXPECT_TRUE(config);
-  const auto assembly = wiring::Assemble(*config);
-  EXPECT_TRUE(assembly);
+  const auto assembly = SampleUsing(use);
   auto choice = GpuChoice::Make(
       *assembly, [&](const train::GpuOptions&) { return std::make_unique<NamedGpu>(free); });
   RoomFound found;
