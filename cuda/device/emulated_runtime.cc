@@ -282,9 +282,11 @@ Code LaunchEmulated(const char* name, const LaunchShape& shape, std::function<vo
   return kSuccess;
 }
 
-Code MakeTensorMap(const Tiles&, void*) {
-  TACIT_CHECK(false, "the emulated device has no copy engine for tiles");
-  return code::kInvalidValue;
+// The map is what was said of the matrix; StartTile reads it.
+Code MakeTensorMap(const Tiles& tiles, void* map) {
+  TACIT_ENTER_BOUND();
+  std::memcpy(map, &tiles, sizeof(tiles));
+  return kSuccess;
 }
 
 const char* ErrorName(Code code) {

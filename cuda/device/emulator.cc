@@ -1,9 +1,11 @@
 #include "cuda/device/emulator.h"
 
 #include <array>
+#include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <string>
 #include <utility>
@@ -20,6 +22,7 @@ using runtime::Extent;
 constexpr uint32_t kLanes = 32;
 constexpr unsigned char kNeverWritten = 0xCD;
 constexpr size_t kSharedAlignment = 128;
+constexpr uint32_t kSharedBegin = 1024;
 constexpr size_t kFreshFibersMax = 512;
 
 struct Block;
@@ -35,6 +38,9 @@ struct Thread {
   // Copies that were started and not carried out: closed groups, oldest first, and the open one.
   std::vector<std::vector<AsyncCopy>> groups;
   std::vector<AsyncCopy> open_group;
+  // Products that were started and not computed, oldest first, and the groups that were closed.
+  std::deque<std::pair<uint64_t, AsyncProduct>> products;
+  uint64_t groups_of_products = 0;
 };
 
 struct Collective {
@@ -64,7 +70,21 @@ struct Block {
   uint64_t generation = 0;
   char barrier_token[2] = {};
   std::vector<std::vector<std::unique_ptr<Collective>>> warps;  // those not complete
+  std::vector<std::unique_ptr<TileCopy>> tiles;                 // on their way
+  std::vector<Thread*> at_counters;
 };
+
+// What a Counter's word says.
+struct Count {
+  int32_t bytes;  // that are still to come
+  uint16_t arrivals;
+  uint16_t missing : 15, phase : 1;
+};
+constexpr uint16_t kArrivalsMost = 1024;
+// One for each parity: signals of one phase and the next are kept apart.
+void* TokenOf(const Counter* counter, uint32_t parity) {
+  return const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(counter)) + parity;
+}
 
 bool Same(Line a, Line b) { return a.line == b.line && std::strcmp(a.file, b.file) == 0; }
 
@@ -99,6 +119,10 @@ class Machine {
   Collective* Meet(uint32_t mask, const char* what, Line line, const void* mine, size_t bytes,
                    bool fence);
   static void Part(Collective* collective);
+  Count CountOf(const Counter* counter);
+  void Put(Counter* counter, Count count);
+  void AwaitCounters(Line line);
+  void WakeCounters(Block& block);
   [[noreturn]] void Die(const std::string& why);
 
  private:
@@ -244,11 +268,13 @@ void Machine::Finish(Thread& thread) {
   Block& block = *thread.block;
   if (!thread.groups.empty() || !thread.open_group.empty())
     Die("a thread ends without having waited for its asynchronous copies");
+  if (!thread.products.empty()) Die("a thread ends without having waited for its products");
   for (const auto& collective : block.warps[thread.place.rank / kLanes]) {
     if (collective->mask >> thread.place.rank % kLanes & 1)
       Die(std::string("a lane has ended that others wait for in ") + collective->what);
   }
   if (--block.alive == 0) {
+    if (!block.tiles.empty()) Die("a block ends before its tiles have come");
     --resident_;
     // Under tsan memory is kept until the kernel's end, where all of its threads are ordered: a
     // release here would be a write that races with theirs.
@@ -352,6 +378,34 @@ void Machine::Part(Collective* collective) {
   if (collective->reading == 0) delete collective;
 }
 
+Count Machine::CountOf(const Counter* counter) {
+  const auto count = std::bit_cast<Count>(counter->word);
+  if (count.arrivals == 0 || count.arrivals > kArrivalsMost || count.missing > count.arrivals)
+    Die("a counter that was not made");
+  return count;
+}
+
+// Ends the phase if nothing of it is missing.
+void Machine::Put(Counter* counter, Count count) {
+  if (count.missing == 0 && count.bytes == 0) {
+    count.missing = count.arrivals;
+    count.phase ^= 1;
+    WakeCounters(*self().block);
+  }
+  counter->word = std::bit_cast<uint64_t>(count);
+}
+
+void Machine::WakeCounters(Block& block) {
+  ready_.insert(ready_.end(), block.at_counters.begin(), block.at_counters.end());
+  block.at_counters.clear();
+}
+
+void Machine::AwaitCounters(Line line) {
+  const Unwatched books;
+  self().block->at_counters.push_back(&self());
+  GiveTurnAway("waits for a counter", line);
+}
+
 void Machine::Run(const char* name, const runtime::LaunchShape& shape,
                   const std::function<void()>& body) {
   TACIT_CHECK(body_ == nullptr, "a kernel inside a kernel");
@@ -367,7 +421,8 @@ void Machine::Run(const char* name, const runtime::LaunchShape& shape,
   while (true) {
     while (resident_ < resident_max_ && next < order.size()) Admit(order[next++]);
     if (resident_ == 0) break;
-    if (ready_.empty()) Die("nobody can go on: a barrier or a collective that not all reach");
+    if (ready_.empty())
+      Die("nobody can go on: a barrier, a counter or a collective that not all reach");
     RunFiber(TakeReady());
     if (!WatchesTimelines())
       std::erase_if(blocks_, [](const auto& block) { return block->alive == 0; });
@@ -442,6 +497,90 @@ bool TakeCopy(size_t left, AsyncCopy* copy) {
     thread.groups.erase(thread.groups.begin());
   }
   return false;
+}
+
+uint32_t SharedAddress(const void* pointer) {
+  const Block& block = *TheMachine().self().block;
+  const auto begin = reinterpret_cast<uintptr_t>(block.shared.get());
+  return static_cast<uint32_t>(kSharedBegin + begin % kSharedBegin +
+                               (reinterpret_cast<uintptr_t>(pointer) - begin));
+}
+void* SharedPointer(uint32_t address, size_t bytes) {
+  const Block& block = *TheMachine().self().block;
+  auto* const begin = static_cast<unsigned char*>(block.shared.get());
+  const uint32_t first = SharedAddress(begin);
+  if (address < first || address - first + bytes > block.shared_bytes)
+    TheMachine().Die("an address outside of shared memory");
+  return begin + (address - first);
+}
+
+void InitCounter(Counter* counter, uint32_t arrivals) {
+  const Unwatched books;
+  if (arrivals == 0 || arrivals > kArrivalsMost) TheMachine().Die("a counter of so many arrivals");
+  const auto all = static_cast<uint16_t>(arrivals);
+  counter->word =
+      std::bit_cast<uint64_t>(Count{.bytes = 0, .arrivals = all, .missing = all, .phase = 0});
+}
+void Arrive(Counter* counter, uint32_t bytes_announced) {
+  const Unwatched books;
+  Count count = TheMachine().CountOf(counter);
+  Signal(TokenOf(counter, count.phase));
+  if (count.missing == 0) TheMachine().Die("more arrive at a counter than it was made for");
+  count.bytes += static_cast<int32_t>(bytes_announced);
+  --count.missing;
+  TheMachine().Put(counter, count);
+}
+bool HasPassed(const Counter* counter, uint32_t parity) {
+  const Unwatched books;
+  if (TheMachine().CountOf(counter).phase == parity) return false;
+  Await(TokenOf(counter, parity));
+  return true;
+}
+void AwaitCounters(Line line) { TheMachine().AwaitCounters(line); }
+
+void StartTile(const TileCopy& copy) {
+  const Unwatched books;
+  Block& block = *TheMachine().self().block;
+  block.tiles.push_back(std::make_unique<TileCopy>(copy));
+  Signal(block.tiles.back().get());
+  TheMachine().WakeCounters(block);
+}
+bool TakeTile(TileCopy* copy) {
+  const Unwatched books;
+  auto& tiles = TheMachine().self().block->tiles;
+  if (tiles.empty()) return false;
+  std::swap(tiles[Draw(tiles.size())], tiles.back());
+  Await(tiles.back().get());
+  *copy = *tiles.back();
+  tiles.pop_back();
+  return true;
+}
+void TileHasCome(const TileCopy& copy, uint32_t bytes) {
+  const Unwatched books;
+  Count count = TheMachine().CountOf(copy.counter);
+  Signal(TokenOf(copy.counter, count.phase));
+  count.bytes -= static_cast<int32_t>(bytes);
+  TheMachine().Put(copy.counter, count);
+}
+
+void StartProduct(const AsyncProduct& product) {
+  const Unwatched books;
+  Thread& thread = TheMachine().self();
+  thread.products.emplace_back(thread.groups_of_products, product);
+}
+void CommitProducts() {
+  const Unwatched books;
+  ++TheMachine().self().groups_of_products;
+}
+bool TakeProduct(int left, AsyncProduct* product) {
+  const Unwatched books;
+  Thread& thread = TheMachine().self();
+  if (thread.products.empty()) return false;
+  const auto& [group, oldest] = thread.products.front();
+  if (left >= 0 && group + static_cast<uint64_t>(left) >= thread.groups_of_products) return false;
+  *product = oldest;
+  thread.products.pop_front();
+  return true;
 }
 
 void Run(const char* name, const runtime::LaunchShape& shape, const std::function<void()>& body) {

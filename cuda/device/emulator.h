@@ -14,8 +14,10 @@
 //   a barrier or collective that not all reach, threads at different barriers, lanes in different
 //   collectives, lanes that are not there: the process ends and says which thread stands where
 //   reading what an asynchronous copy has not brought yet: shared memory is full of 0xCD
-//   more shared memory than the launch gave, copies that are not aligned to 16 bytes
-//   writing past shared memory or a buffer: the address sanitizer, for each is an allocation
+//   a factor that is overwritten before its product is done, sums that are read before it is:
+//   products of a warpgroup are computed when they are asked for or when they are waited for, as
+//   the seed decides more shared memory than the launch gave, copies that are not aligned to 16
+//   bytes writing past shared memory or a buffer: the address sanitizer, for each is an allocation
 //
 // It does not find: memory order weaker than the host's, progress that a real scheduler denies,
 // registers spilled, bank conflicts, time.
@@ -92,6 +94,50 @@ void CommitCopies();
 // Takes the next copy of all groups but the newest `left` of this thread, which the caller carries
 // out now; false when there is none.
 bool TakeCopy(size_t left, AsyncCopy* copy);
+
+// Shared memory has addresses of its own, of 32 bits. It begins at none that is a multiple of 1,024
+// but by chance, as on the device.
+uint32_t SharedAddress(const void* pointer);
+// Ends the process unless the bytes lie in the block's shared memory.
+void* SharedPointer(uint32_t address, size_t bytes);
+
+// A barrier in shared memory that counts (mbarrier): a phase ends when all have arrived and all
+// bytes that were announced have come. Phases are counted by parity; the first has parity 0.
+struct Counter {
+  uint64_t word;
+};
+void InitCounter(Counter* counter, uint32_t arrivals);
+void Arrive(Counter* counter, uint32_t bytes_announced);
+// Returns true when the phase of that parity has ended.
+bool HasPassed(const Counter* counter, uint32_t parity);
+// Gives the turn away until some counter of the block may have passed.
+void AwaitCounters(Line line);
+
+// A tile on its way into shared memory. A thread that waits for a counter carries it out, any of
+// them in any order; a block must not end before all have come.
+struct TileCopy {
+  runtime::Tiles from;
+  unsigned char* to;
+  uint32_t row, col;  // of the tile's first number
+  Counter* counter;   // which its bytes count for
+};
+void StartTile(const TileCopy& copy);
+// False when none is on its way.
+bool TakeTile(TileCopy* copy);
+void TileHasCome(const TileCopy& copy, uint32_t bytes);
+
+// A product that a warpgroup computes by itself: this thread's sums of it.
+struct AsyncProduct {
+  void (*compute)(float* sum, uint64_t a, uint64_t b, bool adds);
+  float* sum;
+  uint64_t a, b;
+  bool adds;
+};
+void StartProduct(const AsyncProduct& product);
+void CommitProducts();
+// Takes the next product, which the caller computes now: of any group with `left` -1, else of all
+// groups but the newest `left`.
+bool TakeProduct(int left, AsyncProduct* product);
 
 // Runs a kernel to its end. `name` is for messages.
 void Run(const char* name, const runtime::LaunchShape& shape, const std::function<void()>& body);

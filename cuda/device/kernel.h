@@ -21,6 +21,7 @@
 // Names common to both compilers:
 //   TACIT_KERNEL_OF(threads, blocks)                       a kernel of that many threads a block,
 //                             with few enough registers for that many blocks at a time
+//   const TACIT_IN_PLACE T    a parameter whose address the kernel takes: it is not copied
 //   ThreadIndex(), BlockIndex(), BlockSize(), GridSize()   {x, y, z}
 //   GlobalThread()            the thread's number in a grid of one dimension
 //   LaneIndex(), WarpIndex()  within the warp, and the warp's place in its block
@@ -28,6 +29,9 @@
 //   SyncWarp(mask)            all lanes of the mask; memory as well
 //   Shuffle(value, lane, mask), ShuffleXor(value, bits, mask), Ballot(predicate, mask)
 //                             all lanes of the mask; nothing is said about memory
+//   Opaque(condition)         the same, but the compiler cannot know it, and makes no second copy
+//   of
+//                             a loop for it
 //   SharedAs<T>()             the block's shared memory, a T
 //   AtomicAdd(pointer, value) u32 or i64; AtomicMin u32; relaxed; what was there before
 //   CopyAsync(to, from, bytes), CopyAsync16(to, from, real), CommitCopies(), WaitCopies<n>()

@@ -10,6 +10,7 @@
 #define TACIT_KERNEL __global__ void
 #define TACIT_KERNEL_OF(threads, blocks) __global__ void __launch_bounds__(threads, blocks)
 #define TACIT_IN_KERNEL __device__ __forceinline__
+#define TACIT_IN_PLACE __grid_constant__
 
 namespace tacit::cuda {
 
@@ -29,6 +30,12 @@ TACIT_IN_KERNEL T Shuffle(T value, uint32_t lane, uint32_t mask = ~0u) {
 }
 TACIT_IN_KERNEL uint32_t Ballot(bool predicate, uint32_t mask = ~0u) {
   return __ballot_sync(mask, predicate);
+}
+
+TACIT_IN_KERNEL bool Opaque(bool condition) {
+  uint32_t number = condition;
+  asm volatile("" : "+r"(number));
+  return number != 0;
 }
 
 template <class T>

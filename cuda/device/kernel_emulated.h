@@ -13,6 +13,7 @@
 #define TACIT_KERNEL void
 #define TACIT_KERNEL_OF(threads, blocks) void
 #define TACIT_IN_KERNEL inline
+#define TACIT_IN_PLACE
 
 namespace tacit::cuda {
 
@@ -44,6 +45,8 @@ inline uint32_t Ballot(bool predicate, uint32_t mask = ~0u, const char* file = _
     if (mask >> lane & 1) bits |= uint32_t{all.Of<bool>(lane)} << lane;
   return bits;
 }
+
+inline bool Opaque(bool condition) { return condition; }
 
 template <class T>
 T& SharedAs() {

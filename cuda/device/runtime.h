@@ -88,7 +88,7 @@ struct Tiles {
   uint64_t cols = 0, rows = 0, stride_bytes = 0;
   uint32_t tile_cols = 0, tile_rows = 0;
 };
-// Writes a CUtensorMap of 128 bytes, aligned to 64. On the device alone.
+// Writes a CUtensorMap of 128 bytes, aligned to 64.
 Code MakeTensorMap(const Tiles& tiles, void* map);
 
 // CUDA's own name and sentence for an error number.

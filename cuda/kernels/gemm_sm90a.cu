@@ -4,20 +4,25 @@
 //               end that rounds (and 2 m n read by the mask); tiles that several blocks read come
 //               from the second-level cache
 //   operations: 2 m n k
-// A block computes 128 x kColumns numbers of c. Two warpgroups multiply, 64 rows each; one thread
-// of a ninth warp brings stages of 64 of k into a ring. A barrier tells that a stage is full,
-// another that all warps are done with it, which they are one stage later: a stage's products run
-// while the next one's are put into the queue. Factors lie in shared memory as they lie in device
+// A block computes tiles of 128 x kColumns numbers of c, one after the other: there are as many
+// blocks as fit on the device, or fewer. Two warpgroups multiply, 64 rows each; one thread of a
+// ninth warp brings stages of 64 of k into a ring. A barrier tells that a stage is full, another
+// that all warps are done with it, which they are one stage later: a stage's products run while the
+// next one's are put into the queue. The ring goes on from tile to tile, so that a tile's first
+// stages come while the one before is written. Factors lie in shared memory as they lie in device
 // memory, and what lies outside of them comes as zeros. With 128 columns or fewer a multiprocessor
 // has two blocks, so that one writes its sums while the other multiplies: at k = 598 writing takes
 // as long as multiplying.
 //
 // A number's products are added in one order, whatever block and tile it lies in.
 //
-// Registers (-Xptxas -v, nvcc 13.0), 64 / 128 / 256 columns: see README.md; no spills.
-// Measured on an H200: 519 TFLOP/s at 8,192^3; 181, 185 and 245 for the three products of a layer
-// of 598 x 598 and 16,384 rows, where a block's first stages and its writes take as long as its
-// products.
+// Registers (-Xptxas -v, nvcc 13.0), 64 / 128 / 256 columns: see README.md; no spills. ptxas must
+// not say that it injects or serializes anything (C7519, C7520): Anew, KeepBehind, Opaque and
+// SyncWarp are there for that. Measured on an H200 with a tile a block, whose first stages and
+// writes took as long as its products: 519 TFLOP/s at 8,192^3; 181, 185 and 245 for the three
+// products of a layer of 598 x 598 and 16,384 rows. Forecast with tiles one after the other: 33 us
+// in place of 65 for one of those, 350 TFLOP/s.
+#include <algorithm>
 #include <cstdint>
 
 #include "base/check.h"
@@ -87,21 +92,39 @@ TACIT_IN_KERNEL uint64_t DescribePart(const P& part, uint32_t first, uint32_t k)
   return sm90a::Describe(&part.number[0][first][k], 16);
 }
 
+// One tile of the product, or of a split's part of it: tiles of a split lie one behind the other,
+// row by row.
+struct TileWork {
+  uint32_t split, m0, n0;  // its first row and column
+  uint32_t k_begin, depth;
+
+  TACIT_DEVICE TileWork(const GemmArgs<uint16_t>& g, uint32_t columns, uint32_t tile) {
+    const uint32_t across = (g.n + columns - 1) / columns, down = (g.m + kRows - 1) / kRows;
+    const uint32_t row = tile / across;
+    split = row / down;
+    m0 = row % down * kRows;
+    n0 = tile % across * columns;
+    k_begin = split * g.k_each;
+    const uint32_t left = k_begin < g.k ? g.k - k_begin : 0;
+    depth = left < g.k_each ? left : g.k_each;
+  }
+  // A split behind the end of k has a stage of zeros, as all of it lies outside of the factors.
+  TACIT_DEVICE uint32_t Steps() const { return depth == 0 ? 1 : (depth + kDepth - 1) / kDepth; }
+};
+
 template <uint32_t kColumns, bool kAcrossA, bool kAcrossB, class End>
-__global__ void __launch_bounds__(kThreads, BlocksEach(kColumns))
-    WgmmaKernel(const GemmArgs<uint16_t> g, const End of_all,
-                const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b) {
+TACIT_KERNEL_OF(kThreads, BlocksEach(kColumns))
+WgmmaKernel(const GemmArgs<uint16_t> g, const End of_all, uint32_t tiles,
+            const TACIT_IN_PLACE TensorMap map_a, const TACIT_IN_PLACE TensorMap map_b) {
   using Ring = TileRing<kColumns, kAcrossA, kAcrossB>;
+  using P = sm90a::Product<kColumns, kAcrossA, kAcrossB>;
   constexpr uint32_t kStages = Ring::kStages;
   // The runtime promises less than what the swizzle wants.
   unsigned char* const memory = &SharedAs<unsigned char>();
   const uint32_t skipped = -sm90a::SharedAddress(memory) % kSwizzleBytes;
   auto& ring = *reinterpret_cast<Ring*>(memory + skipped);
-  const uint32_t m0 = BlockIndex().y * kRows, n0 = BlockIndex().x * kColumns;
-  const uint32_t k_begin = BlockIndex().z * g.k_each;
-  const uint32_t k_left = k_begin < g.k ? g.k - k_begin : 0;
-  const uint32_t depth = k_left < g.k_each ? k_left : g.k_each;
-  const uint32_t steps = (depth + kDepth - 1) / kDepth;
+  // Uses of stages, counted from the block's first on, whatever the tile.
+  uint32_t use = 0;
 
   if (ThreadIndex().x == 0) {
     TACIT_UNROLL
@@ -117,50 +140,62 @@ __global__ void __launch_bounds__(kThreads, BlocksEach(kColumns))
     if (LaneIndex() != 0) return;
     sm90a::FetchMap(map_a);
     sm90a::FetchMap(map_b);
-    for (uint32_t step = 0; step < steps; ++step) {
-      const uint32_t s = step % kStages, round = step / kStages, k = k_begin + step * kDepth;
-      if (round > 0) sm90a::WaitBarrier(ring.free[s], (round - 1) % 2);
-      sm90a::ArriveExpecting(ring.full[s], Ring::A::kBytes + Ring::B::kBytes);
-      Bring<kAcrossA>(ring.a[s], map_a, m0, k, ring.full[s]);
-      Bring<kAcrossB>(ring.b[s], map_b, n0, k, ring.full[s]);
+    for (uint32_t tile = BlockIndex().x; tile < tiles; tile += GridSize().x) {
+      const TileWork work(g, kColumns, tile);
+      const uint32_t steps = work.Steps();
+      for (uint32_t step = 0; step < steps; ++step, ++use) {
+        const uint32_t s = use % kStages, round = use / kStages;
+        const uint32_t k = work.k_begin + step * kDepth;
+        if (round > 0) sm90a::WaitBarrier(ring.free[s], (round - 1) % 2);
+        sm90a::ArriveExpecting(ring.full[s], Ring::A::kBytes + Ring::B::kBytes);
+        Bring<kAcrossA>(ring.a[s], map_a, work.m0, k, ring.full[s]);
+        Bring<kAcrossB>(ring.b[s], map_b, work.n0, k, ring.full[s]);
+      }
     }
     return;
   }
 
   const uint32_t group = WarpIndex() / 4, from = group * kGroupRows;
-  // The first product writes the sums. Were they zeros before, ptxas would run one product at a
-  // time (C7515).
-  float sum[kColumns / 2];
-  for (uint32_t step = 0; step < steps; ++step) {
-    const uint32_t s = step % kStages;
-    sm90a::WaitBarrier(ring.full[s], step / kStages % 2);
-    sm90a::FenceProducts();
-    TACIT_UNROLL
-    for (uint32_t k = 0; k < kDepth; k += kStep)
-      sm90a::Product<kColumns, kAcrossA, kAcrossB>::Add(
-          sum, DescribePart<kAcrossA>(ring.a[s], from, k), DescribePart<kAcrossB>(ring.b[s], 0, k),
-          step > 0 || k > 0);
-    sm90a::CommitProducts();
-    sm90a::WaitProducts<1>();
-    if (step > 0 && LaneIndex() == 0) sm90a::Arrive(ring.free[(step - 1) % kStages]);
-  }
-  sm90a::WaitProducts<0>();
-  // A split behind the end of k.
-  if (steps == 0) {
-    TACIT_UNROLL
-    for (uint32_t i = 0; i < kColumns / 2; ++i) sum[i] = 0;
-  }
+  const auto release = [&](uint32_t of_use) {
+    if (LaneIndex() == 0) sm90a::Arrive(ring.free[of_use % kStages]);
+  };
+  for (uint32_t tile = BlockIndex().x; tile < tiles; tile += GridSize().x) {
+    const TileWork work(g, kColumns, tile);
+    const uint32_t steps = work.Steps();
+    // The first product writes the sums. Were they zeros before, ptxas would run one product at a
+    // time (C7515).
+    float sum[kColumns / 2];
+    sm90a::Anew(sum);
+    for (uint32_t step = 0; step < steps; ++step, ++use) {
+      const uint32_t s = use % kStages;
+      sm90a::WaitBarrier(ring.full[s], use / kStages % 2);
+      sm90a::FenceProducts();
+      TACIT_UNROLL
+      for (uint32_t k = 0; k < kDepth; k += kStep)
+        P::Add(sum, DescribePart<kAcrossA>(ring.a[s], from, k),
+               DescribePart<kAcrossB>(ring.b[s], 0, k), step > 0 || k > 0);
+      sm90a::CommitProducts();
+      sm90a::WaitProducts<1>();
+      if (step > 0) release(use - 1);
+    }
+    sm90a::WaitProducts<0>();
+    sm90a::KeepBehind(sum);
+    // The next tile's stages come while this one is written.
+    release(use - 1);
 
-  const End end = of_all.At(BlockIndex().z);
-  const bool pairs = end.HasPairs();
-  TACIT_UNROLL
-  for (uint32_t half = 0; half < 2; ++half) {
-    const uint32_t row = m0 + from + WarpIndex() % 4 * 16 + LaneIndex() / 4 + 8 * half;
-    if (row >= g.m) continue;
+    const End end = of_all.At(work.split);
+    const bool pairs = Opaque(end.HasPairs());
     TACIT_UNROLL
-    for (uint32_t j = 0; j < kColumns / 8; j += kTogether)
-      PutPairs<kTogether>(end, pairs, row, n0 + 8 * j + LaneIndex() % 4 * 2, g.n,
-                          [&](uint32_t i) { return &sum[4 * (j + i) + 2 * half]; });
+    for (uint32_t half = 0; half < 2; ++half) {
+      const uint32_t row = work.m0 + from + WarpIndex() % 4 * 16 + LaneIndex() / 4 + 8 * half;
+      if (row >= g.m) continue;
+      TACIT_UNROLL
+      for (uint32_t j = 0; j < kColumns / 8; j += kTogether)
+        PutPairs<kTogether>(end, pairs, row, work.n0 + 8 * j + LaneIndex() % 4 * 2, g.n,
+                            [&](uint32_t i) { return &sum[4 * (j + i) + 2 * half]; });
+    }
+    // Products want all lanes of a warp together, and rows behind the last one part them.
+    SyncWarp();
   }
 }
 
@@ -178,15 +213,19 @@ template <uint32_t kColumns, bool kAcrossA, bool kAcrossB, class End>
 Status LaunchTiles(Stream& stream, const char* name, const GemmArgs<uint16_t>& args,
                    uint32_t splits, const End& end) {
   using Ring = TileRing<kColumns, kAcrossA, kAcrossB>;
-  const uint32_t down = (args.m + kRows - 1) / kRows;
-  TACIT_CHECK(down <= 65535, "a matrix of too many rows");
+  const uint64_t tiles =
+      uint64_t{splits} * ((args.m + kRows - 1) / kRows) * ((args.n + kColumns - 1) / kColumns);
+  TACIT_CHECK(tiles < uint64_t{1} << 31, "a matrix of too many tiles");
+  const auto blocks = static_cast<uint64_t>(std::max(1, stream.device().facts().multiprocessors)) *
+                      BlocksEach(kColumns);
   TACIT_ASSIGN(const TensorMap a, MapOf<typename Ring::A>(stream, args.a));
   TACIT_ASSIGN(const TensorMap b, MapOf<typename Ring::B>(stream, args.b));
   return Launch(stream, name,
-                {.grid = {(args.n + kColumns - 1) / kColumns, down, splits},
+                {.grid = {static_cast<uint32_t>(std::min(tiles, blocks))},
                  .block = {kThreads},
                  .shared_bytes = sizeof(Ring) + kSwizzleBytes},
-                WgmmaKernel<kColumns, kAcrossA, kAcrossB, End>, args, end, a, b);
+                WgmmaKernel<kColumns, kAcrossA, kAcrossB, End>, args, end,
+                static_cast<uint32_t>(tiles), a, b);
 }
 
 // A factor lies across k where its rows in memory are of k: a transposed a, and b as it is.

@@ -8,8 +8,8 @@
 namespace tacit::cuda {
 
 // Puts the product, or the products of its splits, on the stream, by wgmma. `args` as MakeGemmArgs
-// gives them for stages of kWgmmaDepth; REQUIRES HasWgmma of the device. In its place the emulated
-// device has gemm_sm90a_absent.cc.
+// gives them for stages of kWgmmaDepth; REQUIRES HasWgmma of the device. In its place most
+// programs of the emulated device have gemm_sm90a_absent.cc.
 inline constexpr uint32_t kWgmmaDepth = 64;
 Status LaunchWgmma(Stream& stream, Form form_a, Form form_b, const GemmArgs<uint16_t>& args,
                    const GemmPlan& plan);
@@ -26,7 +26,7 @@ Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPla
 Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPlan& plan,
                    const MaskEnd& end);
 
-// Says whether it is there: not on the emulated device.
+// Says whether it is there: in programs of the emulated device where they link it.
 bool HasWgmma();
 
 }  // namespace tacit::cuda

@@ -1,6 +1,6 @@
-// Faults in the products by wgmma, which no emulated device has, are found by what their tests
-// compare. A device without wgmma has nothing to find.
-#include "cuda/on_device/planted_wgmma.h"
+// Faults in the products by wgmma are found on a card, too, by what their tests compare. A device
+// without wgmma has nothing to find.
+#include "cuda/planted_wgmma.h"
 
 #include <gtest/gtest.h>
 

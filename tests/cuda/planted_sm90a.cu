@@ -2,14 +2,18 @@
 // them.
 #include "cuda/device/kernel.h"
 #include "cuda/kernels/wgmma.h"
-#include "cuda/on_device/planted_wgmma.h"
+#include "cuda/planted_wgmma.h"
 
 namespace tacit::cuda {
 namespace {
 
 using testing::WgmmaFault;
 
+#if defined(__CUDACC__)
 __device__ WgmmaFault planted;
+#else
+WgmmaFault planted;
+#endif
 
 TACIT_KERNEL PlantKernel(WgmmaFault fault) {
   if (GlobalThread() == 0) planted = fault;
@@ -30,9 +34,11 @@ TACIT_IN_KERNEL uint64_t PlantedDescribe(const void* begin, uint32_t leading_byt
 
 // Lets 20 microseconds go by.
 TACIT_IN_KERNEL void LetTimePass() {
+#if defined(__CUDACC__)
   const long long begun = clock64();
   while (clock64() - begun < 40'000) {
   }
+#endif
 }
 
 // Products that begin too early begin before a tile that is late; and the block lives until it has
@@ -46,7 +52,16 @@ TACIT_IN_KERNEL void PlantedBringTile(void* to, const TensorMap& map, uint32_t r
 }
 
 TACIT_IN_KERNEL void PlantedWaitBarrier(Barrier& barrier, uint32_t parity) {
+  constexpr uint32_t kBringing = 8;  // the warp that brings
+  if (planted == WgmmaFault::kOverwrites && WarpIndex() == kBringing) return;
   WaitBarrier(barrier, planted == WgmmaFault::kTooEarly ? parity ^ 1 : parity);
+}
+TACIT_IN_KERNEL void PlantedArrive(Barrier& barrier) {
+  if (planted != WgmmaFault::kKeepsStages) Arrive(barrier);
+}
+template <int n>
+TACIT_IN_KERNEL void PlantedWaitProducts() {
+  if (planted != WgmmaFault::kReadsEarly) WaitProducts<n>();
 }
 
 }  // namespace sm90a
@@ -61,4 +76,6 @@ Status testing::PlantInWgmma(Stream& stream, WgmmaFault fault) {
 #define Describe PlantedDescribe
 #define BringTile PlantedBringTile
 #define WaitBarrier PlantedWaitBarrier
+#define Arrive PlantedArrive
+#define WaitProducts PlantedWaitProducts
 #include "cuda/kernels/gemm_sm90a.cu"
