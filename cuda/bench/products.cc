@@ -46,10 +46,17 @@ struct Random16 {
 struct Multiplier {
   GemmWay way = GemmWay::kMma;
   Blas* library = nullptr;
+  uint32_t tile = 0;  // 0: as it is planned
 
-  const char* name() const {
+  std::string name() const {
     if (library != nullptr) return "cublas";
-    return way == GemmWay::kMma ? "mma" : "wgmma";
+    const char* const own = way == GemmWay::kMma ? "mma" : "wgmma";
+    return tile == 0 ? own : fmt::format("{}-{}", own, tile);
+  }
+  GemmPlan Plan(Device& device, uint32_t m, uint32_t n, uint32_t k) const {
+    GemmPlan plan = PlanGemm(device.facts().multiprocessors, m, n, k, way);
+    if (tile != 0) plan.tile = tile;
+    return plan;
   }
 };
 
@@ -66,7 +73,7 @@ class Product {
     const uint32_t m = turned_a ? a.cols : a.rows, k = turned_a ? a.rows : a.cols,
                    n = turned_b ? b.rows : b.cols;
     Device& device = stream.device();
-    made.plan_ = PlanGemm(device.facts().multiprocessors, m, n, k, by.way);
+    made.plan_ = by.Plan(device, m, n, k);
     TACIT_ASSIGN(made.c_memory_, Buffer<float>::Make(device, uint64_t{m} * n));
     TACIT_ASSIGN(made.work_, Buffer<float>::Make(device, GemmWorkFloats(made.plan_, m, n)));
     made.c_ = {made.c_memory_.span().data, m, n, n};
@@ -94,11 +101,10 @@ class LayerEnds {
  public:
   static Result<LayerEnds> Make(Stream& stream, const ProductLayer& layer, uint32_t rows,
                                 const Multiplier& by) {
-    const int processors = stream.device().facts().multiprocessors;
     LayerEnds made;
     made.library_ = by.library;
-    made.forward_ = PlanGemm(processors, rows, layer.out, layer.in, by.way);
-    made.backward_ = PlanGemm(processors, rows, layer.in, layer.out, by.way);
+    made.forward_ = by.Plan(stream.device(), rows, layer.out, layer.in);
+    made.backward_ = by.Plan(stream.device(), rows, layer.in, layer.out);
     TACIT_ASSIGN(made.inputs_, Random16::Make(stream, rows, layer.in));
     TACIT_ASSIGN(made.gradient_, Random16::Make(stream, rows, layer.out));
     TACIT_ASSIGN(made.weights_, Random16::Make(stream, layer.in, layer.out));
@@ -277,7 +283,10 @@ Result<std::vector<bench::BenchRow>> BenchProducts(const GpuSizes& sizes) {
                   device->facts().name});
   TACIT_ASSIGN(const auto layers, ClickLayers(sizes));
   std::vector<Multiplier> all = {{}};
-  if (OwnWay(device->facts()) != GemmWay::kMma) all.push_back({.way = OwnWay(device->facts())});
+  // Tiles that a plan does not take show whether it should.
+  if (OwnWay(device->facts()) == GemmWay::kWgmma)
+    for (const uint32_t tile : {0u, 64u, 256u})
+      all.push_back({.way = GemmWay::kWgmma, .tile = tile});
   // cuBLAS is measured beside ours where it is installed.
   const auto library = Blas::Load(stream);
   if (library) {
