@@ -74,7 +74,7 @@ struct Block {
   std::vector<Thread*> at_counters;
 };
 
-// What a Counter's word says.
+// The contents of a Counter's word.
 struct Count {
   int32_t bytes;  // that are still to come
   uint16_t arrivals;
