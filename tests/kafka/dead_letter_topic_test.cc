@@ -153,6 +153,40 @@ TEST_F(DeadLetterTopicTest, AnOriginalThatIsGoneOrTooLargeLeavesItsLetter) {
   EXPECT_EQ(by_place["1:0"]->Header("tacit.value.missing"), "too large");
 }
 
+// Headers and a key may fill a record alone: it must not hold up the stream for ever.
+TEST_F(DeadLetterTopicTest, AnOriginalTooLargeByItsHeadersOrItsKeyLeavesItsLetter) {
+  broker_->CreateTopic(dead_, 1, {{"max.message.bytes", "20000"}});
+  const std::string large(30000, 'x');
+  WriteTopic(broker_->bootstrap(), source_,
+             std::vector<TopicRecord>{
+                 {.partition = 0, .key = "k", .value = "bad", .headers = {{"h", large}}},
+                 {.partition = 0, .key = large, .value = "bad", .headers = {{"h", "1"}}},
+                 {.partition = 0, .key = "k", .value = "bad"}});
+  const auto sink = Open();
+  const std::vector<event::DeadLetter> letters = {Letter(0, 0), Letter(0, 1), Letter(0, 2)};
+  std::atomic<bool> done = false;
+  Status written;
+  std::thread writer([&] {
+    written = sink->Write(letters);
+    done = true;
+  });
+  EXPECT_TRUE(Eventually("the letters are written", [&] { return done.load(); }));
+  if (!done) sink->Interrupt();
+  writer.join();
+  ASSERT_TRUE(written) << written.error().message;
+  std::map<std::string, TopicRecord> by_offset;
+  for (const TopicRecord& record : Dead())
+    by_offset[record.Header("__connect.errors.offset")] = record;
+  ASSERT_EQ(by_offset.size(), 3u);
+  for (const char* offset : {"0", "1"}) {
+    EXPECT_FALSE(by_offset[offset].key) << offset;
+    EXPECT_FALSE(by_offset[offset].value) << offset;
+    EXPECT_EQ(by_offset[offset].Header("h"), "") << offset;
+    EXPECT_EQ(by_offset[offset].Header("tacit.value.missing"), "too large") << offset;
+  }
+  EXPECT_EQ(by_offset["2"].value, "bad");
+}
+
 TEST_F(DeadLetterTopicTest, WhileTheBrokerIsAwayAWriteWaitsSaysWhyAndIsDoneWhenItReturns) {
   broker_->CreateTopic(dead_, 1);
   FillSource(3);

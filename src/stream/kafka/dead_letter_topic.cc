@@ -112,9 +112,10 @@ class DeadLetterTopic final : public event::DeadLetterSink {
 
  private:
   // A letter that is still to be written. A broker refuses a batch that is too large as a whole;
-  // sending each record alone shows which one is too large.
+  // sending each record alone shows which one is too large. Its key or its headers may be too large
+  // as well as its value.
   struct Pending {
-    enum class How { kTogether, kAlone, kWithoutValue };
+    enum class How { kTogether, kAlone, kWithoutValue, kBare };
     size_t letter = 0;
     How how = How::kTogether;
   };
@@ -172,7 +173,9 @@ class DeadLetterTopic final : public event::DeadLetterSink {
     const std::string partition = std::to_string(letter.partition);
     const std::string offset = std::to_string(letter.offset);
     std::vector<event::MessageHeader> headers;
-    if (there) ReadHeaders(original, &headers);
+    const bool with_value = pending.how < Pending::How::kWithoutValue;
+    const bool bare = pending.how == Pending::How::kBare;
+    if (there && !bare) ReadHeaders(original, &headers);
     headers.insert(headers.end(), {{kTopic, options_.source_topic},
                                    {kPartition, partition},
                                    {kOffset, offset},
@@ -184,11 +187,10 @@ class DeadLetterTopic final : public event::DeadLetterSink {
                                    {kMessage, letter.reason},
                                    {kLineage, options_.lineage}});
     if (!there) headers.push_back({kMissing, "gone"});
-    const bool with_value = pending.how != Pending::How::kWithoutValue;
     if (there && !with_value) headers.push_back({kMissing, "too large"});
     KafkaRecord record{.headers = headers, .tag = pending.letter};
     if (there) {
-      if (original.key != nullptr)
+      if (original.key != nullptr && !bare)
         record.key = std::string_view(static_cast<const char*>(original.key), original.key_len);
       if (original.payload != nullptr && with_value)
         record.value = std::string_view(static_cast<const char*>(original.payload), original.len);
@@ -211,8 +213,8 @@ class DeadLetterTopic final : public event::DeadLetterSink {
       const auto before = std::ranges::find(sent, failed.tag, &Pending::letter);
       TACIT_CHECK(before != sent.end());
       How how = before->how;
-      if (failed.too_large)
-        how = how == How::kTogether ? How::kAlone : How::kWithoutValue;
+      if (failed.too_large && how != How::kBare)
+        how = static_cast<How>(static_cast<int>(how) + 1);
       else
         Trouble(failed.reason);
       pending.push_back({failed.tag, how});
