@@ -28,12 +28,15 @@ class DeadLetterTopicTest : public testing::Test {
     broker_->CreateTopic(source_, 2);
   }
 
-  std::unique_ptr<event::DeadLetterSink> Open(const std::string& lineage = "lineage-1") {
+  std::unique_ptr<event::DeadLetterSink> Open(
+      const std::string& lineage = "lineage-1",
+      size_t blocks_most = event::RecentOffsets::kBlocksMost) {
     auto sink = stream::OpenDeadLetterTopic({.properties = Properties(),
                                              .topic = dead_,
                                              .source_topic = source_,
                                              .connector = "tacit-test",
-                                             .lineage = lineage});
+                                             .lineage = lineage,
+                                             .blocks_most = blocks_most});
     EXPECT_TRUE(sink) << sink.error().message;
     return sink ? std::move(*sink) : nullptr;
   }
@@ -122,6 +125,19 @@ TEST_F(DeadLetterTopicTest, ManyFarApartComeInTheirOrderAndNoneTwice) {
   for (size_t i = 0; i < 8; ++i) EXPECT_EQ(dead[i].value, fmt::format("v{}", letters[i].offset));
   ASSERT_TRUE(Open("lineage-2")->Write(letters));
   EXPECT_EQ(TopicSize(broker_->bootstrap(), dead_), 16);
+}
+
+// Bad records among good ones would otherwise take memory for ever.
+TEST_F(DeadLetterTopicTest, TheLettersThatItRemembersAreBounded) {
+  broker_->CreateTopic(dead_, 1);
+  FillSource(3000);
+  const auto sink = Open("lineage-1", /*blocks_most=*/2);
+  const std::vector<event::DeadLetter> letters = {Letter(0, 0), Letter(0, 1000), Letter(0, 2000)};
+  ASSERT_TRUE(sink->Write(letters));
+  ASSERT_TRUE(sink->Write(std::span(letters).subspan(1)));
+  EXPECT_EQ(Dead().size(), 3u);
+  ASSERT_TRUE(sink->Write(std::span(letters).first(1)));
+  EXPECT_EQ(Dead().size(), 4u);
 }
 
 TEST_F(DeadLetterTopicTest, AnOriginalThatIsGoneOrTooLargeLeavesItsLetter) {

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "base/check.h"
-#include "event/offset_set.h"
 #include "stream/kafka/lookup.h"
 #include "stream/kafka/producer.h"
 #include "stream/kafka/topic_reader.h"
@@ -58,7 +57,8 @@ std::optional<T> ToNumber(std::string_view text) {
 
 class DeadLetterTopic final : public event::DeadLetterSink {
  public:
-  explicit DeadLetterTopic(DeadLetterTopicOptions options) : options_(std::move(options)) {}
+  explicit DeadLetterTopic(DeadLetterTopicOptions options)
+      : options_(std::move(options)), written_(options_.blocks_most) {}
 
   Status Open() {
     TACIT_RETURN_IF_ERROR(OpenProducer());
@@ -81,7 +81,7 @@ class DeadLetterTopic final : public event::DeadLetterSink {
   Status Write(std::span<const event::DeadLetter> letters) override {
     std::vector<Pending> pending;
     for (size_t i = 0; i < letters.size(); ++i)
-      if (!written_[letters[i].partition].Contains(letters[i].offset)) pending.push_back({i});
+      if (!written_.Contains(letters[i].partition, letters[i].offset)) pending.push_back({i});
     waiting_since_ = Steady::now();
     while (!pending.empty()) {
       const Status sent = Send(letters, pending);
@@ -98,7 +98,7 @@ class DeadLetterTopic final : public event::DeadLetterSink {
     }
     originals_.Rest();
     for (const event::DeadLetter& letter : letters)
-      written_[letter.partition].Insert(letter.offset);
+      written_.Insert(letter.partition, letter.offset);
     TroubleOver();
     return {};
   }
@@ -138,7 +138,7 @@ class DeadLetterTopic final : public event::DeadLetterSink {
       return;
     const auto partition = ToNumber<int32_t>(values[kPartition]);
     const auto offset = ToNumber<uint64_t>(values[kOffset]);
-    if (partition && offset) written_[*partition].Insert(*offset);
+    if (partition && offset) written_.Insert(*partition, *offset);
   }
 
   // Sends the pending letters and waits until each has been acknowledged or refused.
@@ -253,7 +253,7 @@ class DeadLetterTopic final : public event::DeadLetterSink {
   const DeadLetterTopicOptions options_;
   std::unique_ptr<KafkaProducer> producer_;
   KafkaLookup originals_;
-  std::map<int32_t, event::OffsetSet> written_;  // by the source's partitions
+  event::RecentOffsets written_;  // of the source's partitions
   std::atomic<bool> interrupted_ = false;
   bool retry_at_once_ = false;
   Steady::time_point waiting_since_;

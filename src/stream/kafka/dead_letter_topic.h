@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "event/dead_letters.h"
+#include "event/recent_offsets.h"
 #include "stream/kafka/properties.h"
 
 namespace tacit::stream {
@@ -18,6 +19,8 @@ struct DeadLetterTopicOptions {
   std::string lineage = {};       // lineage of the store whose offsets wait for them
   // Larger originals leave a letter without a value, or without anything of theirs.
   uint32_t record_bytes_max = 64 << 20;
+  // The memory of letters that are written: older ones are written again if they come again.
+  size_t blocks_most = event::RecentOffsets::kBlocksMost;
 };
 
 // A sink that writes dead letters to a topic in Kafka Connect's form: key, value, headers and time
