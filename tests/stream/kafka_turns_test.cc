@@ -148,7 +148,7 @@ TEST_F(KafkaTurnsTest, LargeRecordsStayInTheClientsQueue) {
   }
 }
 
-// Where offsets have gaps, more is fetched than a block has, and something is held at every time.
+// More is fetched than a block has where offsets have gaps, and something is held at every time.
 TEST_F(KafkaTurnsTest, ABacklogWithGapsLeavesNothingBehind) {
   constexpr uint64_t kOffsets = 400'000;
   Belt belt(/*bytes=*/1, /*gap=*/2);

@@ -46,8 +46,8 @@ void KafkaPartition::Start(uint64_t offset, uint64_t lost) {
 }
 
 void KafkaPartition::Hold(std::vector<FetchedMessage>* messages) {
-  // Where offsets have gaps, some message is always held. Places go in large pieces, so that each
-  // message is moved once on average.
+  // Places go in large pieces, so that each message is moved once on average. To wait until none is
+  // held would be for ever where offsets have gaps.
   if (head_ * 2 >= held_.size()) {
     held_.erase(held_.begin(), held_.begin() + static_cast<ptrdiff_t>(head_));
     head_ = 0;
