@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "base/text.h"
+#include "serve/request_json.h"
 
 namespace tacit::serve {
 namespace {
@@ -52,6 +53,7 @@ void AppendJob(const CheckpointJob& job, std::string* out) {
 
 Result<store::CheckpointKind> KindAsked(std::string_view body) {
   if (body.empty()) return store::CheckpointKind::kFull;
+  TACIT_RETURN_IF_ERROR(CheckSmallBody(body));
   json::error_code error;
   const json::value value = json::parse(json::string_view(body.data(), body.size()), error);
   const json::object* object = error ? nullptr : value.if_object();

@@ -88,6 +88,12 @@ tl::unexpected<Error> BadRequest(std::string message) {
   return Fail(ErrorCode::kInvalidArgument, std::move(message));
 }
 
+Status CheckSmallBody(std::string_view body) {
+  if (body.size() <= kSmallBodyMost) return {};
+  return BadRequest(
+      fmt::format("the body has {} bytes, and at most {} here", body.size(), kSmallBodyMost));
+}
+
 std::string UnknownName(std::string_view what, std::string_view name,
                         std::span<const std::string_view> known) {
   if (name.size() > kNameEchoMax)

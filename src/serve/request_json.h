@@ -25,6 +25,13 @@ tl::unexpected<Error> BadRequest(std::string message);
 std::string UnknownName(std::string_view what, std::string_view name,
                         std::span<const std::string_view> known);
 
+// The most bytes of a body that a few keys make up: it is read as a tree, of which no pool counts
+// the memory. A tree takes many times its text.
+inline constexpr size_t kSmallBodyMost = 4 << 10;
+
+// kInvalidArgument: the body is larger than kSmallBodyMost.
+Status CheckSmallBody(std::string_view body);
+
 // A learner of another kind than those that a route is for.
 struct LearnerElsewhere {
   std::string name;

@@ -181,6 +181,10 @@ Status UnpackFile(const std::string& file, const CheckpointManifest& manifest,
     return Fail(ErrorCode::kCorruption, fmt::format("{} has a member '{}', which its manifest has "
                                                     "not, or twice",
                                                     file, unpacker->name()));
+  if (unpacker->bytes() != known->bytes)
+    return Fail(ErrorCode::kCorruption,
+                fmt::format("'{}' in {} has {} bytes, and {} in the manifest", known->name, file,
+                            unpacker->bytes(), known->bytes));
   const fs::path target = fs::path(folder) / known->name;
   std::error_code error;
   fs::create_directories(target.parent_path(), error);

@@ -238,28 +238,40 @@ Status Feed::PollPass(uint64_t pass) {
     TACIT_ASSIGN(const stream::PollOutcome outcome, source_.Poll(kPoll, &piece.records));
     if (outcome == stream::PollOutcome::kEnd) return {};
     if (outcome == stream::PollOutcome::kNothing) continue;
-    records_read_ += piece.records.size();
-    const stream::PartitionOffset read{.partition = piece.records.partition,
-                                       .offset = piece.records.end_offset()};
-    records_ahead_ = source_.RecordsAfter(std::span(&read, 1)) +
-                     (options_.passes - 1 - pass) * source_.RecordsAfter({});
-    piece.source_identity = source_.Identity();
-    TACIT_RETURN_IF_ERROR(HandOn(std::move(piece)));
+    CountPiece(pass, &piece);
+    TACIT_RETURN_IF_ERROR(HandOn(pass, std::move(piece)));
   }
   return {};
 }
 
-// While the queue is full, keeps polling the paused source: it does its own upkeep but delivers
-// nothing.
-Status Feed::HandOn(Piece piece) {
+// Counts what was just polled, and notes the source's identity as of it.
+void Feed::CountPiece(uint64_t pass, Piece* piece) {
+  records_read_ += piece->records.size();
+  const stream::PartitionOffset read{.partition = piece->records.partition,
+                                     .offset = piece->records.end_offset()};
+  records_ahead_ = source_.RecordsAfter(std::span(&read, 1)) +
+                   (options_.passes - 1 - pass) * source_.RecordsAfter({});
+  piece->source_identity = source_.Identity();
+}
+
+// While the queue is full, keeps polling the paused source, for its upkeep. It delivers nothing but
+// of a partition that is new, and so not paused: then it is polled no more until that is handed on.
+Status Feed::HandOn(uint64_t pass, Piece piece) {
   if (pieces_.PushFor(&piece, kPoll)) return {};
   const std::vector<int32_t> partitions = source_.partitions();
   source_.Pause(partitions);
-  event::RawRecords none;
-  while (!stopping_ && !pieces_.closed() && !pieces_.PushFor(&piece, kPoll))
-    TACIT_RETURN_IF_ERROR(source_.Poll(std::chrono::milliseconds(0), &none));
+  std::optional<Piece> early;
+  while (!stopping_ && !pieces_.closed() && !pieces_.PushFor(&piece, kPoll)) {
+    if (early) continue;
+    Piece next;
+    TACIT_ASSIGN(const stream::PollOutcome outcome,
+                 source_.Poll(std::chrono::milliseconds(0), &next.records));
+    if (outcome != stream::PollOutcome::kRecords) continue;
+    CountPiece(pass, &next);
+    early = std::move(next);
+  }
   source_.Resume(partitions);
-  return {};
+  return early ? HandOn(pass, *std::move(early)) : Status();
 }
 
 std::optional<Feed::Ticketed> Feed::Take() {

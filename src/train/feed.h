@@ -110,7 +110,8 @@ class Feed {
 
   void Poll();
   Status PollPass(uint64_t pass);
-  Status HandOn(Piece piece);
+  void CountPiece(uint64_t pass, Piece* piece);
+  Status HandOn(uint64_t pass, Piece piece);
   std::optional<Ticketed> Take();
   void Decode();
   // All that comes after decoding, when it is the piece's turn.

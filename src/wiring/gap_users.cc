@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "metrics/registry.h"
+#include "train/position.h"
 #include "wiring/codec.h"
 #include "wiring/source.h"
 
@@ -68,8 +69,9 @@ class GapCounter {
   std::unordered_map<Hash128, uint64_t> records_of_;
 };
 
-// The first offset of each partition that any gap needs.
-std::vector<stream::PartitionOffset> FirstOffsets(std::span<const FoundGap> gaps) {
+// The first offset of each partition that any gap needs. Others are read on from where their
+// learner came to, because a partition that was paused would keep its turn, and hold up the rest.
+Result<std::vector<stream::PartitionOffset>> FirstOffsets(std::span<const FoundGap> gaps) {
   std::map<int32_t, uint64_t> first;
   for (const FoundGap& gap : gaps) {
     if (!NeedsUsers(gap)) continue;
@@ -77,6 +79,11 @@ std::vector<stream::PartitionOffset> FirstOffsets(std::span<const FoundGap> gaps
       const auto [place, added] = first.try_emplace(range.partition, range.begin);
       if (!added) place->second = std::min(place->second, range.begin);
     }
+  }
+  for (const FoundGap& gap : gaps) {
+    if (!NeedsUsers(gap)) continue;
+    TACIT_ASSIGN(const stream::Position position, train::DecodePosition(gap.gap.position));
+    for (const OffsetRange& next : position.next) first.try_emplace(next.partition, next.begin);
   }
   std::vector<stream::PartitionOffset> offsets;
   for (const auto& [partition, offset] : first)
@@ -88,15 +95,6 @@ uint64_t MissingOf(const std::vector<GapCounter>& counters) {
   uint64_t missing = 0;
   for (const GapCounter& counter : counters) missing += counter.missing();
   return missing;
-}
-
-// Partitions that no gap needs are not read.
-void PauseOthers(stream::Source& source, const std::vector<stream::PartitionOffset>& first) {
-  std::vector<int32_t> others;
-  for (const int32_t partition : source.partitions())
-    if (std::ranges::find(first, partition, &stream::PartitionOffset::partition) == first.end())
-      others.push_back(partition);
-  source.Pause(others);
 }
 
 // Reads until nothing is missing.
@@ -140,9 +138,8 @@ Status CountUsersAgain(const Assembly& assembly, const std::string& source_ident
       .kafka = assembly.config.kafka, .until_end = true, .clock = clock, .registry = registry};
   TACIT_ASSIGN(const auto source, OpenSource(assembly.config.source, &live));
   TACIT_RETURN_IF_ERROR(source->VerifyIdentity(source_identity));
-  const std::vector<stream::PartitionOffset> first = FirstOffsets(gaps);
+  TACIT_ASSIGN(const std::vector<stream::PartitionOffset> first, FirstOffsets(gaps));
   TACIT_RETURN_IF_ERROR(source->Seek(first));
-  PauseOthers(*source, first);
   TACIT_RETURN_IF_ERROR(ReadAll(assembly, *source, SipHash(key), &counters));
   for (GapCounter& counter : counters) counter.Finish();
   return {};

@@ -28,12 +28,15 @@ class DeadLetterTopicTest : public testing::Test {
     broker_->CreateTopic(source_, 2);
   }
 
-  std::unique_ptr<event::DeadLetterSink> Open(const std::string& lineage = "lineage-1") {
+  std::unique_ptr<event::DeadLetterSink> Open(
+      const std::string& lineage = "lineage-1",
+      size_t blocks_most = event::RecentOffsets::kBlocksMost) {
     auto sink = stream::OpenDeadLetterTopic({.properties = Properties(),
                                              .topic = dead_,
                                              .source_topic = source_,
                                              .connector = "tacit-test",
-                                             .lineage = lineage});
+                                             .lineage = lineage,
+                                             .blocks_most = blocks_most});
     EXPECT_TRUE(sink) << sink.error().message;
     return sink ? std::move(*sink) : nullptr;
   }
@@ -124,6 +127,19 @@ TEST_F(DeadLetterTopicTest, ManyFarApartComeInTheirOrderAndNoneTwice) {
   EXPECT_EQ(TopicSize(broker_->bootstrap(), dead_), 16);
 }
 
+// Bad records among good ones would otherwise take memory for ever.
+TEST_F(DeadLetterTopicTest, TheLettersThatItRemembersAreBounded) {
+  broker_->CreateTopic(dead_, 1);
+  FillSource(3000);
+  const auto sink = Open("lineage-1", /*blocks_most=*/2);
+  const std::vector<event::DeadLetter> letters = {Letter(0, 0), Letter(0, 1000), Letter(0, 2000)};
+  ASSERT_TRUE(sink->Write(letters));
+  ASSERT_TRUE(sink->Write(std::span(letters).subspan(1)));
+  EXPECT_EQ(Dead().size(), 3u);
+  ASSERT_TRUE(sink->Write(std::span(letters).first(1)));
+  EXPECT_EQ(Dead().size(), 4u);
+}
+
 TEST_F(DeadLetterTopicTest, AnOriginalThatIsGoneOrTooLargeLeavesItsLetter) {
   broker_->CreateTopic(dead_, 1, {{"max.message.bytes", "20000"}});
   FillSource(10);
@@ -151,6 +167,40 @@ TEST_F(DeadLetterTopicTest, AnOriginalThatIsGoneOrTooLargeLeavesItsLetter) {
   EXPECT_FALSE(by_place["1:0"]->value);
   EXPECT_EQ(by_place["1:0"]->key, "k");
   EXPECT_EQ(by_place["1:0"]->Header("tacit.value.missing"), "too large");
+}
+
+// Headers and a key may fill a record alone: it must not hold up the stream for ever.
+TEST_F(DeadLetterTopicTest, AnOriginalTooLargeByItsHeadersOrItsKeyLeavesItsLetter) {
+  broker_->CreateTopic(dead_, 1, {{"max.message.bytes", "20000"}});
+  const std::string large(30000, 'x');
+  WriteTopic(broker_->bootstrap(), source_,
+             std::vector<TopicRecord>{
+                 {.partition = 0, .key = "k", .value = "bad", .headers = {{"h", large}}},
+                 {.partition = 0, .key = large, .value = "bad", .headers = {{"h", "1"}}},
+                 {.partition = 0, .key = "k", .value = "bad"}});
+  const auto sink = Open();
+  const std::vector<event::DeadLetter> letters = {Letter(0, 0), Letter(0, 1), Letter(0, 2)};
+  std::atomic<bool> done = false;
+  Status written;
+  std::thread writer([&] {
+    written = sink->Write(letters);
+    done = true;
+  });
+  EXPECT_TRUE(Eventually("the letters are written", [&] { return done.load(); }));
+  if (!done) sink->Interrupt();
+  writer.join();
+  ASSERT_TRUE(written) << written.error().message;
+  std::map<std::string, TopicRecord> by_offset;
+  for (const TopicRecord& record : Dead())
+    by_offset[record.Header("__connect.errors.offset")] = record;
+  ASSERT_EQ(by_offset.size(), 3u);
+  for (const char* offset : {"0", "1"}) {
+    EXPECT_FALSE(by_offset[offset].key) << offset;
+    EXPECT_FALSE(by_offset[offset].value) << offset;
+    EXPECT_EQ(by_offset[offset].Header("h"), "") << offset;
+    EXPECT_EQ(by_offset[offset].Header("tacit.value.missing"), "too large") << offset;
+  }
+  EXPECT_EQ(by_offset["2"].value, "bad");
 }
 
 TEST_F(DeadLetterTopicTest, WhileTheBrokerIsAwayAWriteWaitsSaysWhyAndIsDoneWhenItReturns) {

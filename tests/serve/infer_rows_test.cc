@@ -5,6 +5,7 @@
 
 #include <boost/json.hpp>
 #include <cmath>
+#include <fstream>
 #include <limits>
 
 #include "fake_snapshot.h"
@@ -377,6 +378,34 @@ TEST_F(InferRowsTest, BeforeTheFirstCommitNothingIsReady) {
       "[{\"name\":\"ctr\",\"state\":\"UNAVAILABLE\",\"reason\":\"learner 'ctr' has no committed "
       "model yet\"}]\n");
   EXPECT_EQ(rig_.Ask("POST", "/v2/repository/index", R"({"ready":true})").body, "[]\n");
+}
+
+// The most memory that the process had since it was made, which Linux keeps.
+class PeakMemory {
+ public:
+  PeakMemory() { std::ofstream("/proc/self/clear_refs") << "5"; }
+  static size_t Kilobytes() {
+    std::ifstream status("/proc/self/status");
+    for (std::string name; status >> name;) {
+      size_t kilobytes = 0;
+      if (name == "VmHWM:" && status >> kilobytes) return kilobytes;
+    }
+    ADD_FAILURE() << "the system does not say";
+    return 0;
+  }
+};
+
+// A question of a few bytes is not read as a tree of millions of values, which nothing counts.
+TEST_F(InferRowsTest, ALargeQuestionTakesNoMemory) {
+  std::string body = R"({"ready":[0)";
+  while (body.size() < 8'000'000) body += ",0";
+  body += "]}";
+  const PeakMemory peak;
+  const size_t before = PeakMemory::Kilobytes();
+  const Reply reply = rig_.Ask("POST", "/v2/repository/index", body);
+  EXPECT_LT(PeakMemory::Kilobytes(), before + 8'000);
+  EXPECT_EQ(reply.status, 400u);
+  EXPECT_THAT(reply.body, HasSubstr("the body has 8000002 bytes, and at most 4096 here"));
 }
 
 // The public does not see why, and the fault is not the client's.

@@ -1,8 +1,10 @@
 // Checkpoints that go to another disk, or to another machine as one file.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -145,6 +147,31 @@ TEST_F(CheckpointTravelTest, ADamagedArchiveIsNotUnpacked) {
     const auto places = ListCheckpoints(parent, nullptr);
     EXPECT_TRUE(places->empty());
   }
+}
+
+// A few kilobytes of an archive may unpack to any number of bytes: those beyond what the manifest
+// says are not written, for they could fill the store's disk.
+TEST_F(CheckpointTravelTest, AMemberLargerThanTheManifestSaysIsNotWritten) {
+  const auto store = MustOpen(options_);
+  Train(*store, 3);
+  const CheckpointMade made = Make(*store, CheckpointKind::kFull);
+  const std::string name = fs::path(made.place.folder).filename();
+  const CheckpointFile& large = made.place.manifest.files.front();
+  constexpr uintmax_t kBytes = 64 << 20;
+  fs::resize_file(made.place.folder + "/" + large.name, kBytes);
+  const std::string file = folder_.root() + "/packed.tar", there = folder_.root() + "/there";
+  std::string command =
+      fmt::format("tar -S -C {} -cf {} {}/{}", parent_, file, name, kCheckpointManifestName);
+  for (const CheckpointFile& one : made.place.manifest.files)
+    command += " " + name + "/" + one.name;
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  ASSERT_LT(fs::file_size(file), kBytes / 16);
+  const auto unpacked = UnpackCheckpoint(file, there);
+  ASSERT_FALSE(unpacked);
+  EXPECT_EQ(unpacked.error().code, ErrorCode::kCorruption);
+  EXPECT_THAT(unpacked.error().message,
+              HasSubstr(fmt::format("'{}' in {} has {} bytes, and {} in the manifest", large.name,
+                                    file, kBytes, large.bytes)));
 }
 
 }  // namespace

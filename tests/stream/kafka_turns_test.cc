@@ -37,6 +37,26 @@ class Shelf final : public MessageFetcher {
   bool away = false;
 };
 
+// Delivers records without end, of this size and at every so many offsets, as many at once as a
+// client's queue has.
+class Belt final : public MessageFetcher {
+ public:
+  Belt(size_t bytes, uint64_t gap) : value_(bytes, 'v'), gap_(gap) {}
+  Status Fetch(int32_t, size_t max, milliseconds, std::vector<FetchedMessage>* out) override {
+    constexpr size_t kQueued = 32;
+    for (size_t i = 0; i < std::min(max, kQueued); ++i)
+      out->push_back({.offset = gap_ * delivered++, .value = value_});
+    return {};
+  }
+  Result<uint64_t> Add(int32_t) override { return 0; }
+
+  uint64_t delivered = 0;
+
+ private:
+  const std::string value_;
+  const uint64_t gap_;
+};
+
 class KafkaTurnsTest : public testing::Test {
  protected:
   // "PARTITION:BEGIN-END" of a frame, "PARTITION:|OFFSET" of a mark; "" when there is none.
@@ -109,6 +129,42 @@ TEST_F(KafkaTurnsTest, AMarkOfTheClockStandsAtTheEndOfItsRound) {
   EXPECT_EQ(Take(), "1:|1");
   for (uint64_t offset = 6; offset < 9; ++offset) shelf_.Put(0, offset);
   EXPECT_EQ(Take(), "0:6-9") << "there was nothing in partition 2 to be marked";
+}
+
+// The client's queue is bounded in bytes, and a block of a partition is not: it may be 4096 records
+// of source.max_record_bytes.
+TEST_F(KafkaTurnsTest, LargeRecordsStayInTheClientsQueue) {
+  Belt belt(/*bytes=*/1 << 20, /*gap=*/1);
+  turns_.Start({.partition = 0});
+  Close({{0, 4096}});
+  event::RawRecords frame;
+  std::optional<RecordMark> last;
+  for (uint64_t handed_on = 0; handed_on < 100;) {
+    frame.Clear();
+    const auto taken = turns_.Take(belt, milliseconds(0), &frame, &last);
+    ASSERT_TRUE(taken && *taken);
+    handed_on += frame.size();
+    ASSERT_LE(belt.delivered - handed_on, 64u) << "each is a mebibyte";
+  }
+}
+
+// More is fetched than a block has where offsets have gaps, and something is held at every time.
+TEST_F(KafkaTurnsTest, ABacklogWithGapsLeavesNothingBehind) {
+  constexpr uint64_t kOffsets = 400'000;
+  Belt belt(/*bytes=*/1, /*gap=*/2);
+  turns_.Start({.partition = 0});
+  Close({{0, kOffsets}});
+  event::RawRecords frame;
+  std::optional<RecordMark> last;
+  size_t places = 0, records = 0;
+  while (records < kOffsets / 2) {
+    frame.Clear();
+    const auto taken = turns_.Take(belt, milliseconds(0), &frame, &last);
+    ASSERT_TRUE(taken && *taken);
+    records += frame.size();
+    places = std::max(places, turns_.Find(0)->places());
+  }
+  EXPECT_LT(places, 20'000u);
 }
 
 TEST_F(KafkaTurnsTest, ANewPartitionIsAddedWithItsFirstRound) {

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "event/codec.h"
+#include "support/eventually.h"
 
 namespace tacit::train {
 namespace {
@@ -392,6 +393,64 @@ TEST(FeedTest, AWindowOfLongAgoIsForgotten) {
     EXPECT_EQ(windows, (std::vector<OffsetRange>{{0, 700, 800}, {0, 800, 900}, {0, 900, 1000}}));
     EXPECT_EQ(feed.records_read(), 300u);
   }
+}
+
+// A list whose source finds a new partition, 1, while what it had is paused.
+class GrowingSource final : public stream::Source {
+ public:
+  explicit GrowingSource(uint64_t records) : list_(records, {}, {}, 11) {}
+  std::string topic() const override { return "list"; }
+  std::vector<int32_t> partitions() const override {
+    return grown ? std::vector<int32_t>{0, 1} : std::vector<int32_t>{0};
+  }
+  Result<stream::PollOutcome> Poll(std::chrono::milliseconds timeout,
+                                   event::RawRecords* out) override {
+    if (!paused_ || grown.exchange(true)) return list_.Poll(timeout, out);
+    out->Clear();
+    out->partition = 1;
+    for (int i = 0; i < 10; ++i) {
+      out->bytes += "1\t7";
+      out->end.push_back(static_cast<uint32_t>(out->bytes.size()));
+    }
+    return stream::PollOutcome::kRecords;
+  }
+  Status Seek(std::span<const stream::PartitionOffset> positions) override {
+    return list_.Seek(positions);
+  }
+  void Pause(std::span<const int32_t> partitions) override {
+    list_.Pause(partitions);
+    paused_ = true;
+  }
+  void Resume(std::span<const int32_t> partitions) override {
+    list_.Resume(partitions);
+    paused_ = false;
+  }
+  void Advise(std::span<const stream::PartitionOffset>, const stream::StoreClaim&) override {}
+  uint64_t RecordsAfter(std::span<const stream::PartitionOffset>) const override { return 0; }
+  std::string Identity() const override { return list_.Identity(); }
+  Status VerifyIdentity(const std::string&) override { return {}; }
+
+  std::atomic<bool> grown = false;
+
+ private:
+  ListSource list_;
+  bool paused_ = false;
+};
+
+TEST_P(DecodingTest, APartitionThatComesWhileTheQueueIsFullIsRead) {
+  Bench bench;
+  GrowingSource source(2'000);
+  Feed feed({.learners = {{LearnerIndex(0), Once(10), {}}}, .decode_threads = GetParam()}, source,
+            *bench.codec, bench.transform, bench.sink);
+  ASSERT_TRUE(feed.Start());
+  ASSERT_TRUE(test::Eventually("the queue is full", [&] { return source.grown.load(); }));
+  std::map<int32_t, uint64_t> records;
+  while (auto step = feed.steps().Pop())
+    records[step->batch.ranges[0].partition] += step->batch.examples.size();
+  ASSERT_TRUE(feed.status());
+  EXPECT_EQ(records[0], 2'000u);
+  EXPECT_EQ(records[1], 10u);
+  EXPECT_EQ(feed.records_read(), 2'010u);
 }
 
 TEST_P(DecodingTest, StopEndsAllThreadsWhileTheQueueIsFull) {

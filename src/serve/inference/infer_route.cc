@@ -53,6 +53,7 @@ void AppendItemTensors(std::string* out) {
 // Reads {"NAME":true} or {"parameters":{"NAME":true}}; false where the body is empty or lacks it.
 Result<bool> ReadFlag(std::string_view body, std::string_view name, bool in_parameters) {
   if (body.empty()) return false;
+  TACIT_RETURN_IF_ERROR(CheckSmallBody(body));
   boost::json::error_code error;
   const auto value = boost::json::parse(boost::json::string_view(body.data(), body.size()), error);
   const boost::json::object* object = error ? nullptr : value.if_object();

@@ -39,6 +39,7 @@ Result<Canary> CanaryIn(const json::value& value) {
 
 Result<VersionOrder> ReadOrder(std::string_view body) {
   static constexpr std::string_view kKeys[] = {"serve", "canary"};
+  TACIT_RETURN_IF_ERROR(CheckSmallBody(body));
   json::error_code error;
   const json::value value = json::parse(json::string_view(body.data(), body.size()), error);
   const json::object* object = error ? nullptr : value.if_object();

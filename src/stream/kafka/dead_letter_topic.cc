@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "base/check.h"
-#include "event/offset_set.h"
 #include "stream/kafka/lookup.h"
 #include "stream/kafka/producer.h"
 #include "stream/kafka/topic_reader.h"
@@ -58,7 +57,8 @@ std::optional<T> ToNumber(std::string_view text) {
 
 class DeadLetterTopic final : public event::DeadLetterSink {
  public:
-  explicit DeadLetterTopic(DeadLetterTopicOptions options) : options_(std::move(options)) {}
+  explicit DeadLetterTopic(DeadLetterTopicOptions options)
+      : options_(std::move(options)), written_(options_.blocks_most) {}
 
   Status Open() {
     TACIT_RETURN_IF_ERROR(OpenProducer());
@@ -81,7 +81,7 @@ class DeadLetterTopic final : public event::DeadLetterSink {
   Status Write(std::span<const event::DeadLetter> letters) override {
     std::vector<Pending> pending;
     for (size_t i = 0; i < letters.size(); ++i)
-      if (!written_[letters[i].partition].Contains(letters[i].offset)) pending.push_back({i});
+      if (!written_.Contains(letters[i].partition, letters[i].offset)) pending.push_back({i});
     waiting_since_ = Steady::now();
     while (!pending.empty()) {
       const Status sent = Send(letters, pending);
@@ -98,7 +98,7 @@ class DeadLetterTopic final : public event::DeadLetterSink {
     }
     originals_.Rest();
     for (const event::DeadLetter& letter : letters)
-      written_[letter.partition].Insert(letter.offset);
+      written_.Insert(letter.partition, letter.offset);
     TroubleOver();
     return {};
   }
@@ -112,9 +112,10 @@ class DeadLetterTopic final : public event::DeadLetterSink {
 
  private:
   // A letter that is still to be written. A broker refuses a batch that is too large as a whole;
-  // sending each record alone shows which one is too large.
+  // sending each record alone shows which one is too large. Its key or its headers may be too large
+  // as well as its value.
   struct Pending {
-    enum class How { kTogether, kAlone, kWithoutValue };
+    enum class How { kTogether, kAlone, kWithoutValue, kBare };
     size_t letter = 0;
     How how = How::kTogether;
   };
@@ -137,7 +138,7 @@ class DeadLetterTopic final : public event::DeadLetterSink {
       return;
     const auto partition = ToNumber<int32_t>(values[kPartition]);
     const auto offset = ToNumber<uint64_t>(values[kOffset]);
-    if (partition && offset) written_[*partition].Insert(*offset);
+    if (partition && offset) written_.Insert(*partition, *offset);
   }
 
   // Sends the pending letters and waits until each has been acknowledged or refused.
@@ -172,7 +173,9 @@ class DeadLetterTopic final : public event::DeadLetterSink {
     const std::string partition = std::to_string(letter.partition);
     const std::string offset = std::to_string(letter.offset);
     std::vector<event::MessageHeader> headers;
-    if (there) ReadHeaders(original, &headers);
+    const bool with_value = pending.how < Pending::How::kWithoutValue;
+    const bool bare = pending.how == Pending::How::kBare;
+    if (there && !bare) ReadHeaders(original, &headers);
     headers.insert(headers.end(), {{kTopic, options_.source_topic},
                                    {kPartition, partition},
                                    {kOffset, offset},
@@ -184,11 +187,10 @@ class DeadLetterTopic final : public event::DeadLetterSink {
                                    {kMessage, letter.reason},
                                    {kLineage, options_.lineage}});
     if (!there) headers.push_back({kMissing, "gone"});
-    const bool with_value = pending.how != Pending::How::kWithoutValue;
     if (there && !with_value) headers.push_back({kMissing, "too large"});
     KafkaRecord record{.headers = headers, .tag = pending.letter};
     if (there) {
-      if (original.key != nullptr)
+      if (original.key != nullptr && !bare)
         record.key = std::string_view(static_cast<const char*>(original.key), original.key_len);
       if (original.payload != nullptr && with_value)
         record.value = std::string_view(static_cast<const char*>(original.payload), original.len);
@@ -211,8 +213,8 @@ class DeadLetterTopic final : public event::DeadLetterSink {
       const auto before = std::ranges::find(sent, failed.tag, &Pending::letter);
       TACIT_CHECK(before != sent.end());
       How how = before->how;
-      if (failed.too_large)
-        how = how == How::kTogether ? How::kAlone : How::kWithoutValue;
+      if (failed.too_large && how != How::kBare)
+        how = static_cast<How>(static_cast<int>(how) + 1);
       else
         Trouble(failed.reason);
       pending.push_back({failed.tag, how});
@@ -251,7 +253,7 @@ class DeadLetterTopic final : public event::DeadLetterSink {
   const DeadLetterTopicOptions options_;
   std::unique_ptr<KafkaProducer> producer_;
   KafkaLookup originals_;
-  std::map<int32_t, event::OffsetSet> written_;  // by the source's partitions
+  event::RecentOffsets written_;  // of the source's partitions
   std::atomic<bool> interrupted_ = false;
   bool retry_at_once_ = false;
   Steady::time_point waiting_since_;

@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "event/dead_letters.h"
+#include "event/recent_offsets.h"
 #include "stream/kafka/properties.h"
 
 namespace tacit::stream {
@@ -16,8 +17,10 @@ struct DeadLetterTopicOptions {
   std::string source_topic = {};  // the topic of the original records
   std::string connector = {};     // the writer's name, for the header connector.name
   std::string lineage = {};       // lineage of the store whose offsets wait for them
-  // Larger originals leave a letter without a value.
+  // Larger originals leave a letter without a value, or without anything of theirs.
   uint32_t record_bytes_max = 64 << 20;
+  // The memory of letters that are written: older ones are written again if they come again.
+  size_t blocks_most = event::RecentOffsets::kBlocksMost;
 };
 
 // A sink that writes dead letters to a topic in Kafka Connect's form: key, value, headers and time
@@ -27,7 +30,8 @@ struct DeadLetterTopicOptions {
 // protect it likewise.
 //
 // If the original is gone, or is too large for the topic, the letter has a null value and
-// tacit.value.missing says why.
+// tacit.value.missing says why. If it is too large without its value too, the letter lacks its key
+// and headers as well.
 //
 // A letter is written at least once. After a crash it may be written again, unless the last 10,000
 // records of a partition contain it with the same lineage; topic, partition and offset show a

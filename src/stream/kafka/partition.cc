@@ -46,8 +46,10 @@ void KafkaPartition::Start(uint64_t offset, uint64_t lost) {
 }
 
 void KafkaPartition::Hold(std::vector<FetchedMessage>* messages) {
-  if (head_ == held_.size()) {
-    held_.clear();
+  // Places go in large pieces, so that each message is moved once on average. To wait until none is
+  // held would be for ever where offsets have gaps.
+  if (head_ * 2 >= held_.size()) {
+    held_.erase(held_.begin(), held_.begin() + static_cast<ptrdiff_t>(head_));
     head_ = 0;
   }
   for (FetchedMessage& message : *messages) {
@@ -55,6 +57,7 @@ void KafkaPartition::Hold(std::vector<FetchedMessage>* messages) {
     if (message.at_end) {
       empty_until_ = std::max(empty_until_, message.offset);
     } else {
+      held_bytes_ += message.value.size();
       held_.push_back(std::move(message));
     }
   }
@@ -63,14 +66,23 @@ void KafkaPartition::Hold(std::vector<FetchedMessage>* messages) {
 
 void KafkaPartition::DropFetched() {
   held_.clear();
-  head_ = 0;
+  head_ = held_bytes_ = 0;
   empty_until_ = 0;
+}
+
+bool KafkaPartition::HoldsFrame() const {
+  return held() >= kRecordsPerFrame || held_bytes_ >= kBytesPerFrame;
+}
+
+void KafkaPartition::Release(FetchedMessage* message) {
+  held_bytes_ -= message->value.size();
+  message->message.reset();
 }
 
 const FetchedMessage* KafkaPartition::Head() {
   for (; head_ < held_.size(); ++head_) {
     if (held_[head_].offset >= next_) return &held_[head_];
-    held_[head_].message.reset();
+    Release(&held_[head_]);
   }
   return nullptr;
 }
@@ -115,12 +127,12 @@ std::optional<RecordMark> KafkaPartition::Take(Clock::TimePoint now, Envelope* e
     if (records->size() == kRecordsPerFrame || records->bytes.size() >= kBytesPerFrame) break;
     if (!Append(*message, now, envelope, records)) break;
     next_ = message->offset + 1;
-    if (last < head_) held_[last].message.reset();  // the last one is used below
+    if (last < head_) Release(&held_[last]);  // the last one is used below
     last = head_;
   }
   if (records->size() == 0) return std::nullopt;
   const RecordMark mark = MarkOf(held_[last]);
-  held_[last].message.reset();
+  Release(&held_[last]);
   return mark;
 }
 

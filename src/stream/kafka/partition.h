@@ -43,6 +43,10 @@ class KafkaPartition {
   const FetchedMessage* Head();
   uint64_t empty_until() const { return empty_until_; }
   size_t held() const { return held_.size() - head_; }
+  // The same with the places of messages that are handed on.
+  size_t places() const { return held_.size(); }
+  // True if a frame can be filled without fetching more.
+  bool HoldsFrame() const;
 
   // Makes a tick mark due at `offset`, unless no record has come since the last one.
   void TickAt(uint64_t offset);
@@ -77,6 +81,8 @@ class KafkaPartition {
   // Waits for the message's schema. Returns false if it has waited long enough.
   bool WaitsOn(const FetchedMessage& message, Clock::TimePoint now);
   void StartFrame(uint64_t offset, event::RawRecords* records) const;
+  // Gives a message back to the client.
+  void Release(FetchedMessage* message);
 
   const int32_t id_;
   const KafkaPartitionOptions& options_;
@@ -84,7 +90,8 @@ class KafkaPartition {
   uint64_t end_ = 0;          // as far as is known
   uint64_t empty_until_ = 0;  // no record is between `next_` and here
   std::vector<FetchedMessage> held_;
-  size_t head_ = 0;  // messages before it are handed on
+  size_t head_ = 0;        // messages before it are handed on
+  size_t held_bytes_ = 0;  // of the values from there on
   bool started_ = false, lost_ = false, tick_ = false;
   uint64_t tick_at_ = 0, tick_from_ = 0;
 

@@ -176,7 +176,8 @@ Result<bool> KafkaTurns::TakeTurn(MessageFetcher& fetcher, const TurnOrder::Turn
   };
   if (partition.paused() || (partition.waiting() && now < partition.retry_at())) return rest();
   const uint64_t missing = turn.until - partition.next();
-  if (partition.held() < missing) {
+  // Messages in the client's queue count against its limit, those held here do not.
+  if (partition.held() < missing && !partition.HoldsFrame()) {
     TACIT_RETURN_IF_ERROR(
         fetcher.Fetch(turn.partition, missing - partition.held(), milliseconds(0), &fetched_));
     partition.Hold(&fetched_);

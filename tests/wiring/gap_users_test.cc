@@ -1,0 +1,60 @@
+// The users of a restore's gap, counted in the records of a topic that has other partitions too.
+#include "wiring/gap_users.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "stream/mock_kafka.h"
+#include "support/process.h"
+#include "train/position.h"
+
+namespace tacit::wiring {
+namespace {
+
+Assembly AssembleFor(const std::string& brokers, const std::string& store) {
+  auto config = config::Parse(
+      fmt::format("source: {{kind: kafka, topic: t, format: json}}\n"
+                  "kafka: {{bootstrap.servers: '{}', group.id: g}}\n"
+                  "schema: {{features: [{{name: n, kind: dense}}]}}\n"
+                  "learners:\n"
+                  "  - id: it\n"
+                  "    model: {{kind: pctr, hidden: [4]}}\n"
+                  "    mechanism: {{kind: dp-sgd, noise_multiplier: 20}}\n"
+                  "    participation: {{mode: once, batch: 25, max_participations: 4}}\n"
+                  "    privacy: {{unit: user, epsilon: 8, delta: 1.0e-6}}\n"
+                  "store: {{path: {}}}\n",
+                  brokers, store),
+      "gap", {});
+  TACIT_CHECK(config.has_value(), config.error().message);
+  auto assembly = Assemble(*std::move(config));
+  TACIT_CHECK(assembly.has_value(), assembly.error().message);
+  return *std::move(assembly);
+}
+
+// A paused partition keeps its turn before all others, so one that no gap needs must not be paused:
+// its records come first here, and those of the gap would never come.
+TEST(GapUsersTest, OtherPartitionsDoNotHoldUpTheCount) {
+  const test::TempDir dir;
+  stream::MockKafka kafka;
+  kafka.Create("t", 2);
+  for (const int32_t partition : {0, 1})
+    for (int i = 0; i < 20; ++i)
+      kafka.WriteKeyed("t", partition, "k",
+                       fmt::format(R"({{"label":1,"user":"u{}","features":{{"n":1}}}})", i % 4),
+                       /*timestamp_ms=*/1'700'000'000'000 + 1000 * partition + i);
+  kafka.Flush();
+  const Assembly assembly = AssembleFor(kafka.bootstrap(), dir / "store");
+  std::vector<FoundGap> gaps(1);
+  gaps[0].gap.users = store::LearnerGap::Users::kAll;
+  gaps[0].gap.position =
+      train::EncodePosition({.period_start = {}, .next = {{0, 10, 10}, {1, 17, 17}}, .step = 3});
+  gaps[0].unaccounted = {{1, 5, 17}};
+  const Status counted = CountUsersAgain(assembly, "", {}, gaps);
+  ASSERT_TRUE(counted) << counted.error().message;
+  EXPECT_EQ(gaps[0].gap.users, store::LearnerGap::Users::kCounted);
+  ASSERT_EQ(gaps[0].gap.counted.size(), 4u);
+  for (const store::UserSteps& user : gaps[0].gap.counted) EXPECT_EQ(user.steps, 3u);
+}
+
+}  // namespace
+}  // namespace tacit::wiring
