@@ -8,6 +8,7 @@ namespace tacit::daemon {
 namespace {
 
 constexpr train::GpuNeed kNeed = {.rows = 3000, .rest = 1000};
+constexpr train::GpuNeed kScoringNeed = {.rows = 300, .rest = 100};
 
 class NamedGpu final : public train::Gpu {
  public:
@@ -30,6 +31,11 @@ class NamedGpu final : public train::Gpu {
   Result<std::unique_ptr<train::SequenceEngine>> MakeSequenceEngine(
       const train::SequenceEngineOptions&, noise::NoiseSource&) override {
     return Fail(ErrorCode::kInternal, "nobody asks for one here");
+  }
+  train::GpuNeed PctrDeviceNeed(const train::GpuScoreOptions&) override { return kScoringNeed; }
+  Result<std::unique_ptr<model::PctrDevice>> MakePctrDevice(
+      const train::GpuScoreOptions&) override {
+    return Fail(ErrorCode::kUnavailable, "its memory has gone");
   }
 
  private:

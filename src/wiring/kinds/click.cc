@@ -202,6 +202,17 @@ class ClickPlan final : public ModelPlan {
   std::shared_ptr<const serve::RowModel> Scores() const override {
     return serve::MakeClickModel(options_.index, options_.id, transform_, options_.model);
   }
+  std::optional<train::GpuScoreOptions> GpuScoring() const override {
+    const config::Gpu& gpu = config_.gpu;
+    if (gpu.use == config::Gpu::Use::kNever || gpu.serve_rows == 0) return std::nullopt;
+    if (options_.model.input_clip > 0) return std::nullopt;  // a GPU has no form for that
+    return train::GpuScoreOptions{.model = options_.model, .cache_bytes = gpu.serve_cache_bytes};
+  }
+  std::shared_ptr<const serve::RowModel> ScoresOn(
+      std::shared_ptr<serve::ScoringDevice> device) const override {
+    return serve::MakeClickModelOn(std::move(device), options_.index, options_.id, transform_,
+                                   options_.model);
+  }
 
   std::string SizeText() const override {
     const RowSpace& space = options_.model.space;
