@@ -86,15 +86,18 @@ class PctrScorer final : public model::PctrDevice {
   const uint64_t dense_size_;
   bool has_fours_ = true;
 
+  // Host memory is declared before the stream: the stream may read it until the stream is gone.
+  std::vector<DeviceSlot> host_slots_;
+  std::vector<uint32_t> host_slot_of_;
   std::mutex mutex_;  // of all that follows
-  Stream stream_;
-  ServedPlaces served_;
-  std::vector<uint32_t> place_, missing_;
-  std::vector<uint64_t> missing_rows_;
   // Rows on their way, the examples of a pass as they are packed, and its logits.
   HostBuffer<float> fetched_;
   HostBuffer<uint32_t> packed_;
   HostBuffer<float> answer_;
+  Stream stream_;
+  ServedPlaces served_;
+  std::vector<uint32_t> place_, missing_;
+  std::vector<uint64_t> missing_rows_;
   Buffer<float> rows_, dense_;  // of all shelves
   Buffer<DeviceSlot> slots_;
   Buffer<uint32_t> slot_of_, input_;
@@ -112,20 +115,19 @@ Status PctrScorer::Take(const train::GpuScoreOptions& options) {
                           device_, train::kGpuScoreVersions * sizes_.places * sizes_.stride));
   TACIT_ASSIGN(input_, Buffer<uint32_t>::Make(device_, sizes_.input_words));
   TACIT_ASSIGN(logits_, Buffer<float>::Make(device_, sizes_.examples));
-  std::vector<DeviceSlot> slots;
-  std::vector<uint32_t> slot_of;
   for (const RowSpace::Table& table : space_.tables()) {
-    slots.push_back({.rows = rows_.span().data,
-                     .stride = sizes_.stride,
-                     .dim = table.dim,
-                     .column = static_cast<uint32_t>(slot_of.size())});
-    slot_of.insert(slot_of.end(), table.dim, static_cast<uint32_t>(slots.size() - 1));
+    host_slots_.push_back({.rows = rows_.span().data,
+                           .stride = sizes_.stride,
+                           .dim = table.dim,
+                           .column = static_cast<uint32_t>(host_slot_of_.size())});
+    host_slot_of_.insert(host_slot_of_.end(), table.dim,
+                         static_cast<uint32_t>(host_slots_.size() - 1));
     has_fours_ &= table.dim % 4 == 0;
   }
-  TACIT_ASSIGN(slots_, Buffer<DeviceSlot>::Make(device_, slots.size()));
-  TACIT_ASSIGN(slot_of_, Buffer<uint32_t>::Make(device_, slot_of.size()));
-  TACIT_RETURN_IF_ERROR(stream_.Upload<DeviceSlot>(slots, slots_.span()));
-  TACIT_RETURN_IF_ERROR(stream_.Upload<uint32_t>(slot_of, slot_of_.span()));
+  TACIT_ASSIGN(slots_, Buffer<DeviceSlot>::Make(device_, host_slots_.size()));
+  TACIT_ASSIGN(slot_of_, Buffer<uint32_t>::Make(device_, host_slot_of_.size()));
+  TACIT_RETURN_IF_ERROR(stream_.Upload<DeviceSlot>(host_slots_, slots_.span()));
+  TACIT_RETURN_IF_ERROR(stream_.Upload<uint32_t>(host_slot_of_, slot_of_.span()));
   return stream_.Synchronize();
 }
 

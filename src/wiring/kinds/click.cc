@@ -74,6 +74,7 @@ class ClickPlan final : public ModelPlan {
     config_.source = parts.config.source;
     config_.features = parts.config.features;
     config_.learners = {parts.learner()};
+    config_.gpu = parts.config.gpu;
   }
 
   const train::ClickOptions& options() const { return options_; }
@@ -296,7 +297,7 @@ class ClickPlan final : public ModelPlan {
   const double untouched_;
   const bool writes_every_row_;
   const std::string why_not_on_gpu_;
-  config::Config config_;  // of this learner alone: what its mechanism is made from
+  config::Config config_;  // of this learner alone: what its mechanism is made from, and gpu
 };
 
 std::vector<privacy::Query> ClickQueries(const config::Learner& learner,
