@@ -122,10 +122,10 @@ class ModelPlan {
   // The way it answers; one of the two is null.
   virtual std::shared_ptr<const serve::RowModel> Scores() const { return nullptr; }
   virtual std::shared_ptr<const serve::ItemModel> Recommends() const { return nullptr; }
-  // What scoring its large requests on a GPU takes, as the configuration wants it; nothing: they
-  // are scored on the processor.
+  // The sizes of scoring its large requests on a GPU, where the configuration wants that and there
+  // is a form for it; nothing: the processor scores them.
   virtual std::optional<train::GpuScoreOptions> GpuScoring() const { return std::nullopt; }
-  // Scores() with such a device. REQUIRES GpuScoring().
+  // The model of Scores() with such a device. REQUIRES GpuScoring().
   virtual std::shared_ptr<const serve::RowModel> ScoresOn(
       std::shared_ptr<serve::ScoringDevice>) const {
     return Scores();

@@ -2,7 +2,7 @@
 
 namespace tacit::cuda::testing {
 
-// Whether a shelf keeps the rows of the version that it had before (planted_served_places.cc).
+// Has a shelf keep the rows of the version that it had before, or not (planted_served_places.cc).
 void PlantKeptRows(bool keeps);
 
 }  // namespace tacit::cuda::testing
