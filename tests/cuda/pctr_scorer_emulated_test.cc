@@ -18,7 +18,7 @@ namespace {
 
 // Each thread of a kernel is dear under the thread sanitizer.
 #if defined(__SANITIZE_THREAD__)
-constexpr uint64_t kCallsApart = 17;
+constexpr uint64_t kCallsApart = 37;
 #else
 constexpr uint64_t kCallsApart = 1;
 #endif
