@@ -23,7 +23,8 @@ std::vector<bench::Bench> GpuBenches() {
           make("gpu-rows", "the row cache of a GPU", BenchRowCache),
           make("gpu-attention", "attention of a transformer on a GPU, beside its bytes or products",
                BenchAttention),
-          make("gpu-sequence", "the private step of a transformer on a GPU", BenchSequences)};
+          make("gpu-sequence", "the private step of a transformer on a GPU", BenchSequences),
+          make("gpu-score", "requests of the click model on a GPU, beside the CPU", BenchScoring)};
 }
 
 }  // namespace tacit::cuda

@@ -24,6 +24,8 @@ struct GpuSizes {
   uint32_t cache_steps = 100, cache_warm_steps = 200;
   uint32_t sequences = 512, length = 200, catalogue = 3417, width = 64;
   double commit_seconds = 4, commit_every = 1;
+  std::vector<uint32_t> scored_rows = {4096, 1024, 256};  // of a request; the largest first
+  uint64_t score_cache_bytes = 256 << 20;
 
   static GpuSizes Small() {
     GpuSizes sizes;
@@ -46,6 +48,8 @@ struct GpuSizes {
     sizes.catalogue = 20;
     sizes.width = 8;
     sizes.commit_seconds = sizes.commit_every = 0;
+    sizes.scored_rows = {24, 8};
+    sizes.score_cache_bytes = 1 << 20;
     return sizes;
   }
 };

@@ -25,5 +25,7 @@ Result<std::vector<bench::BenchRow>> BenchRowCache(const GpuSizes& sizes);
 Result<std::vector<bench::BenchRow>> BenchAttention(const GpuSizes& sizes);
 // The transformer's private step beside its products with the catalogue.
 Result<std::vector<bench::BenchRow>> BenchSequences(const GpuSizes& sizes);
+// The click model's requests beside one core of the processor.
+Result<std::vector<bench::BenchRow>> BenchScoring(const GpuSizes& sizes);
 
 }  // namespace tacit::cuda

@@ -8,6 +8,7 @@
 #include "cuda/device/device.h"
 #include "cuda/learn/click_engine.h"
 #include "cuda/learn/engine_need.h"
+#include "cuda/learn/pctr_scorer.h"
 #include "cuda/learn/sequence_engine.h"
 
 namespace tacit::cuda {
@@ -41,6 +42,13 @@ class OpenedGpu final : public train::Gpu {
   Result<std::unique_ptr<train::SequenceEngine>> MakeSequenceEngine(
       const train::SequenceEngineOptions& options, noise::NoiseSource& noise) override {
     return MakeDeviceSequenceEngine(*device_, {.sequence = options}, noise);
+  }
+  train::GpuNeed PctrDeviceNeed(const train::GpuScoreOptions& options) override {
+    return NeedOfPctrScorer(device_->facts(), options);
+  }
+  Result<std::unique_ptr<model::PctrDevice>> MakePctrDevice(
+      const train::GpuScoreOptions& options) override {
+    return MakePctrScorer(*device_, options);
   }
 
  private:

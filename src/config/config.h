@@ -462,7 +462,8 @@ struct Training {
   bool idle_priority = true;  // trainer threads under SCHED_IDLE
 };
 
-// A GPU that learners' steps are computed on, where this program was built for one.
+// A GPU that learners' steps are computed on, and large requests, where this program was built for
+// one.
 struct Gpu {
   enum class Use { kNever, kRequire, kPrefer };
 
@@ -475,6 +476,9 @@ struct Gpu {
   // The code that multiplies the bf16 matrices of click models: Tacit's, cuBLAS, or the faster.
   enum class Gemm { kOwn, kLibrary, kAuto };
   Gemm gemm = Gemm::kOwn;
+  // Requests of at least so many rows are scored on it, by click models; 0: none are.
+  uint32_t serve_rows = 0;
+  uint64_t serve_cache_bytes = 64u << 20;  // of its memory, for rows that are scored with
 };
 
 struct Log {

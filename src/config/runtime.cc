@@ -162,6 +162,8 @@ void DescribeGpu(Fields& fields, Gpu& gpu) {
   fields.Bytes("cache_bytes", &gpu.cache_bytes, 0, 1ull << 50);
   static constexpr std::array<std::string_view, 3> kProducts = {"own", "library", "auto"};
   fields.Enum("gemm", &gpu.gemm, kProducts, used);
+  fields.Integer("serve_rows", &gpu.serve_rows, 0, 4096, used);
+  fields.Bytes("serve_cache_bytes", &gpu.serve_cache_bytes, 1 << 10, 1ull << 50);
 }
 
 void DescribeLog(Fields& fields, Log& log) {

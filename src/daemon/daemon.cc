@@ -250,7 +250,7 @@ class Daemon {
   serve::Services MakeServices() {
     return {.latest = [this] { return store_->Latest(); },
             .commits = &commits_,
-            .models = wiring::MakeScoringModels(assembly_),
+            .models = gpu_.ScoringModels(registry_),
             .recommenders = wiring::MakeRecommendModels(assembly_),
             .user_hash =
                 [hash = SipHash(store_->user_key())](std::string_view user) { return hash(user); },

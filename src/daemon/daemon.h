@@ -11,6 +11,9 @@
 
 namespace tacit::daemon {
 
+// Opens a GPU; empty: the program has none.
+using GpuOpener = std::function<Result<std::unique_ptr<train::Gpu>>(const train::GpuOptions&)>;
+
 struct DaemonOptions {
   bool until_end = false;  // end at the end of the source; no server stays
   bool standby = false;    // wait while another daemon holds the store, then take over
@@ -20,8 +23,7 @@ struct DaemonOptions {
   std::function<Result<wiring::Assembly>()> reload;
   // Reads it as it is written, without looking for files of the log.
   std::function<Result<config::Config>()> read;
-  // Opens a GPU; empty: this program has none.
-  std::function<Result<std::unique_ptr<train::Gpu>>(const train::GpuOptions&)> open_gpu = {};
+  GpuOpener open_gpu = {};
   bool accept_missing_witness = false;  // for a lost witness of a store known to be the newest
   // For a store whose newest copy is lost: an older one is restored in its place, and charged.
   bool accept_older_copy = false;
@@ -39,15 +41,17 @@ Result<int> RunDaemon(wiring::Assembly assembly, const DaemonOptions& options);
 
 // Serves a store, a checkpoint, or the newest of a folder of checkpoints read-only; another process
 // may own it. SIGHUP moves to what is newest then, without dropping a request.
-// `config` is the path of the configuration, for the log; `read` reads it again.
+// `config` is the path of the configuration, for the log; `read` reads it again. Where the
+// configuration says so, `open_gpu` opens a GPU that scores large requests.
 Result<int> ServeCheckpoint(const wiring::Assembly& assembly, const std::string& config,
                             const std::function<Result<config::Config>()>& read,
-                            const std::string& directory);
+                            const std::string& directory, GpuOpener open_gpu = {});
 
 // Follows feed.topic into a store of its own at store.path, and serves each whole version as its
 // trainer does; trains nothing. An empty store begins with the topic, or with a release checkpoint
-// (may be empty) and what the topic has behind it. `check_feed` as in DaemonOptions.
+// (may be empty) and what the topic has behind it. `check_feed` and `open_gpu` as above.
 Result<int> RunReplica(const wiring::Assembly& assembly, const std::string& config,
-                       const std::string& checkpoint, std::function<Status()> check_feed = {});
+                       const std::string& checkpoint, std::function<Status()> check_feed = {},
+                       GpuOpener open_gpu = {});
 
 }  // namespace tacit::daemon

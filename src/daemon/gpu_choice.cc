@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
@@ -56,6 +57,25 @@ Result<GpuChoice> GpuChoice::Make(const wiring::Assembly& assembly, Open open) {
   return choice;
 }
 
+Result<GpuChoice> GpuChoice::MakeToServe(const wiring::Assembly& assembly, Open open) {
+  GpuChoice choice;
+  choice.assembly_ = &assembly;
+  choice.open_ = std::move(open);
+  if (std::ranges::none_of(assembly.learners, [](const wiring::LearnerPlan& plan) {
+        return plan.model->GpuScoring().has_value();
+      }))
+    return choice;
+  const auto free = choice.OpenGpu("to score large requests");
+  if (free) {
+    TACIT_RETURN_IF_ERROR(choice.FindRoomToScore(*free));
+    return choice;
+  }
+  if (choice.required())
+    return Fail(AsStartFails(free.error().code), "gpu.use is require, and " + free.error().message);
+  spdlog::warn("gpu.use is prefer: scoring on the CPU, because {}", free.error().message);
+  return choice;
+}
+
 bool GpuChoice::required() const { return assembly_->config.gpu.use == config::Gpu::Use::kRequire; }
 
 Status GpuChoice::Decide() {
@@ -73,7 +93,7 @@ Status GpuChoice::Decide() {
                                 "and it learns on the CPU beside the others",
                                 assembly_->learners[i].id, why_not_[i]));
   }
-  const auto free = OpenGpu();
+  const auto free = OpenGpu("for the learners");
   if (free) return FindRoom(*free);
   if (required())
     return Fail(AsStartFails(free.error().code), "gpu.use is require, and " + free.error().message);
@@ -82,11 +102,12 @@ Status GpuChoice::Decide() {
 }
 
 // Returns the bytes of its memory that are free.
-Result<uint64_t> GpuChoice::OpenGpu() {
+Result<uint64_t> GpuChoice::OpenGpu(const char* why) {
+  if (!open_) return Fail(ErrorCode::kInvalidArgument, "this program uses no GPU");
   TACIT_ASSIGN(auto gpu, open_(OptionsOf(assembly_->config.gpu)));
   TACIT_ASSIGN(const uint64_t free, gpu->FreeBytes());
   gpu_ = std::move(gpu);
-  spdlog::info("{} is there for the learners", gpu_->name());
+  spdlog::info("{} is there {}", gpu_->name(), why);
   return free;
 }
 
@@ -107,7 +128,54 @@ Status GpuChoice::FindRoom(uint64_t free) {
       return Fail(AsStartFails(code),
                   fmt::format("learner '{}': gpu.use is require, and {}", plan.id, why_not_[i]));
   }
+  return FindRoomToScore(free);
+}
+
+// Gives scoring the room that learners leave.
+Status GpuChoice::FindRoomToScore(uint64_t free) {
+  scores_.assign(assembly_->learners.size(), false);
+  for (size_t i = 0; i < scores_.size(); ++i) {
+    const wiring::LearnerPlan& plan = assembly_->learners[i];
+    const auto options = plan.model->GpuScoring();
+    if (!options) continue;
+    const train::GpuNeed need = gpu_->PctrDeviceNeed(*options);
+    scores_[i] = need.all() <= free;
+    if (scores_[i]) {
+      free -= need.all();
+      continue;
+    }
+    const std::string why = fmt::format(
+        "scoring its large requests takes {} bytes of the memory of {}, and {} are free: {} for "
+        "cached rows, and {} for its parameters and what it works in; lower "
+        "gpu.serve_cache_bytes, or set gpu.serve_rows to 0",
+        need.all(), gpu_->name(), free, need.rows, need.rest);
+    if (required())
+      return Fail(ErrorCode::kIo,
+                  fmt::format("learner '{}': gpu.use is require, and {}", plan.id, why));
+    spdlog::warn("gpu.use is prefer: learner '{}' is scored on the CPU, because {}", plan.id, why);
+  }
   return {};
+}
+
+std::vector<serve::ScoringModel> GpuChoice::ScoringModels(metrics::Registry& registry) {
+  std::vector<serve::ScoringModel> models = wiring::MakeScoringModels(*assembly_);
+  if (gpu_ == nullptr) return models;
+  for (serve::ScoringModel& model : models) {
+    if (!scores_[model.index.value]) continue;
+    const wiring::LearnerPlan& plan = assembly_->learners[model.index.value];
+    const uint32_t rows = assembly_->config.gpu.serve_rows;
+    auto device = gpu_->MakePctrDevice(*plan.model->GpuScoring());
+    if (!device) {
+      spdlog::warn("learner '{}' is scored on the CPU, because {}", plan.id,
+                   device.error().message);
+      continue;
+    }
+    model.model = plan.model->ScoresOn(
+        std::make_shared<serve::ScoringDevice>(*std::move(device), rows, plan.id, registry));
+    spdlog::info("learner '{}': requests of {} rows and more are scored on {}", plan.id, rows,
+                 gpu_->name());
+  }
+  return models;
 }
 
 Result<std::unique_ptr<train::Learner>> GpuChoice::Learner(const wiring::LearnerPlan& plan,

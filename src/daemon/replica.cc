@@ -7,6 +7,7 @@
 #include "console/stop_signals.h"
 #include "daemon/daemon.h"
 #include "daemon/feed_follower.h"
+#include "daemon/gpu_choice.h"
 #include "daemon/service_manager.h"
 #include "daemon/service_metrics.h"
 #include "daemon/start_server.h"
@@ -48,11 +49,13 @@ void TellOfReplica(const std::string& config, const std::string& topic,
 }  // namespace
 
 Result<int> RunReplica(const wiring::Assembly& assembly, const std::string& config,
-                       const std::string& checkpoint, std::function<Status()> check_feed) {
+                       const std::string& checkpoint, std::function<Status()> check_feed,
+                       GpuOpener open_gpu) {
   std::function<void()> on_hangup;
   console::StopSignals signals([&on_hangup] { on_hangup(); });
   TACIT_ASSIGN(const wiring::FilePlan files, MakeFilePlan(assembly.config.serve));
   metrics::Registry registry;
+  TACIT_ASSIGN(GpuChoice gpu, GpuChoice::MakeToServe(assembly, std::move(open_gpu)));
   const SystemClock clock;
   feed::ReplicaSource source{.topic = assembly.config.feed.topic,
                              .check_topic = std::move(check_feed),
@@ -87,7 +90,7 @@ Result<int> RunReplica(const wiring::Assembly& assembly, const std::string& conf
       StartServer(assembly, files,
                   {.latest = [&store] { return store->Latest(); },
                    .commits = &commits,
-                   .models = wiring::MakeScoringModels(assembly),
+                   .models = gpu.ScoringModels(registry),
                    .recommenders = wiring::MakeRecommendModels(assembly),
                    .readiness = [&follower] { return follower.readiness(); },
                    .budget_exhausted = [](LearnerIndex) { return false; },

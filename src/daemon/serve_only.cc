@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "console/stop_signals.h"
 #include "daemon/daemon.h"
+#include "daemon/gpu_choice.h"
 #include "daemon/reloader.h"
 #include "daemon/served_versions.h"
 #include "daemon/service_manager.h"
@@ -104,11 +105,12 @@ void TellWhatIsServed(const std::string& config, const ServedVersions& served) {
 
 Result<int> ServeCheckpoint(const wiring::Assembly& assembly, const std::string& config,
                             const std::function<Result<config::Config>()>& read,
-                            const std::string& directory) {
+                            const std::string& directory, GpuOpener open_gpu) {
   std::function<void()> on_hangup;
   console::StopSignals signals([&on_hangup] { on_hangup(); });
   TACIT_ASSIGN(const wiring::FilePlan files, MakeFilePlan(assembly.config.serve));
   metrics::Registry registry;
+  TACIT_ASSIGN(GpuChoice gpu, GpuChoice::MakeToServe(assembly, std::move(open_gpu)));
   const std::vector<serve::RecommendModel> recommenders = wiring::MakeRecommendModels(assembly);
   TACIT_ASSIGN(const uint64_t reader_bytes, wiring::PlanReaders(assembly));
   TACIT_ASSIGN(const auto served,
@@ -149,7 +151,7 @@ Result<int> ServeCheckpoint(const wiring::Assembly& assembly, const std::string&
       assembly, files,
       {.latest = [table = served->table()] { return table->Newest(); },
        .versions = served->table(),
-       .models = wiring::MakeScoringModels(assembly),
+       .models = gpu.ScoringModels(registry),
        .recommenders = recommenders,
        .readiness =
            [] {

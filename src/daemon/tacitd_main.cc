@@ -79,10 +79,13 @@ tacit::Result<int> Run(const CommandLine& line) {
   if (line.replica && assembly.config.feed.topic.empty())
     return tacit::Fail(tacit::ErrorCode::kInvalidArgument,
                        "--replica: the configuration has no feed.topic to follow");
-  if (line.replica) return tacit::daemon::RunReplica(assembly, line.config, line.checkpoint);
+  if (line.replica)
+    return tacit::daemon::RunReplica(assembly, line.config, line.checkpoint, /*check_feed=*/{},
+                                     tacit::cuda::OpenGpu);
   if (line.serve_only)
     return tacit::daemon::ServeCheckpoint(
-        assembly, line.config, [line] { return Read(line); }, line.checkpoint);
+        assembly, line.config, [line] { return Read(line); }, line.checkpoint,
+        tacit::cuda::OpenGpu);
   return tacit::daemon::RunDaemon(std::move(assembly),
                                   {.until_end = line.until_end,
                                    .standby = line.standby,

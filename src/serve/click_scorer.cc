@@ -55,15 +55,20 @@ ClickScorer::ClickScorer(LearnerIndex index, std::string learner,
   transform.StartBatch(&chunk_);
 }
 
-Status ClickScorer::Score(const store::Snapshot& snapshot, const event::Batch& batch,
-                          std::span<float> scores) {
-  TACIT_CHECK(scores.size() == batch.size());
+Result<std::span<const float>> ClickScorer::ParametersOf(const store::Snapshot& snapshot) const {
   if (snapshot.Dense(index_) == nullptr) return Fail(NotYetCommitted(learner_));
   const std::span<const float> dense = snapshot.ServedDense(index_);
   if (dense.size() != pctr_.dense_size())
     return Fail(ErrorCode::kCorruption,
                 fmt::format("learner '{}': version {} has {} dense parameters, the model {}",
                             learner_, snapshot.version().value, dense.size(), pctr_.dense_size()));
+  return dense;
+}
+
+Status ClickScorer::Score(const store::Snapshot& snapshot, const event::Batch& batch,
+                          std::span<float> scores) {
+  TACIT_CHECK(scores.size() == batch.size());
+  TACIT_ASSIGN(const std::span<const float> dense, ParametersOf(snapshot));
   for (size_t begin = 0; begin < batch.size(); begin += kChunkRows) {
     const size_t end = std::min(batch.size(), begin + kChunkRows);
     chunk_.Clear();

@@ -23,6 +23,9 @@ class ClickScorer final : public RowScorer {
 
   Status Score(const store::Snapshot& snapshot, const event::Batch& batch,
                std::span<float> scores) override;
+  // The parameters that the snapshot is served with. Fails as Score does where there are none, or
+  // another model's.
+  Result<std::span<const float>> ParametersOf(const store::Snapshot& snapshot) const;
 
  private:
   Status ScoreChunk(const store::Snapshot& snapshot, std::span<const float> dense,

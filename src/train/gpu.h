@@ -8,10 +8,12 @@
 
 #include "base/result.h"
 #include "mechanism/mechanism.h"
+#include "model/pctr_device.h"
 #include "noise/noise.h"
 #include "store/delta.h"
 #include "store/working_rows.h"
 #include "train/click_engine.h"
+#include "train/gpu_scoring.h"
 #include "train/sequence/sequence_engine.h"
 
 namespace tacit::train {
@@ -71,8 +73,10 @@ struct GpuNeed {
   uint64_t all() const { return rows + rest; }
 };
 
-// A GPU that does the work of learners. Which one, if any, a program has is decided where it is
-// linked (cuda/learn/gpu.h). Used by one thread at a time; outlives the engines made on it.
+// A GPU that does the work of learners, and scores by what they have released. Which one, if any, a
+// program has is decided where it is linked (cuda/learn/gpu.h). Used by one thread at a time, but
+// for what is made on it, which it outlives: an engine may be in one thread, a PctrDevice in
+// others.
 class Gpu {
  public:
   virtual ~Gpu() = default;
@@ -100,6 +104,11 @@ class Gpu {
   // WhyNotOnEngine names.
   virtual Result<std::unique_ptr<SequenceEngine>> MakeSequenceEngine(
       const SequenceEngineOptions& options, noise::NoiseSource& noise) = 0;
+  // The forward pass of a click model for those who ask, and the memory that it takes. REQUIRES a
+  // model that does not clip its inputs. Fails with kRefused for a network without a form.
+  virtual GpuNeed PctrDeviceNeed(const GpuScoreOptions& options) = 0;
+  virtual Result<std::unique_ptr<model::PctrDevice>> MakePctrDevice(
+      const GpuScoreOptions& options) = 0;
 };
 
 }  // namespace tacit::train

@@ -15,6 +15,7 @@
 #include "store/store.h"
 #include "stream/source.h"
 #include "train/gpu.h"
+#include "train/gpu_scoring.h"
 #include "train/opt_out.h"
 #include "wiring/assembly.h"
 #include "wiring/learner_shape.h"
@@ -260,6 +261,28 @@ double ServeThreadBytes(std::span<const LearnerShape> shapes, double items) {
   return bytes;
 }
 
+// Bytes of scoring on a GPU: pinned memory and the list of what lies there, of each model, and the
+// examples of the largest request in each thread, a second time, with their distinct rows.
+double GpuScoringBytes(const Assembly& assembly, std::span<const LearnerShape> shapes) {
+  const config::Serve& serve = assembly.config.serve;
+  const double threads =
+      (serve.listen.empty() ? 0 : serve.threads) + (serve.operator_listen.empty() ? 0 : 1);
+  double bytes = 0;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const auto options = assembly.learners[i].model->GpuScoring();
+    if (!options) continue;
+    const train::GpuScoreSizes sizes = train::SizesOfGpuScoring(*options);
+    double example = shapes[i].input_width * 4 + 32;
+    // A sort's keys and places, twice; a row, its place, and its end.
+    for (const LearnerShape::Table& table : shapes[i].tables)
+      example += table.rows_per_example * 48 + 4;
+    bytes +=
+        static_cast<double>(train::GpuScorePinnedBytes(sizes) + train::GpuScoreIndexBytes(sizes)) +
+        threads * sizes.examples * example;
+  }
+  return bytes;
+}
+
 // Held bodies and answers need room for one of the largest. Where it came as gzip and cannot be
 // made smaller, it is there twice until it is unpacked. The rest is for small ones.
 double HeldBytesMin(const config::Serve& serve) { return 2.0 * serve.max_body_bytes + kMiB; }
@@ -301,7 +324,8 @@ Needs NeedsOf(const Assembly& assembly, std::span<const LearnerShape> shapes) {
     needs.cache_min = std::max(needs.cache_min, RowCacheBytesMin(shape));
     needs.cache_max = std::max(needs.cache_max, shape.RowBytes(INFINITY) + kMiB);
   }
-  needs.serve = ServeBytes(config.serve, ServeThreadBytes(shapes, items));
+  needs.serve =
+      ServeBytes(config.serve, ServeThreadBytes(shapes, items)) + GpuScoringBytes(assembly, shapes);
   needs.held = config.serve.listen.empty() ? 0 : HeldBytesMin(config.serve);
   // A model of counts commits neither rows nor dense parameters.
   needs.overlay = std::max(needs.overlay, kMiB);
@@ -351,7 +375,8 @@ Result<uint64_t> PlanReaders(const Assembly& assembly) {
   for (size_t i = 0; i < assembly.learners.size(); ++i) shapes.push_back(ShapeOf(assembly, i));
   const double items = ItemsOf(assembly);
   double fixed = kProcessBytes + kItemBytes * items +
-                 ServeBytes(config.serve, ServeThreadBytes(shapes, items));
+                 ServeBytes(config.serve, ServeThreadBytes(shapes, items)) +
+                 GpuScoringBytes(assembly, shapes);
   // Requests may hold as much as PlanMemory says.
   if (!config.serve.listen.empty()) fixed += static_cast<double>(assembly.memory.held_bytes);
   double states = 0;  // of one version: its parameters, and what recommendations are made from

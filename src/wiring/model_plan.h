@@ -21,6 +21,7 @@
 #include "privacy/charge.h"
 #include "privacy/pld.h"
 #include "privacy/query_table.h"
+#include "serve/device_scorer.h"
 #include "serve/recommend/item_model.h"
 #include "serve/row_scorer.h"
 #include "store/delta.h"
@@ -121,6 +122,14 @@ class ModelPlan {
   // The way it answers; one of the two is null.
   virtual std::shared_ptr<const serve::RowModel> Scores() const { return nullptr; }
   virtual std::shared_ptr<const serve::ItemModel> Recommends() const { return nullptr; }
+  // The sizes of scoring its large requests on a GPU, where the configuration wants that and there
+  // is a form for it; nothing: the processor scores them.
+  virtual std::optional<train::GpuScoreOptions> GpuScoring() const { return std::nullopt; }
+  // The model of Scores() with such a device. REQUIRES GpuScoring().
+  virtual std::shared_ptr<const serve::RowModel> ScoresOn(
+      std::shared_ptr<serve::ScoringDevice>) const {
+    return Scores();
+  }
 
   // Words for people. "340,846 rows in 26 tables".
   virtual std::string SizeText() const = 0;

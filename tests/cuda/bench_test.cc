@@ -59,7 +59,8 @@ TEST(GpuBenches, MeasureTheLibraryBesideOurOwnProducts) {
 
 INSTANTIATE_TEST_SUITE_P(All, GpuBenchTest,
                          ::testing::Values("gpu-products", "gpu-noise", "gpu-step", "gpu-tables",
-                                           "gpu-rows", "gpu-attention", "gpu-sequence"),
+                                           "gpu-rows", "gpu-attention", "gpu-sequence",
+                                           "gpu-score"),
                          [](const auto& info) { return std::string(info.param).substr(4); });
 
 TEST(GpuBenches, RunWhenNamedAlone) {

@@ -8,6 +8,7 @@ namespace tacit::daemon {
 namespace {
 
 constexpr train::GpuNeed kNeed = {.rows = 3000, .rest = 1000};
+constexpr train::GpuNeed kScoringNeed = {.rows = 300, .rest = 100};
 
 class NamedGpu final : public train::Gpu {
  public:
@@ -31,14 +32,20 @@ class NamedGpu final : public train::Gpu {
       const train::SequenceEngineOptions&, noise::NoiseSource&) override {
     return Fail(ErrorCode::kInternal, "nobody asks for one here");
   }
+  train::GpuNeed PctrDeviceNeed(const train::GpuScoreOptions&) override { return kScoringNeed; }
+  Result<std::unique_ptr<model::PctrDevice>> MakePctrDevice(
+      const train::GpuScoreOptions&) override {
+    return Fail(ErrorCode::kUnavailable, "its memory has gone");
+  }
 
  private:
   const uint64_t free_;
 };
 
 // The sample's assembly with this gpu.use.
-Result<wiring::Assembly> SampleUsing(const std::string& use) {
-  auto config = config::Parse(config::kSample, "c.yaml", {"gpu.use=" + use});
+Result<wiring::Assembly> SampleUsing(const std::string& use, uint32_t serve_rows = 0) {
+  auto config = config::Parse(config::kSample, "c.yaml",
+                              {"gpu.use=" + use, "gpu.serve_rows=" + std::to_string(serve_rows)});
   EXPECT_TRUE(config);
   auto assembly = wiring::Assemble(*std::move(config));
   EXPECT_TRUE(assembly);
@@ -134,6 +141,69 @@ TEST(GpuChoice, ARefusalSaysHowMuchIsAskedForWhatIsFreeAndWhichKeyToLower) {
   EXPECT_NE(rows.find("set gpu.rows to cache, or end"), std::string::npos) << rows;
   const std::string rest = ChooseWithFree("require", 1000).refused;
   EXPECT_NE(rest.find("lower model.hidden, or end"), std::string::npos) << rest;
+}
+
+GpuChoice::Open OpensWithFree(uint64_t free) {
+  return [free](const train::GpuOptions&) { return std::make_unique<NamedGpu>(free); };
+}
+
+// Scoring has the room that learners leave, and is refused or done without as they are.
+TEST(GpuChoice, ScoringHasRoomBehindTheLearnersOrIsRefusedOrDoneWithout) {
+  const uint64_t all = kNeed.all() + kScoringNeed.all();
+  for (const uint64_t free : {all, all - 1}) {
+    const auto required = SampleUsing("require", 100), preferred = SampleUsing("prefer", 100);
+    const auto choice = GpuChoice::Make(*required, OpensWithFree(free));
+    EXPECT_EQ(choice.has_value(), free == all);
+    if (!choice) {
+      EXPECT_NE(choice.error().message.find(
+                    "scoring its large requests takes 400 bytes of the memory of GPU 0 (named), "
+                    "and 399 are free: 300 for cached rows, and 100 for"),
+                std::string::npos)
+          << choice.error().message;
+    }
+    auto done = GpuChoice::Make(*preferred, OpensWithFree(free));
+    ASSERT_TRUE(done);
+    int on_gpu = 0;
+    EXPECT_TRUE(done->Learner(preferred->learners.at(0), [&](train::Gpu* gpu) {
+      on_gpu += gpu != nullptr;
+      return Result<std::unique_ptr<train::Learner>>();
+    }));
+    EXPECT_EQ(on_gpu, 1) << "it learns there all the same";
+    // This GPU makes no scorer: the processor's is as good.
+    metrics::Registry registry;
+    EXPECT_EQ(done->ScoringModels(registry).size(), 1u);
+  }
+}
+
+TEST(GpuChoice, AServerOpensAGpuForScoringAlone) {
+  int opened = 0;
+  const auto open = [&](const train::GpuOptions&) -> Result<std::unique_ptr<train::Gpu>> {
+    if (++opened < 3) return std::make_unique<NamedGpu>(kScoringNeed.all());
+    return Fail(ErrorCode::kUnavailable, "no driver");
+  };
+  const auto never = SampleUsing("require"), some = SampleUsing("require", 100),
+             preferred = SampleUsing("prefer", 100);
+  EXPECT_TRUE(GpuChoice::MakeToServe(*never, open));
+  EXPECT_EQ(opened, 0) << "nothing is scored on it";
+  EXPECT_TRUE(GpuChoice::MakeToServe(*some, open)) << "the learner's own need does not count";
+  EXPECT_FALSE(GpuChoice::MakeToServe(*some, OpensWithFree(kScoringNeed.all() - 1)));
+  EXPECT_TRUE(GpuChoice::MakeToServe(*preferred, OpensWithFree(0)));
+  opened = 2;
+  EXPECT_FALSE(GpuChoice::MakeToServe(*some, open));
+  EXPECT_TRUE(GpuChoice::MakeToServe(*preferred, open));
+  EXPECT_FALSE(GpuChoice::MakeToServe(*some, {}));
+}
+
+// The memory that scoring takes beside the device is in the plan.
+TEST(GpuChoice, ThePlanOfMemoryHasWhatScoringTakes) {
+  const auto without = SampleUsing("require"), with = SampleUsing("require", 100);
+  const auto options = with->learners.at(0).model->GpuScoring();
+  ASSERT_TRUE(options);
+  EXPECT_FALSE(without->learners.at(0).model->GpuScoring());
+  const train::GpuScoreSizes sizes = train::SizesOfGpuScoring(*options);
+  EXPECT_GE(with->memory.request_bytes - with->memory.held_bytes,
+            without->memory.request_bytes - without->memory.held_bytes +
+                train::GpuScorePinnedBytes(sizes) + train::GpuScoreIndexBytes(sizes));
 }
 
 }  // namespace

@@ -64,8 +64,8 @@ const std::map<std::string, Names>& Arrows() {
       {"cuda/learn",
        {"cuda/device", "cuda/kernels", "cuda/rows", "ops", "mechanism", "model", "noise/noise.h",
         "store/delta.h", "store/working_rows.h", "stream/steps/participation.h",
-        "train/click_engine.h", "train/gpu.h", "train/loss_sum.h", "train/optimizer.h",
-        "train/sequence/sequence_engine.h"}},
+        "train/click_engine.h", "train/gpu.h", "train/gpu_scoring.h", "train/loss_sum.h",
+        "train/optimizer.h", "train/sequence/sequence_engine.h"}},
       {"cuda/bench", And(Below(), {"wiring", "bench", "cuda/device", "cuda/kernels", "cuda/rows",
                                    "cuda/learn"})}};
   return kArrows;

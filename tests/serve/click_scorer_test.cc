@@ -4,36 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
 
 #include "fake_snapshot.h"
+#include "random_batch.h"
 
 namespace tacit::serve {
 namespace {
 
 using testing::HasSubstr;
-
-event::Batch RandomBatch(const event::FeatureTransform& transform, size_t size, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  event::Batch batch;
-  transform.StartBatch(&batch);
-  for (size_t i = 0; i < size; ++i) {
-    for (size_t d = 0; d < batch.dense_width; ++d)
-      batch.dense.push_back(static_cast<float>(random() % 1000) / 250 - 2);
-    for (size_t s = 0; s < batch.slots; ++s) {
-      const size_t values = s == 2 ? random() % 4 : 1;
-      std::vector<std::string> texts(values);
-      for (auto& text : texts) text = std::to_string(random() % 40);
-      const std::vector<std::string_view> views(texts.begin(), texts.end());
-      transform.AppendRows(s, views, &batch.row);
-      batch.slot_end.push_back(static_cast<uint32_t>(batch.row.size()));
-    }
-    batch.offset.push_back(i);
-    batch.timestamp_ms.push_back(0);
-    batch.label.push_back(0);
-  }
-  return batch;
-}
 
 // The click model with loops and doubles: embeddings, then numbers, through ReLU layers.
 double NaiveScore(const ScoringModel& model, const store::Snapshot& snapshot,

@@ -74,6 +74,7 @@ class ClickPlan final : public ModelPlan {
     config_.source = parts.config.source;
     config_.features = parts.config.features;
     config_.learners = {parts.learner()};
+    config_.gpu = parts.config.gpu;
   }
 
   const train::ClickOptions& options() const { return options_; }
@@ -202,6 +203,17 @@ class ClickPlan final : public ModelPlan {
   std::shared_ptr<const serve::RowModel> Scores() const override {
     return serve::MakeClickModel(options_.index, options_.id, transform_, options_.model);
   }
+  std::optional<train::GpuScoreOptions> GpuScoring() const override {
+    const config::Gpu& gpu = config_.gpu;
+    if (gpu.use == config::Gpu::Use::kNever || gpu.serve_rows == 0) return std::nullopt;
+    if (options_.model.input_clip > 0) return std::nullopt;  // a GPU has no form for that
+    return train::GpuScoreOptions{.model = options_.model, .cache_bytes = gpu.serve_cache_bytes};
+  }
+  std::shared_ptr<const serve::RowModel> ScoresOn(
+      std::shared_ptr<serve::ScoringDevice> device) const override {
+    return serve::MakeClickModelOn(std::move(device), options_.index, options_.id, transform_,
+                                   options_.model);
+  }
 
   std::string SizeText() const override {
     const RowSpace& space = options_.model.space;
@@ -285,7 +297,7 @@ class ClickPlan final : public ModelPlan {
   const double untouched_;
   const bool writes_every_row_;
   const std::string why_not_on_gpu_;
-  config::Config config_;  // of this learner alone: what its mechanism is made from
+  config::Config config_;  // of this learner alone: what its mechanism is made from, and gpu
 };
 
 std::vector<privacy::Query> ClickQueries(const config::Learner& learner,
