@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "base/worker_pool.h"
 #include "config/sample.h"
 #include "cuda/device/emulated.h"
 #include "cuda/home_rig.h"
@@ -37,18 +36,9 @@ Started StartOn(const wiring::Assembly& assembly, const train::GpuOptions& optio
     started.planned = true;
     started.need = start->need;
   }
-  const store::RowLayout layout = model.Rows();
-  HomeStore store(layout);
-  store::RowCache cache(layout, 1 << 24, store);
-  WorkerPool workers{WorkerPool::Options{}};
-  const auto backend = ops::MakeReferenceBackend();
-  const auto learner = model.Make({.noise = noise::MakeNoiseSource(workers),
-                                   .backend = *backend,
-                                   .workers = workers,
-                                   .rows = cache,
-                                   .gpu = gpu->get()});
-  started.made = learner.has_value();
-  if (!learner) started.why = learner.error().message;
+  const LearnerRig rig(model, **gpu);
+  started.made = rig.learner.has_value();
+  if (!rig.learner) started.why = rig.learner.error().message;
   started.taken = emulated::BytesTaken() - emulated::PinnedBytesTaken();
   return started;
 }

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <numeric>
 
-#include "base/worker_pool.h"
 #include "config/sample.h"
 #include "cuda/device/emulated.h"
 #include "cuda/home_rig.h"
@@ -78,26 +77,22 @@ uint64_t PinnedByLearner(const wiring::Assembly& assembly, const train::GpuRowOp
   const auto gpu = OpenGpu({.rows = rows});
   EXPECT_TRUE(gpu);
   const wiring::ModelPlan& model = *assembly.learners.at(0).model;
-  const store::RowLayout layout = model.Rows();
-  HomeStore store(layout);
-  store::RowCache cache(layout, 1 << 24, store);
-  WorkerPool workers{WorkerPool::Options{}};
-  const auto backend = ops::MakeReferenceBackend();
-  const auto learner = model.Make({.noise = noise::MakeNoiseSource(workers),
-                                   .backend = *backend,
-                                   .workers = workers,
-                                   .rows = cache,
-                                   .gpu = gpu->get()});
-  EXPECT_TRUE(learner) << learner.error().message;
+  LearnerRig rig(model, **gpu);
+  EXPECT_TRUE(rig.learner) << rig.learner.error().message;
+  const uint64_t taken = emulated::BytesTaken();
   const stream::StepBatch step = FullStep(assembly, examples);
+  // Neither steps nor commits take any more; but for the second copy of a commit's rows, which may
+  // be had or not.
+  emulated::RefuseMemory(true);
   const std::atomic<bool> abandon = false;
   for (int i = 0; i < 3; ++i) {
     train::StepReport report;
-    (*learner)->Announce(step);
-    EXPECT_TRUE((*learner)->TakeStep(step, abandon, &report));
-    EXPECT_TRUE((*learner)->Settle());
-    EXPECT_TRUE(store::Arrive(*cache.TakeDelta()));
+    (*rig.learner)->Announce(step);
+    EXPECT_TRUE((*rig.learner)->TakeStep(step, abandon, &report));
+    EXPECT_TRUE((*rig.learner)->Settle());
+    EXPECT_TRUE(store::Arrive(*rig.cache.TakeDelta()));
   }
+  EXPECT_EQ(emulated::BytesTaken(), taken);
   return emulated::PinnedBytesTaken();
 }
 
@@ -141,7 +136,7 @@ Taken Take(const store::RowLayout& layout, uint64_t memory_bytes, Writes writes)
 TEST(RowsMemory, WholeTablesTakeWhatTheirPlanSays) {
   const store::RowLayout layout = SmallLayout();
   for (const Writes writes : {Writes::kSomeRows, Writes::kEveryRow}) {
-    const uint64_t plan = WholeRows::Bytes(layout.space, layout.state_floats, writes);
+    const uint64_t plan = WholeRows::Bytes(layout.space, layout.state_floats, writes, 1);
     const Taken taken = Take(layout, plan, writes);
     EXPECT_TRUE(taken.settled);
     EXPECT_EQ(taken.on_device, plan);
@@ -152,7 +147,7 @@ TEST(RowsMemory, WholeTablesTakeWhatTheirPlanSays) {
 
 TEST(RowsMemory, PinnedMemoryOfTheWayHomeIsWhatItsPlanSays) {
   const store::RowLayout layout = SmallLayout();
-  const uint64_t least = WholeRows::Bytes(layout.space, layout.state_floats, Writes::kSomeRows);
+  const uint64_t least = WholeRows::Bytes(layout.space, layout.state_floats, Writes::kSomeRows, 1);
   const uint64_t plan = store::ArrivalPinnedBytes(layout.space.rows(), StrideOf(layout));
   EXPECT_EQ(Take(layout, least, Writes::kSomeRows).pinned, plan);
   EXPECT_EQ(Take(layout, 64 * least, Writes::kSomeRows).pinned, plan);
