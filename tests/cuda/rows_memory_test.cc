@@ -20,12 +20,11 @@ namespace {
 using Writes = WholeRows::Writes;
 
 using Settings = std::vector<std::string>;
-constexpr uint32_t kMemoryBatch = 40;
 
 // A small model.
 wiring::Assembly Planned(const Settings& more) {
   Settings settings = {"memory.total_bytes=8GiB", "learners.0.model.hidden=[4]",
-                       fmt::format("learners.0.participation.batch={}", kMemoryBatch)};
+                       "learners.0.participation={mode: once, batch: 40}"};
   settings.insert(settings.end(), more.begin(), more.end());
   const auto config = config::Parse(config::kSample, "c.yaml", settings);
   EXPECT_TRUE(config) << config.error().message;
@@ -164,20 +163,26 @@ TEST(RowsMemory, PinnedMemoryOfALearnerIsInThePlanOfTheHosts) {
     const char* optimizer;
     const char* rows;
     Kind kind;
-    uint32_t batch;
+    const char* steps;
+    uint32_t examples;  // of the largest step
   };
-  for (const Case& one :
-       {Case{"{kind: adafest, threshold: 1000}", "adam", "whole", Kind::kWhole, 40},
-        {"{kind: adafest, threshold: 1000}", "sgd", "cache", Kind::kCache, 40},
-        {"{kind: adafest, threshold: 1000}", "adam", "cache", Kind::kCache, 100},
-        {"{kind: dp-sgd}", "adam", "whole", Kind::kWhole, 40}}) {
-    SCOPED_TRACE(fmt::format("{}, {}, {}, {}", one.mechanism, one.optimizer, one.rows, one.batch));
+  constexpr char kSome[] = "{kind: adafest, threshold: 1000}", kEvery[] = "{kind: dp-sgd}";
+  constexpr char kFew[] = "{mode: once, batch: 40}", kMore[] = "{mode: once, batch: 100}";
+  // All of a period may come into a step.
+  constexpr char kByChance[] =
+      "{mode: poisson, batch: 40, sampling_rate: 0.5, steps_per_period: 2, period: 80}";
+  for (const Case& one : {Case{kSome, "adam", "whole", Kind::kWhole, kFew, 40},
+                          {kSome, "sgd", "cache", Kind::kCache, kFew, 40},
+                          {kSome, "adam", "cache", Kind::kCache, kMore, 100},
+                          {kSome, "adam", "cache", Kind::kCache, kByChance, 80},
+                          {kEvery, "adam", "whole", Kind::kWhole, kFew, 40}}) {
+    SCOPED_TRACE(fmt::format("{}, {}, {}, {}", one.mechanism, one.optimizer, one.rows, one.steps));
     const Settings settings = {fmt::format("learners.0.mechanism={}", one.mechanism),
                                fmt::format("learners.0.optimizer.kind={}", one.optimizer),
-                               fmt::format("learners.0.participation.batch={}", one.batch),
+                               fmt::format("learners.0.participation={}", one.steps),
                                fmt::format("gpu.rows={}", one.rows)};
     const uint64_t plan = PinnedByPlan(settings);
-    const uint64_t taken = PinnedByLearner(Planned(settings), {.kind = one.kind}, one.batch);
+    const uint64_t taken = PinnedByLearner(Planned(settings), {.kind = one.kind}, one.examples);
     EXPECT_LE(taken, plan);
     EXPECT_LE(plan, taken + taken / 8 + kSmall);
   }

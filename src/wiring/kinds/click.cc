@@ -195,7 +195,7 @@ class ClickPlan final : public ModelPlan {
                                       ? "lower buckets or dim of schema.features, or take a "
                                         "mechanism that does not write every row"
                                       : "set gpu.rows to cache",
-                    .less_rest = "lower model.hidden"};
+                    .less_rest = "lower model.hidden or participation.batch"};
   }
 
   std::shared_ptr<const serve::RowModel> Scores() const override {
