@@ -52,7 +52,7 @@ ClipLaw LawOf(Recipe::Clip clip) {
 // every order, too: 2^23 is the most that it holds.
 double StepOf(const Recipe& recipe) { return recipe.is_private ? recipe.grid.step : 0x1p-40; }
 
-// What the largest planned step has, for people.
+// Describes the largest planned step for people.
 std::string TextOf(const train::GpuStepSizes& planned) {
   if (planned.examples == 0) return {};
   return fmt::format("{} examples with {} rows", planned.examples, planned.entries);

@@ -72,7 +72,7 @@ Result<train::GpuNeed> NeedOfClickEngine(const DeviceFacts& facts,
   TACIT_ASSIGN(const RowsPlan rows,
                PlanRows(facts, model.space, StateFloatsOf(options.click), writes_every_row, step,
                         options.rows, free > rest ? free - rest : 0));
-  // What is taken at first, and given back, is less where all else is much.
+  // Memory that is taken at first and given back counts where all else is little.
   const uint64_t first = std::max(net.making, NoiseCheckBytesMost(facts.memory_piece_bytes));
   const uint64_t all = rest + rows.takes;
   return train::GpuNeed{

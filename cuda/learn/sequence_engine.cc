@@ -54,7 +54,7 @@ WavePlan PlannedWave(const DeviceSequenceOptions& options) {
   return plan;
 }
 
-// What steps have beside waves: the variances of items, and a start's logits.
+// The numbers that steps have beside waves: the variances of items, and a start's logits.
 struct StepNumbers {
   Buffer<float> item_variance, each, table;
 
