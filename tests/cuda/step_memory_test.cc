@@ -175,11 +175,13 @@ TEST_F(StepMemory, APlanTakesNoMoreThanTheLargestClickStep) {
     train::GpuStepSizes sizes = SizesOf(one);
     sizes.extra_rows = 0;
     std::mt19937_64 random(3);
-    stream::StepBatch step = RandomStep(TrialModel(ops::Precision::kF32).space, 2, 16, 1, random);
-    step.examples.row.clear();
-    for (uint32_t& end : step.examples.slot_end) {
-      step.examples.row.insert(step.examples.row.end(), 3, 1);
-      end = static_cast<uint32_t>(step.examples.row.size());
+    const RowSpace space = TrialModel(ops::Precision::kF32).space;
+    stream::StepBatch step = RandomStep(space, 2, 16, 1, random);
+    std::vector<uint64_t>& rows_of_step = step.examples.row;
+    rows_of_step.clear();
+    for (size_t cell = 0; cell < step.examples.slot_end.size(); ++cell) {
+      rows_of_step.insert(rows_of_step.end(), 3, space.tables()[cell % step.examples.slots].first);
+      step.examples.slot_end[cell] = static_cast<uint32_t>(rows_of_step.size());
     }
     uint64_t taken[2], pinned[2];
     for (const bool plans : {true, false}) {
