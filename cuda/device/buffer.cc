@@ -17,6 +17,7 @@ Result<RawBuffer> RawBuffer::Make(Device& device, Place place, size_t bytes) {
                              : runtime::AllocateHost(&buffer.data_, bytes);
   if (code == runtime::kSuccess) {
     buffer.bytes_ = bytes;
+    device.CountMemory();
     return buffer;
   }
   buffer.data_ = nullptr;

@@ -88,6 +88,7 @@ Result<std::unique_ptr<Device>> OpenDevice(int ordinal) {
   facts.minor = properties.minor;
   facts.multiprocessors = properties.multiprocessors;
   facts.shared_bytes_per_block_max = properties.shared_bytes_per_block_max;
+  facts.memory_piece_bytes = properties.memory_piece_bytes;
   if (const int code = runtime::UseDevice(ordinal); code != runtime::kSuccess)
     return Fail(DeviceError(code, opening));
   if (const int code = runtime::MemoryFree(&facts.memory_free_bytes, &facts.memory_bytes);

@@ -24,6 +24,7 @@ struct DeviceFacts {
   size_t memory_bytes = 0;
   size_t memory_free_bytes = 0;  // when it was opened
   size_t shared_bytes_per_block_max = 0;
+  size_t memory_piece_bytes = 1;  // a buffer takes a multiple of it (runtime.h)
 };
 
 // One GPU, opened. Streams, buffers and graphs are made from it and must not outlive it.
@@ -41,6 +42,8 @@ class Device {
   const DeviceFacts& facts() const { return facts_; }
   // The bytes of its memory that nobody has taken.
   Result<uint64_t> FreeBytes();
+  // The number of times that device or pinned memory was taken.
+  uint64_t memory_takes() const { return memory_takes_; }
   // The error that lost the device, or success.
   Status Health() const;
 
@@ -51,6 +54,7 @@ class Device {
   Status BindThread();
   // Ends the process if it is not the one that opened the device.
   void CheckOwner() const;
+  void CountMemory() { ++memory_takes_; }
 
  private:
   friend Result<std::unique_ptr<Device>> OpenDevice(int ordinal);
@@ -58,6 +62,7 @@ class Device {
 
   const DeviceFacts facts_;
   const int64_t owner_pid_;
+  std::atomic<uint64_t> memory_takes_ = 0;
   std::atomic<bool> lost_ = false;
   mutable std::mutex mutex_;
   Status health_;  // by mutex_

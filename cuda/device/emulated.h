@@ -14,6 +14,7 @@ struct Machine {
   int devices = 1;
   int major = 9, minor = 0;
   uint64_t memory_bytes = uint64_t{1} << 30;
+  uint64_t memory_piece_bytes = 1;  // a buffer takes a multiple of it
   // The error that runtime::UseDevice returns; 0 for success.
   int use_device_code = 0;
 };

@@ -67,12 +67,14 @@ Code Driver::Enter() {
 }
 
 Code Driver::Take(void** memory, size_t bytes, bool on_device) {
-  if (refuses_memory_ || (on_device && bytes > free_bytes())) return code::kMemoryAllocation;
+  const uint64_t piece = on_device ? machine_.memory_piece_bytes : 1;
+  const uint64_t whole = (bytes + piece - 1) / piece * piece;
+  if (refuses_memory_ || (on_device && whole > free_bytes())) return code::kMemoryAllocation;
   void* taken = nullptr;
   TACIT_CHECK(posix_memalign(&taken, kAlignment, bytes) == 0, "no memory");
   std::memset(taken, kNeverWritten, bytes);
-  memory_[taken] = {std::unique_ptr<void, FreeMemory>(taken), bytes, on_device};
-  if (on_device) taken_on_device_ += bytes;
+  memory_[taken] = {std::unique_ptr<void, FreeMemory>(taken), whole, on_device};
+  if (on_device) taken_on_device_ += whole;
   *memory = taken;
   return kSuccess;
 }

@@ -54,7 +54,7 @@ struct FreeMemory {
 };
 struct Memory {
   std::unique_ptr<void, FreeMemory> bytes;
-  uint64_t size = 0;
+  uint64_t size = 0;  // in whole pieces
   bool on_device = false;
 };
 

@@ -106,6 +106,7 @@ Code GetProperties(int ordinal, Properties* properties) {
   properties->multiprocessors = 2;
   properties->memory_bytes = machine.memory_bytes;
   properties->shared_bytes_per_block_max = kSharedBytesMax;
+  properties->memory_piece_bytes = machine.memory_piece_bytes;
   return kSuccess;
 }
 Code UseDevice(int ordinal) {

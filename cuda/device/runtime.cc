@@ -75,6 +75,9 @@ Code GetProperties(int ordinal, Properties* properties) {
   properties->multiprocessors = from.multiProcessorCount;
   properties->memory_bytes = from.totalGlobalMem;
   properties->shared_bytes_per_block_max = from.sharedMemPerBlockOptin;
+  // An assumption: no call of CUDA's tells it. Small buffers may share a piece; they count as one
+  // each, so that plans ask for more and never for less.
+  properties->memory_piece_bytes = size_t{2} << 20;
   return kSuccess;
 }
 

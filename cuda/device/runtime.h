@@ -27,6 +27,7 @@ struct Properties {
   int multiprocessors = 0;
   size_t memory_bytes = 0;
   size_t shared_bytes_per_block_max = 0;
+  size_t memory_piece_bytes = 1;  // memory is handed out in multiples of it
 };
 
 // 0 where no driver is installed.

@@ -1,5 +1,7 @@
 #include "cuda/learn/click_engine.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -20,7 +22,9 @@
 #include "cuda/learn/device_optimizer.h"
 #include "cuda/learn/engine_need.h"
 #include "cuda/learn/engine_rows.h"
+#include "cuda/learn/plan_watch.h"
 #include "cuda/learn/step_chunks.h"
+#include "cuda/learn/step_memory.h"
 #include "cuda/learn/step_rows_index.h"
 #include "cuda/learn/step_staging.h"
 #include "cuda/learn/step_streams.h"
@@ -48,6 +52,12 @@ ClipLaw LawOf(Recipe::Clip clip) {
 // every order, too: 2^23 is the most that it holds.
 double StepOf(const Recipe& recipe) { return recipe.is_private ? recipe.grid.step : 0x1p-40; }
 
+// Describes the largest planned step for people.
+std::string TextOf(const train::GpuStepSizes& planned) {
+  if (planned.examples == 0) return {};
+  return fmt::format("{} examples with {} rows", planned.examples, planned.entries);
+}
+
 // The rows of a step whose units have one example each, and are as many as the mechanism expects.
 uint32_t UsualRows(const Recipe& recipe, uint32_t most) {
   if (!(recipe.factor > 0)) return most;
@@ -68,7 +78,8 @@ class Engine final : public train::ClickEngine {
         dense_(std::make_shared<const store::DenseState>(dense)),
         layers_(LayersOf(options_.click.model)),
         groups_(static_cast<uint32_t>(layers_.size() + 1)),
-        dims_(options_.click.model.space) {
+        dims_(options_.click.model.space),
+        watch_(stream_.device(), TextOf(options_.click.planned)) {
     for (const RowSpace::Table& table : space().tables()) embedding_width_ += table.dim;
     stride_ = std::max(1u, space().max_dim());
   }
@@ -105,10 +116,14 @@ class Engine final : public train::ClickEngine {
   static DeviceSpan<T> First(const Buffer<T>& buffer, size_t n) {
     return buffer.span().Sub(0, n);
   }
+  DeviceSpan<int64_t> RowSumsOfStep() const {
+    return First(memory_.row_sums, index_->entries() * stride_);
+  }
   DeviceMatrix<float> InputGradient(const StepChunk& chunk) const {
     return {input_gradient_.span().data, chunk.examples(), embedding_width_, embedding_width_};
   }
 
+  Status OpenSteps();
   Status Start(const stream::StepBatch& step, DeviceRows::Purpose purpose);
   Status TakeFor(const StagedStep& step);
   // Puts work of both streams in the step's order, as a graph where it comes again. A step in
@@ -158,20 +173,14 @@ class Engine final : public train::ClickEngine {
   bool begun_ = false;
   const StepChunk* in_net_ = nullptr;  // whose activations and gradients the net holds
   const DimsOfRows dims_;
+  PlanWatch watch_;
   size_t written_last_ = 0;  // rows that the last step wrote
   std::vector<uint64_t> extra_;
   std::vector<double> root_shares_;
-  HostBuffer<float> logits_host_, loss_host_;
-  HostBuffer<uint32_t> counts_host_, written_host_;
-
-  Buffer<float> logits_, loss_, dlogit_;  // of the step
-  // The memory of one chunk at a time.
-  Buffer<float> input_gradient_, squared_, unit_scale_, example_scale_;
-  Buffer<uint32_t> coordinates_;
-  Buffer<uint8_t> bounded_;
-  // Sums without noise.
-  Buffer<float> dense_sums_;
-  Buffer<int64_t> row_sums_;
+  HostBuffer<uint32_t> counts_host_;
+  StepMemory memory_;
+  Buffer<float> input_gradient_;  // of one chunk at a time
+  Buffer<float> dense_sums_;      // without noise
   Buffer<uint32_t> clipped_;
   Buffer<double> shares_;
 };
@@ -186,45 +195,46 @@ Status Engine::Open() {
   TACIT_ASSIGN(net_,
                MakeDeviceNet(stream_, options_.click.model.precision, layers_, most, products));
   TACIT_ASSIGN(optimizer_, DeviceOptimizer::Make(stream_, options_.click.optimizer, *dense_));
-  TACIT_ASSIGN(rows_, OpenRows(stream_, space(), StateFloatsOf(options_.click),
-                               mechanism_.recipe()->rows == Recipe::Rows::kEvery, options_.rows,
-                               host_rows_));
-  TACIT_ASSIGN(index_, StepRowsIndex::Make(stream_, space().rows()));
-  TACIT_RETURN_IF_ERROR(index_->Cover(rows_->names()));
   TACIT_ASSIGN(StepNoise step_noise, StepNoise::Make(stream_));
   step_noise_.emplace(std::move(step_noise));
-  TACIT_ASSIGN(StepStaging staging,
-               StepStaging::Make(stream_, {.slots = static_cast<uint32_t>(space().tables().size()),
-                                           .dense_width = options_.click.model.dense_width,
-                                           .space_rows = space().rows(),
-                                           .chunk_examples = most,
-                                           .round_examples = options_.round_examples}));
-  staging_.emplace(std::move(staging));
   TACIT_ASSIGN(counts_host_, HostBuffer<uint32_t>::Make(device, 4));
   TACIT_ASSIGN(input_gradient_, Buffer<float>::Make(device, size_t{most} * embedding_width_));
   TACIT_ASSIGN(dense_sums_, Buffer<float>::Make(device, dense_size()));
   TACIT_ASSIGN(clipped_, Buffer<uint32_t>::Make(device, 1));
   TACIT_ASSIGN(shares_, Buffer<double>::Make(device, groups_));
-  return {};
+  return OpenSteps();
+}
+
+// Takes memory for the largest planned step; rows have what all else leaves.
+Status Engine::OpenSteps() {
+  const Recipe recipe = *mechanism_.recipe();
+  const bool every = recipe.rows == Recipe::Rows::kEvery;
+  const train::GpuStepLayout step = PlannedStep(options_);
+  TACIT_ASSIGN(StepStaging staging,
+               StepStaging::Make(stream_,
+                                 {.slots = static_cast<uint32_t>(space().tables().size()),
+                                  .dense_width = options_.click.model.dense_width,
+                                  .space_rows = space().rows(),
+                                  .chunk_examples = options_.chunk_examples,
+                                  .round_examples = options_.round_examples},
+                                 step.words));
+  staging_.emplace(std::move(staging));
+  TACIT_RETURN_IF_ERROR(
+      memory_.TakePlanned(step, groups_, stride_, !every, BufferTaker(stream_.device())));
+  TACIT_ASSIGN(index_, StepRowsIndex::Make(stream_, space().rows(), step));
+  TACIT_ASSIGN(rows_, OpenRows(stream_, space(), StateFloatsOf(options_.click), every, step,
+                               options_.rows, host_rows_));
+  TACIT_RETURN_IF_ERROR(index_->Cover(rows_->names()));
+  return rows_->has_names() ? index_->TakeNames(step) : Status();
 }
 
 Status Engine::TakeFor(const StagedStep& step) {
-  Device& device = stream_.device();
-  const size_t n = step.label.size;
-  for (Buffer<float>* buffer : {&logits_, &loss_, &dlogit_})
-    TACIT_RETURN_IF_ERROR(Reserve(device, n, buffer));
-  for (HostBuffer<float>* buffer : {&logits_host_, &loss_host_})
-    TACIT_RETURN_IF_ERROR(Reserve(device, step.examples, buffer));
-  size_t examples = 0, units = 0;
+  StepMemory::Sizes sizes{.examples = step.label.size, .groups = groups_};
   for (const StepChunk& chunk : step.chunks) {
-    examples = std::max(examples, chunk.unit_of.size());
-    units = std::max(units, chunk.example_end.size());
+    sizes.chunk_examples = std::max<uint64_t>(sizes.chunk_examples, chunk.examples());
+    sizes.chunk_units = std::max<uint64_t>(sizes.chunk_units, chunk.units());
   }
-  TACIT_RETURN_IF_ERROR(Reserve(device, groups_ * units, &squared_));
-  TACIT_RETURN_IF_ERROR(Reserve(device, groups_ * units, &unit_scale_));
-  TACIT_RETURN_IF_ERROR(Reserve(device, groups_ * examples, &example_scale_));
-  TACIT_RETURN_IF_ERROR(Reserve(device, units, &coordinates_));
-  return Reserve(device, units, &bounded_);
+  return memory_.TakePasses(sizes, BufferTaker(stream_.device()));
 }
 
 Status Engine::Forward(const StepChunk& chunk) {
@@ -240,17 +250,17 @@ Status Engine::Forward(const StepChunk& chunk) {
                                      .first_example = chunk.first_example,
                                      .has_fours = view.has_fours},
                                     rows));
-  return net_->Forward(optimizer_->weights(), logits_.span().Sub(chunk.first_example, rows));
+  return net_->Forward(optimizer_->weights(), memory_.logits.span().Sub(chunk.first_example, rows));
 }
 
 Status Engine::Backward(const StepChunk& chunk) {
   const auto part = [&](const Buffer<float>& buffer) {
     return buffer.span().Sub(chunk.first_example, chunk.examples());
   };
-  TACIT_RETURN_IF_ERROR(LogisticLoss(stream_, part(logits_),
+  TACIT_RETURN_IF_ERROR(LogisticLoss(stream_, part(memory_.logits),
                                      staged_->label.Sub(chunk.first_example, chunk.examples()),
-                                     part(loss_), part(dlogit_)));
-  return net_->Backward(part(dlogit_), InputGradient(chunk));
+                                     part(memory_.loss), part(memory_.dlogit)));
+  return net_->Backward(part(memory_.dlogit), InputGradient(chunk));
 }
 
 Status Engine::Predict(const stream::StepBatch& step, train::StepReport* report) {
@@ -271,12 +281,14 @@ Status Engine::Start(const stream::StepBatch& step, DeviceRows::Purpose purpose)
   TACIT_RETURN_IF_ERROR(stream_.Synchronize());
   begun_ = true;
   const size_t entries = space().rows() > 0 ? step.examples.row.size() : 0;
+  watch_.Begin();
   TACIT_ASSIGN(const auto names,
                rows_->Begin(std::span(step.examples.row).first(entries), purpose));
   TACIT_ASSIGN(staged_, staging_->Bring(step, purpose == DeviceRows::Purpose::kPreview));
   TACIT_RETURN_IF_ERROR(index_->Cover(rows_->names()));
   TACIT_RETURN_IF_ERROR(index_->Begin(*staged_, names));
   TACIT_RETURN_IF_ERROR(TakeFor(*staged_));
+  watch_.End();
   return Run([&] { return Passes(); });
 }
 
@@ -307,17 +319,17 @@ Status Engine::CountWhole(const StepChunk& chunk) {
   const uint32_t examples = chunk.examples(), units = chunk.units();
   const auto unit_of = staged_->unit_of.Sub(chunk.first_example, examples);
   const size_t at_rows = layers_.size() * examples;
-  TACIT_RETURN_IF_ERROR(stream_.Fill(First(bounded_, units), 1));
-  TACIT_RETURN_IF_ERROR(net_->Clear(First(bounded_, units), unit_of, InputGradient(chunk)));
+  TACIT_RETURN_IF_ERROR(stream_.Fill(First(memory_.bounded, units), 1));
+  TACIT_RETURN_IF_ERROR(net_->Clear(First(memory_.bounded, units), unit_of, InputGradient(chunk)));
   // A norm of 0 has the scale 1.
-  TACIT_RETURN_IF_ERROR(stream_.Fill(First(squared_, units), 0));
-  TACIT_RETURN_IF_ERROR(stream_.Fill(First(coordinates_, units), 0));
-  TACIT_RETURN_IF_ERROR(UnitScales(stream_, {.bound = 1}, 1, First(squared_, units),
-                                   First(coordinates_, units), {}, First(unit_scale_, units),
-                                   First(bounded_, units), clipped_.span()));
+  TACIT_RETURN_IF_ERROR(stream_.Fill(First(memory_.squared, units), 0));
+  TACIT_RETURN_IF_ERROR(stream_.Fill(First(memory_.coordinates, units), 0));
+  TACIT_RETURN_IF_ERROR(UnitScales(
+      stream_, {.bound = 1}, 1, First(memory_.squared, units), First(memory_.coordinates, units),
+      {}, First(memory_.unit_scale, units), First(memory_.bounded, units), clipped_.span()));
   TACIT_RETURN_IF_ERROR(streams_.AwaitSelected());
-  return SpreadScales(stream_, 1, units, 1, First(unit_scale_, units), unit_of,
-                      example_scale_.span().Sub(at_rows, examples));
+  return SpreadScales(stream_, 1, units, 1, First(memory_.unit_scale, units), unit_of,
+                      memory_.example_scale.span().Sub(at_rows, examples));
 }
 
 // Norms, scales, and units without a norm wiped.
@@ -326,21 +338,23 @@ Status Engine::Scales(const StepChunk& chunk, const ClipRule& rule) {
   const auto unit_of = staged_->unit_of.Sub(chunk.first_example, examples);
   const auto end = staged_->example_end.Sub(chunk.first_unit, units);
   const size_t of_layers = layers_.size() * units;
-  TACIT_RETURN_IF_ERROR(net_->SquaredNorms(end, chunk.one_row_each, First(squared_, of_layers)));
-  TACIT_RETURN_IF_ERROR(streams_.AwaitSelected());
-  TACIT_RETURN_IF_ERROR(RowNorms(stream_, RowsOf(chunk), squared_.span().Sub(of_layers, units),
-                                 First(coordinates_, units)));
-  const bool is_filled_up = staged_->chunks.size() == 1;
   TACIT_RETURN_IF_ERROR(
-      UnitScales(stream_, rule, groups_, First(squared_, groups_ * units),
-                 First(coordinates_, units), staged_->real_units.Sub(0, is_filled_up ? 1 : 0),
-                 First(unit_scale_, groups_ * units), First(bounded_, units), clipped_.span()));
-  TACIT_RETURN_IF_ERROR(net_->Clear(First(bounded_, units), unit_of, InputGradient(chunk)));
+      net_->SquaredNorms(end, chunk.one_row_each, First(memory_.squared, of_layers)));
+  TACIT_RETURN_IF_ERROR(streams_.AwaitSelected());
+  TACIT_RETURN_IF_ERROR(RowNorms(stream_, RowsOf(chunk),
+                                 memory_.squared.span().Sub(of_layers, units),
+                                 First(memory_.coordinates, units)));
+  const bool is_filled_up = staged_->chunks.size() == 1;
+  TACIT_RETURN_IF_ERROR(UnitScales(
+      stream_, rule, groups_, First(memory_.squared, groups_ * units),
+      First(memory_.coordinates, units), staged_->real_units.Sub(0, is_filled_up ? 1 : 0),
+      First(memory_.unit_scale, groups_ * units), First(memory_.bounded, units), clipped_.span()));
+  TACIT_RETURN_IF_ERROR(net_->Clear(First(memory_.bounded, units), unit_of, InputGradient(chunk)));
   // The factor by which model::Pctr shrinks bf16's scales.
   const float shrink =
       options_.click.model.precision == ops::Precision::kBf16 ? 1 / (1 + 0x1p-8f) : 1.0f;
-  return SpreadScales(stream_, groups_, units, shrink, First(unit_scale_, groups_ * units), unit_of,
-                      First(example_scale_, groups_ * examples));
+  return SpreadScales(stream_, groups_, units, shrink, First(memory_.unit_scale, groups_ * units),
+                      unit_of, First(memory_.example_scale, groups_ * examples));
 }
 
 // The rows' sums go beside those of the layers.
@@ -353,11 +367,11 @@ Status Engine::AddSums(const StepChunk& chunk, const Recipe& recipe, const ClipR
   TACIT_RETURN_IF_ERROR(streams_.AwaitScaled());
   const size_t examples = chunk.examples(), at_rows = layers_.size() * examples;
   TACIT_RETURN_IF_ERROR(AddRowSums(streams_.beside(), RowsOf(chunk),
-                                   example_scale_.span().Sub(at_rows, examples), StepOf(recipe),
-                                   stride_, row_sums_.span()));
+                                   memory_.example_scale.span().Sub(at_rows, examples),
+                                   StepOf(recipe), stride_, RowSumsOfStep()));
   const bool is_first = &chunk == staged_->chunks.data();
-  return net_->Sum(First(example_scale_, recipe.is_private ? at_rows : 0), is_first ? 0.0f : 1.0f,
-                   dense_sums_.span());
+  return net_->Sum(First(memory_.example_scale, recipe.is_private ? at_rows : 0),
+                   is_first ? 0.0f : 1.0f, dense_sums_.span());
 }
 
 // Does all that follows the passes. Beside norms and products the step's rows are selected and
@@ -366,7 +380,7 @@ Status Engine::Sums(const Recipe& recipe, const ClipRule& rule) {
   Stream& beside = streams_.beside();
   TACIT_RETURN_IF_ERROR(stream_.Fill(clipped_.span(), 0));
   TACIT_RETURN_IF_ERROR(streams_.Fork());
-  TACIT_RETURN_IF_ERROR(beside.Fill(row_sums_.span(), 0));
+  TACIT_RETURN_IF_ERROR(beside.Fill(RowSumsOfStep(), 0));
   TACIT_RETURN_IF_ERROR(index_->Select(beside, recipe, KeyFor(recipe)));
   TACIT_RETURN_IF_ERROR(streams_.MarkSelected());
   TACIT_RETURN_IF_ERROR(index_->ListWritten(beside));
@@ -408,6 +422,7 @@ Status Engine::Release(train::StepReport* report) {
   TACIT_CHECK(begun_, "Release follows Begin");
   const std::optional<Recipe> recipe = mechanism_.recipe();
   TACIT_CHECK(recipe.has_value(), "a mechanism that was one for a GPU");
+  watch_.Begin();
   mechanism_.DrawExtra(noise_, &extra_);
   if (recipe->is_private) TACIT_RETURN_IF_ERROR(step_noise_->Begin(noise_));
   TACIT_RETURN_IF_ERROR(
@@ -415,7 +430,8 @@ Status Engine::Release(train::StepReport* report) {
   TACIT_ASSIGN(const auto extra_names, rows_->NameExtra(extra_));
   TACIT_RETURN_IF_ERROR(index_->Cover(rows_->names()));
   TACIT_RETURN_IF_ERROR(index_->Prepare(*recipe, extra_, extra_names, options_.round_examples));
-  TACIT_RETURN_IF_ERROR(Reserve(stream_.device(), index_->entries() * stride_, &row_sums_));
+  TACIT_RETURN_IF_ERROR(
+      memory_.TakeSums(index_->entries(), stride_, BufferTaker(stream_.device())));
   TACIT_ASSIGN(const ClipRule rule, MakeRule(*recipe));
   TACIT_RETURN_IF_ERROR(Run([&] { return Sums(*recipe, rule); }));
   if (recipe->is_private) TACIT_RETURN_IF_ERROR(step_noise_->End());
@@ -424,8 +440,9 @@ Status Engine::Release(train::StepReport* report) {
   if (announced_ != nullptr)
     TACIT_RETURN_IF_ERROR(staging_->BringAhead(*std::exchange(announced_, nullptr)));
   TACIT_RETURN_IF_ERROR(Report(*recipe, report));
-  TACIT_RETURN_IF_ERROR(rows_->End(
-      written_host_.span().first(recipe->rows == Recipe::Rows::kEvery ? 0 : report->rows_written)));
+  TACIT_RETURN_IF_ERROR(rows_->End(memory_.written_host.span().first(
+      recipe->rows == Recipe::Rows::kEvery ? 0 : report->rows_written)));
+  watch_.End();
   begun_ = false;
   in_net_ = nullptr;
   return {};
@@ -436,7 +453,7 @@ Status Engine::FinishTables(const Recipe& recipe) {
   const GridRelease release{
       .step = recipe.grid.step, .stddev = recipe.grid.stddev, .factor = recipe.factor};
   const auto rule = optimizer_->rule();
-  const RowSums sums{.sums = row_sums_.span(), .stride = stride_, .places = (stride_ + 15) / 16};
+  const RowSums sums{.sums = RowSumsOfStep(), .stride = stride_, .places = (stride_ + 15) / 16};
   const DeviceRows::View view = rows_->view();
   if (recipe.rows == Recipe::Rows::kEvery)
     return FinishEveryRow(beside, step_noise_->key(), release, rule, view.places, index_->owner(),
@@ -452,10 +469,10 @@ Status Engine::FinishTables(const Recipe& recipe) {
 // Waits for the stream.
 Status Engine::ReportLosses(train::StepReport* report) {
   const size_t n = staged_->examples;
-  const std::span<float> logits = logits_host_.span().first(n);
-  const std::span<float> loss = loss_host_.span().first(n);
-  TACIT_RETURN_IF_ERROR(stream_.Download(First(logits_, n), logits));
-  TACIT_RETURN_IF_ERROR(stream_.Download(First(loss_, n), loss));
+  const std::span<float> logits = memory_.logits_host.span().first(n);
+  const std::span<float> loss = memory_.loss_host.span().first(n);
+  TACIT_RETURN_IF_ERROR(stream_.Download(First(memory_.logits, n), logits));
+  TACIT_RETURN_IF_ERROR(stream_.Download(First(memory_.loss, n), loss));
   TACIT_RETURN_IF_ERROR(stream_.Synchronize());
   report->logits = logits;
   report->examples = report->losses = n;
@@ -477,14 +494,15 @@ Status Engine::Report(const Recipe& recipe, train::StepReport* report) {
   const auto row = index_->written().row;
   const size_t likely = every ? 0 : std::min<size_t>(row.size, written_last_ + written_last_ / 4);
   if (!every) {
-    TACIT_RETURN_IF_ERROR(Reserve(stream_.device(), row.size, &written_host_));
-    TACIT_RETURN_IF_ERROR(stream_.Download(row.Sub(0, likely), written_host_.span().first(likely)));
+    TACIT_RETURN_IF_ERROR(Reserve(stream_.device(), row.size, &memory_.written_host));
+    TACIT_RETURN_IF_ERROR(
+        stream_.Download(row.Sub(0, likely), memory_.written_host.span().first(likely)));
   }
   TACIT_RETURN_IF_ERROR(ReportLosses(report));
   if (!every && counts[1] > likely) {
     const size_t more = counts[1] - likely;
     TACIT_RETURN_IF_ERROR(
-        stream_.Download(row.Sub(likely, more), written_host_.span().subspan(likely, more)));
+        stream_.Download(row.Sub(likely, more), memory_.written_host.span().subspan(likely, more)));
     TACIT_RETURN_IF_ERROR(stream_.Synchronize());
   }
   written_last_ = every ? 0 : counts[1];
@@ -498,7 +516,7 @@ Status Engine::Report(const Recipe& recipe, train::StepReport* report) {
     return {};
   }
   report->rows_written = counts[1];
-  for (const uint32_t one : written_host_.span().first(counts[1]))
+  for (const uint32_t one : memory_.written_host.span().first(counts[1]))
     report->row_floats_written += dims_.Of(one);
   return {};
 }

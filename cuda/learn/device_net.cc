@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "cuda/device/buffer.h"
+#include "cuda/device/buffer_taker.h"
 #include "cuda/device/device.h"
 #include "cuda/kernels/gemm.h"
 #include "cuda/kernels/gemm_library.h"
@@ -282,19 +283,20 @@ Status Net<T>::Take(uint32_t rows_max) {
 template <class T>
 DeviceNetBytes BytesOf(const DeviceFacts& facts, const std::vector<model::LinearLayer>& layers,
                        uint32_t rows_max, train::GpuProducts by) {
-  DeviceNetBytes bytes;
+  MemoryNeed need(facts.memory_piece_bytes);
   for (const model::LinearLayer& layer : layers) {
-    const uint64_t floats = rows_max * (StrideOf(layer.in + 1) + 2 * StrideOf(layer.out));
-    bytes.kept += (floats + (kRoundsTo<T> ? layer.in * StrideOf(layer.out) : 0)) * sizeof(T);
+    for (const uint64_t stride : {StrideOf(layer.in + 1), StrideOf(layer.out), StrideOf(layer.out)})
+      need.Add<T>(rows_max * stride);
+    if (kRoundsTo<T>) need.Add<T>(layer.in * StrideOf(layer.out));
   }
-  if (kRoundsTo<T>) bytes.kept += rows_max * StrideOf(Widest(layers)) * sizeof(float);
-  bytes.kept += layers.size() * rows_max * sizeof(double) +
-                WorkFloats<T>(facts, layers, rows_max) * sizeof(float);
-  bytes.making = bytes.kept;
-  if (!kRoundsTo<T> || by == train::GpuProducts::kOwn) return bytes;
-  bytes.kept += kBlasWorkspaceBytes;
-  bytes.making = bytes.kept + TrialFloats(layers, rows_max) * sizeof(float);
-  return bytes;
+  if (kRoundsTo<T>) need.Add<float>(rows_max * StrideOf(Widest(layers)));
+  need.Add<double>(layers.size() * rows_max);
+  need.Add<float>(WorkFloats<T>(facts, layers, rows_max));
+  const bool tries = kRoundsTo<T> && by != train::GpuProducts::kOwn;
+  if (tries) need.Add<uint8_t>(kBlasWorkspaceBytes);
+  const uint64_t kept = need.bytes();
+  if (tries) need.Add<float>(TrialFloats(layers, rows_max));
+  return {.kept = kept, .making = need.bytes()};
 }
 
 // A step's three products per layer with their ends, of what lies there, as Forward, Backward and

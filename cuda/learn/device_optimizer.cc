@@ -38,8 +38,6 @@ Result<DeviceOptimizer> DeviceOptimizer::Make(Stream& stream,
   DeviceOptimizer optimizer(stream, options);
   optimizer.size_ = dense.parameters.size();
   optimizer.moments_ = options.kind->dense_floats(options).per_number;
-  TACIT_CHECK(dense.optimizer.size() == train::Optimizer(options).DenseStateFloats(optimizer.size_),
-              "a state of another optimiser");
   const size_t n = optimizer.size_, moments = optimizer.moments_ * n;
   const bool averages = optimizer.average_.on();
   TACIT_ASSIGN(optimizer.staging_, HostBuffer<OptimizerRule>::Make(stream.device(), 1));
@@ -49,15 +47,6 @@ Result<DeviceOptimizer> DeviceOptimizer::Make(Stream& stream,
   TACIT_ASSIGN(optimizer.averages_, Buffer<float>::Make(stream.device(), averages ? n : 0));
   TACIT_ASSIGN(optimizer.home_,
                HostBuffer<float>::Make(stream.device(), n + moments + optimizer.averages_.size()));
-  const std::span<const float> state = dense.optimizer;
-  TACIT_RETURN_IF_ERROR(stream.Upload<float>(dense.parameters, optimizer.weights_.span()));
-  TACIT_RETURN_IF_ERROR(stream.Upload<float>(state.first(moments), optimizer.state_.span()));
-  if (averages)
-    TACIT_RETURN_IF_ERROR(
-        stream.Upload<float>(state.subspan(state.size() - 1 - n, n), optimizer.averages_.span()));
-  if (optimizer.stores_steps()) optimizer.step_ = CountOf(state.back());
-  if (options.kind->subtracts_noise) optimizer.noise_average_ = state[moments];
-  TACIT_RETURN_IF_ERROR(stream.Synchronize());
 
   OptimizerRule& rule = optimizer.rule_;
   rule.kind = *kind;
@@ -71,13 +60,33 @@ Result<DeviceOptimizer> DeviceOptimizer::Make(Stream& stream,
       options.kind->may_be_lazy && options.moments == train::OptimizerOptions::Moments::kLazy;
   rule.average_decay = options.average_decay;
   rule.log_average_decay = std::log(options.average_decay);
+  TACIT_RETURN_IF_ERROR(optimizer.Load(dense));
   return optimizer;
 }
 
-uint64_t DeviceOptimizer::Bytes(const train::OptimizerOptions& options, size_t parameters) {
+Status DeviceOptimizer::Load(const store::DenseState& dense) {
+  const std::span<const float> state = dense.optimizer;
+  TACIT_CHECK(dense.parameters.size() == size_ &&
+                  state.size() == train::Optimizer(options_).DenseStateFloats(size_),
+              "a state of another optimiser");
+  const size_t moments = state_.size();
+  TACIT_RETURN_IF_ERROR(stream_->Upload<float>(dense.parameters, weights_.span()));
+  TACIT_RETURN_IF_ERROR(stream_->Upload<float>(state.first(moments), state_.span()));
+  if (average_.on())
+    TACIT_RETURN_IF_ERROR(
+        stream_->Upload<float>(state.subspan(state.size() - 1 - size_, size_), averages_.span()));
+  if (stores_steps()) step_ = CountOf(state.back());
+  if (options_.kind->subtracts_noise) noise_average_ = state[moments];
+  return stream_->Synchronize();
+}
+
+void DeviceOptimizer::Plan(const train::OptimizerOptions& options, size_t parameters,
+                           MemoryNeed* need) {
   const uint64_t averages = MovingAverage(options.average_decay).on() ? 1 : 0;
-  const uint64_t of_each = 1 + options.kind->dense_floats(options).per_number + averages;
-  return sizeof(OptimizerRule) + of_each * parameters * sizeof(float);
+  need->Add<OptimizerRule>(1)
+      .Add<float>(parameters)
+      .Add<float>(options.kind->dense_floats(options).per_number * parameters)
+      .Add<float>(averages * parameters);
 }
 
 bool DeviceOptimizer::stores_steps() const { return options_.kind->counts_steps || average_.on(); }

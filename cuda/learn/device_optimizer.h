@@ -4,6 +4,7 @@
 
 #include "base/result.h"
 #include "cuda/device/buffer.h"
+#include "cuda/device/buffer_taker.h"
 #include "cuda/device/stream.h"
 #include "cuda/kernels/finish.h"
 #include "store/delta.h"
@@ -19,8 +20,12 @@ class DeviceOptimizer {
   static Result<DeviceOptimizer> Make(Stream& stream, const train::OptimizerOptions& options,
                                       const store::DenseState& dense);
 
-  // The device memory that Make takes, of a kind that has a device form, for so many parameters.
-  static uint64_t Bytes(const train::OptimizerOptions& options, size_t parameters);
+  // Goes on from another state of the same sizes, in the same memory.
+  Status Load(const store::DenseState& dense);
+
+  // Adds the device memory that Make takes, of a kind that has a device form, for so many
+  // parameters.
+  static void Plan(const train::OptimizerOptions& options, size_t parameters, MemoryNeed* need);
 
   // Begins a step whose update has noise of this deviation on each number, and puts its rule into
   // device memory. The rate of dense parameters is multiplied by the factor. REQUIRES that the

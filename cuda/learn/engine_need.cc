@@ -2,11 +2,16 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+#include "cuda/device/buffer_taker.h"
 #include "cuda/kernels/noise.h"
 #include "cuda/kernels/noise_check.h"
 #include "cuda/learn/device_net.h"
 #include "cuda/learn/device_optimizer.h"
 #include "cuda/learn/engine_rows.h"
+#include "cuda/learn/step_memory.h"
+#include "cuda/learn/step_rows_index.h"
+#include "cuda/learn/step_staging.h"
 #include "model/sequence/layout.h"
 
 namespace tacit::cuda {
@@ -33,37 +38,55 @@ std::vector<uint32_t> StateFloatsOf(const train::ClickEngineOptions& options) {
   return state_floats;
 }
 
-// In the order in which MakeDeviceClickEngine takes it: rows have what the network leaves.
+train::GpuStepLayout PlannedStep(const DeviceClickOptions& options) {
+  return train::LayOutGpuStep(options.click.planned, options.chunk_examples,
+                              options.round_examples);
+}
+
+// In the order in which MakeDeviceClickEngine takes it: rows have what all else leaves.
 Result<train::GpuNeed> NeedOfClickEngine(const DeviceFacts& facts,
                                          const DeviceClickOptions& options, bool writes_every_row,
                                          uint64_t free) {
   const model::PctrOptions& model = options.click.model;
   const std::vector<model::LinearLayer> layers = LayersOf(model);
+  const auto groups = static_cast<uint32_t>(layers.size() + 1);
   const size_t dense = layers.back().offset + layers.back().size();
   const DeviceNetBytes net =
       BytesOfDeviceNet(facts, model.precision, layers, options.chunk_examples, options.products);
-  const uint64_t before = net.kept + DeviceOptimizer::Bytes(options.click.optimizer, dense);
-  TACIT_ASSIGN(const RowsPlan rows,
-               PlanRows(model.space, StateFloatsOf(options.click), writes_every_row, options.rows,
-                        free > before ? free - before : 0));
   uint64_t embedding_width = 0;
   for (const RowSpace::Table& table : model.space.tables()) embedding_width += table.dim;
-  // Three counts of rows, one of clipped units; the gradient of embeddings; the dense sum; shares
-  // of the clip.
-  const uint64_t after = sizeof(NoiseKey) + 4 * sizeof(uint32_t) +
-                         options.chunk_examples * embedding_width * sizeof(float) +
-                         dense * sizeof(float) + (layers.size() + 1) * sizeof(double);
-  const uint64_t all = before + rows.takes + after;
-  return train::GpuNeed{.rows = rows.takes,
-                        .rest = std::max({all, net.making, kNoiseCheckBytesMost}) - rows.takes,
-                        .caches = rows.caches};
+  MemoryNeed need(facts.memory_piece_bytes);
+  DeviceOptimizer::Plan(options.click.optimizer, dense, &need);
+  // The gradient of embeddings; the dense sum; clipped units; shares of the clip.
+  need.Add<NoiseKey>(1)
+      .Add<float>(options.chunk_examples * embedding_width)
+      .Add<float>(dense)
+      .Add<uint32_t>(1)
+      .Add<double>(groups);
+  const train::GpuStepLayout step = PlannedStep(options);
+  StepStaging::Plan(step.words, &need);
+  TACIT_RETURN_IF_ERROR(StepMemory().TakePlanned(step, groups, std::max(1u, model.space.max_dim()),
+                                                 !writes_every_row, BufferTaker(need)));
+  TACIT_RETURN_IF_ERROR(StepRowsIndex::Plan(step, &need));
+  const uint64_t rest = net.kept + need.bytes();
+  TACIT_ASSIGN(const RowsPlan rows,
+               PlanRows(facts, model.space, StateFloatsOf(options.click), writes_every_row, step,
+                        options.rows, free > rest ? free - rest : 0));
+  // Memory that is taken at first and given back counts where all else is little.
+  const uint64_t first = std::max(net.making, NoiseCheckBytesMost(facts.memory_piece_bytes));
+  const uint64_t all = rest + rows.takes;
+  return train::GpuNeed{
+      .rows = rows.takes, .rest = std::max(all, first) - rows.takes, .caches = rows.caches};
 }
 
-train::GpuNeed NeedOfSequenceEngine(const DeviceSequenceOptions& options) {
-  const size_t dense = model::SequenceLayout(options.sequence.model).size();
-  const uint64_t all = sizeof(NoiseKey) + dense * sizeof(int64_t) +
-                       DeviceOptimizer::Bytes(options.sequence.optimizer, dense);
-  return {.rest = std::max(all, kNoiseCheckBytesMost)};
+train::GpuNeed NeedOfSequenceEngine(const DeviceFacts& facts,
+                                    const DeviceSequenceOptions& options) {
+  const model::SequenceLayout layout(options.sequence.model);
+  MemoryNeed need(facts.memory_piece_bytes);
+  need.Add<NoiseKey>(1).Add<int64_t>(layout.size());
+  DeviceOptimizer::Plan(options.sequence.optimizer, layout.size(), &need);
+  TACIT_CHECK(PlanSequenceSteps(options, layout, &need).has_value(), "adding up does not fail");
+  return {.rest = std::max(need.bytes(), NoiseCheckBytesMost(facts.memory_piece_bytes))};
 }
 
 }  // namespace tacit::cuda

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "base/row_space.h"
+#include "cuda/device/device.h"
 #include "cuda/device/stream.h"
 #include "cuda/rows/device_rows.h"
 #include "store/working_rows.h"
@@ -40,12 +41,15 @@ class DimsOfRows {
 struct RowsPlan {
   bool caches = false;
   uint64_t cache_bytes = 0;  // as CachedRowsOptions::bytes
-  // The memory that they take, with the owner of each name (step_rows_index.h).
+  // The memory that they take, for steps as well, with what the index of a step's rows has for
+  // their names (step_rows_index.h).
   uint64_t takes = 0;
 };
-// Fails with kRefused where every row is written in every step and whole tables do not fit.
-Result<RowsPlan> PlanRows(const RowSpace& space, const std::vector<uint32_t>& state_floats,
-                          bool writes_every_row, const train::GpuRowOptions& options,
+// Fails with kRefused where every row is written in every step and whole tables do not fit. `step`
+// is the planned one.
+Result<RowsPlan> PlanRows(const DeviceFacts& facts, const RowSpace& space,
+                          const std::vector<uint32_t>& state_floats, bool writes_every_row,
+                          const train::GpuStepLayout& step, const train::GpuRowOptions& options,
                           uint64_t free);
 
 // Takes device memory for a learner's rows, as PlanRows says of what is free. `state_floats` is per
@@ -53,6 +57,7 @@ Result<RowsPlan> PlanRows(const RowSpace& space, const std::vector<uint32_t>& st
 Result<std::unique_ptr<DeviceRows>> OpenRows(Stream& stream, const RowSpace& space,
                                              const std::vector<uint32_t>& state_floats,
                                              bool writes_every_row,
+                                             const train::GpuStepLayout& step,
                                              const train::GpuRowOptions& options,
                                              store::WorkingRows& rows);
 

@@ -30,7 +30,7 @@ class OpenedGpu final : public train::Gpu {
     return NeedOfClickEngine(device_->facts(), Placed(options), writes_every_row, free);
   }
   train::GpuNeed SequenceEngineNeed(const train::SequenceEngineOptions& options) override {
-    return NeedOfSequenceEngine({.sequence = options});
+    return NeedOfSequenceEngine(device_->facts(), {.sequence = options});
   }
   Result<std::unique_ptr<train::ClickEngine>> MakeClickEngine(
       const train::ClickEngineOptions& options, mechanism::Mechanism& mechanism,

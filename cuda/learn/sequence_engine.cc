@@ -15,6 +15,7 @@
 #include "cuda/kernels/noise_check.h"
 #include "cuda/kernels/step_noise.h"
 #include "cuda/learn/device_optimizer.h"
+#include "cuda/learn/plan_watch.h"
 #include "cuda/learn/sequence_wave.h"
 #include "model/sequence/coins.h"
 
@@ -30,6 +31,48 @@ size_t WavePositions(const DeviceSequenceOptions& options) {
                           std::max<size_t>(1, kLogitsMost / options.sequence.model.catalogue));
 }
 
+// A wave has fewer units than a grid has blocks on its third side, and no more than positions: so
+// what units work in has a bound that follows from the wave's.
+size_t WaveUnits(size_t wave_positions) {
+  constexpr size_t kUnitsMost = 32768;
+  return std::min(kUnitsMost, wave_positions);
+}
+
+// The largest wave of a planned step. A unit brings `crops` windows of `length` positions at most,
+// whatever its history is; each of them is read in the worst case, and predicts.
+WavePlan PlannedWave(const DeviceSequenceOptions& options) {
+  const model::SequenceOptions& model = options.sequence.model;
+  const train::SequenceStepSizes& step = options.sequence.planned;
+  if (step.units == 0) return {};
+  const uint64_t of_unit = uint64_t{model.crops} * model.length, most = WavePositions(options);
+  WavePlan plan{.units = std::min<uint64_t>(step.units, WaveUnits(most)),
+                .corrected = model.re_attention.kappa > 0,
+                .has_prior = step.prior_has_each || step.prior_has_table};
+  plan.rows = std::min(step.units * of_unit, std::max(most, of_unit));
+  plan.crops = std::min(plan.units * model.crops, plan.rows);
+  plan.counted = model.last_position_only ? plan.crops : plan.rows;
+  return plan;
+}
+
+// The numbers that steps have beside waves: the variances of items, and a start's logits.
+struct StepNumbers {
+  Buffer<float> item_variance, each, table;
+
+  Status TakePlanned(const train::SequenceEngineOptions& options, BufferTaker taker) {
+    const train::SequenceStepSizes& step = options.planned;
+    const uint64_t items = options.model.catalogue;
+    if (step.units == 0) return {};
+    if (options.model.re_attention.kappa > 0)
+      TACIT_RETURN_IF_ERROR(taker.Take(items, &item_variance));
+    TACIT_RETURN_IF_ERROR(taker.Take(step.prior_has_each ? items : 0, &each));
+    return taker.Take(step.prior_has_table ? items * items : 0, &table);
+  }
+};
+
+std::string TextOf(const train::SequenceStepSizes& planned) {
+  return planned.units == 0 ? std::string() : fmt::format("{} users", planned.units);
+}
+
 class Engine final : public train::SequenceEngine {
  public:
   Engine(Stream stream, const DeviceSequenceOptions& options, noise::NoiseSource& noise)
@@ -38,14 +81,24 @@ class Engine final : public train::SequenceEngine {
         noise_(noise),
         layout_(options.sequence.model),
         wave_positions_(WavePositions(options)),
+        watch_(stream_.device(), TextOf(options.sequence.planned)),
         wave_(MakeSequenceWave(stream_, layout_, options.logit_rows)) {}
 
   Status Open() {
     TACIT_RETURN_IF_ERROR(CheckNoise(stream_));
     TACIT_ASSIGN(StepNoise step_noise, StepNoise::Make(stream_));
     step_noise_.emplace(std::move(step_noise));
-    TACIT_ASSIGN(sums_, Buffer<int64_t>::Make(stream_.device(), layout_.size()));
-    return {};
+    // Any state of these sizes, until one is loaded.
+    const train::OptimizerOptions& rule = options_.sequence.optimizer;
+    dense_.parameters.resize(layout_.size());
+    dense_.optimizer.resize(train::Optimizer(rule).DenseStateFloats(layout_.size()));
+    TACIT_ASSIGN(DeviceOptimizer optimizer, DeviceOptimizer::Make(stream_, rule, dense_));
+    optimizer_.emplace(std::move(optimizer));
+    Device& device = stream_.device();
+    TACIT_ASSIGN(sums_, Buffer<int64_t>::Make(device, layout_.size()));
+    TACIT_RETURN_IF_ERROR(numbers_.TakePlanned(options_.sequence, BufferTaker(device)));
+    const WavePlan plan = PlannedWave(options_);
+    return plan.units == 0 ? Status() : wave_->TakePlanned(plan);
   }
 
   Status Load(std::span<const float> parameters, std::span<const float> state,
@@ -54,11 +107,8 @@ class Engine final : public train::SequenceEngine {
     dense_.parameters.assign(parameters.begin(), parameters.end());
     dense_.optimizer.assign(state.begin(), state.end());
     steps_taken_ = steps_taken;
-    optimizer_.reset();
-    TACIT_ASSIGN(DeviceOptimizer optimizer,
-                 DeviceOptimizer::Make(stream_, options_.sequence.optimizer, dense_));
-    optimizer_.emplace(std::move(optimizer));
-    return {};
+    loaded_ = true;
+    return optimizer_->Load(dense_);
   }
   Status GradientOf(const model::SequenceUnits& units, uint64_t seed,
                     const model::ParameterNoise& noise) override;
@@ -75,17 +125,18 @@ class Engine final : public train::SequenceEngine {
   noise::NoiseSource& noise_;
   const model::SequenceLayout layout_;
   const size_t wave_positions_;
+  PlanWatch watch_;
   store::DenseState dense_;
   uint64_t steps_taken_ = 0;
   std::optional<DeviceOptimizer> optimizer_;
   std::optional<StepNoise> step_noise_;
   Buffer<int64_t> sums_;
   std::vector<float> item_variance_;
-  Buffer<float> on_item_variance_, on_each_, on_table_;
+  StepNumbers numbers_;
   uint64_t prior_version_ = UINT64_MAX;  // of the prior's numbers on the device
 
   // The step under way.
-  bool begun_ = false;
+  bool loaded_ = false, begun_ = false;
   train::SequenceStepReport report_;
   size_t with_loss_ = 0;
   model::UnitRows rows_;
@@ -136,26 +187,26 @@ Result<SequenceStepFacts> Engine::FactsOf(uint64_t seed, const model::ParameterN
     TACIT_CHECK(noise.item_variance.size() == layout_.items().rows && noise.carrier_rank == 0,
                 "a variance per item");
     item_variance_.assign(noise.item_variance.begin(), noise.item_variance.end());
-    TACIT_RETURN_IF_ERROR(Reserve(device, item_variance_.size(), &on_item_variance_));
-    const auto to = on_item_variance_.span().Sub(0, item_variance_.size());
+    TACIT_RETURN_IF_ERROR(Reserve(device, item_variance_.size(), &numbers_.item_variance));
+    const auto to = numbers_.item_variance.span().Sub(0, item_variance_.size());
     TACIT_RETURN_IF_ERROR(stream_.Upload<float>(item_variance_, to));
     facts.item_variance = to;
     facts.weight_variance = noise.weight_variance;
   }
   if (options_.sequence.prior == nullptr) return facts;
   const model::LogitPrior::Numbers numbers = options_.sequence.prior->numbers();
-  TACIT_RETURN_IF_ERROR(Reserve(device, numbers.each.size(), &on_each_));
-  TACIT_RETURN_IF_ERROR(Reserve(device, numbers.table.size(), &on_table_));
+  TACIT_RETURN_IF_ERROR(Reserve(device, numbers.each.size(), &numbers_.each));
+  TACIT_RETURN_IF_ERROR(Reserve(device, numbers.table.size(), &numbers_.table));
   facts.has_prior = true;
-  facts.prior = {.each = on_each_.span().Sub(0, numbers.each.size()),
-                 .table = on_table_.span().Sub(0, numbers.table.size()),
+  facts.prior = {.each = numbers_.each.span().Sub(0, numbers.each.size()),
+                 .table = numbers_.table.span().Sub(0, numbers.table.size()),
                  .decay = numbers.decay};
   if (numbers.version == prior_version_) return facts;
   prior_version_ = UINT64_MAX;
   TACIT_RETURN_IF_ERROR(
-      stream_.Upload<float>(numbers.each, on_each_.span().Sub(0, numbers.each.size())));
+      stream_.Upload<float>(numbers.each, numbers_.each.span().Sub(0, numbers.each.size())));
   TACIT_RETURN_IF_ERROR(
-      stream_.Upload<float>(numbers.table, on_table_.span().Sub(0, numbers.table.size())));
+      stream_.Upload<float>(numbers.table, numbers_.table.span().Sub(0, numbers.table.size())));
   // The next release may come before the stream has run.
   TACIT_RETURN_IF_ERROR(stream_.Synchronize());
   prior_version_ = numbers.version;
@@ -165,12 +216,13 @@ Result<SequenceStepFacts> Engine::FactsOf(uint64_t seed, const model::ParameterN
 Status Engine::GradientOf(const model::SequenceUnits& units, uint64_t seed,
                           const model::ParameterNoise& noise) {
   TACIT_RETURN_IF_ERROR(stream_.device().BindThread());
-  TACIT_CHECK(optimizer_.has_value(), "a state is loaded before the first step");
+  TACIT_CHECK(loaded_, "a state is loaded before the first step");
   begun_ = true;
   report_ = {.units = units.units()};
   with_loss_ = 0;
   packed_.Clear();
   TACIT_RETURN_IF_ERROR(stream_.Fill(sums_.span(), 0));
+  watch_.Begin();
   TACIT_ASSIGN(const SequenceStepFacts facts, FactsOf(seed, noise));
   TACIT_RETURN_IF_ERROR(wave_->BeginStep(facts));
   const model::StepCoins coins{seed};
@@ -178,13 +230,14 @@ Status Engine::GradientOf(const model::SequenceUnits& units, uint64_t seed,
     units.Rows(u, coins.crops(units.Id(u)), &rows_);
     for (const uint32_t item : rows_.item)
       TACIT_CHECK(item < layout_.items().rows, "items are of the catalogue");
-    // A wave has fewer units than a grid has blocks on its third side.
-    constexpr size_t kUnitsMost = 32768;
-    if (packed_.rows() + rows_.size() > wave_positions_ || packed_.units() == kUnitsMost)
+    if (packed_.rows() + rows_.size() > wave_positions_ ||
+        packed_.units() == WaveUnits(wave_positions_))
       TACIT_RETURN_IF_ERROR(AddWave());
     packed_.Append(rows_, units.Id(u), CoordinatesOf(rows_));
   }
-  return AddWave();
+  TACIT_RETURN_IF_ERROR(AddWave());
+  watch_.End();
+  return {};
 }
 
 Result<train::SequenceStepReport> Engine::Release(double rate_factor, std::span<float> parameters,
@@ -212,6 +265,13 @@ Result<train::SequenceStepReport> Engine::Release(double rate_factor, std::span<
 }
 
 }  // namespace
+
+Status PlanSequenceSteps(const DeviceSequenceOptions& options, const model::SequenceLayout& layout,
+                         MemoryNeed* need) {
+  const WavePlan plan = PlannedWave(options);
+  TACIT_RETURN_IF_ERROR(StepNumbers().TakePlanned(options.sequence, BufferTaker(*need)));
+  return plan.units == 0 ? Status() : PlanSequenceWave(layout, options.logit_rows, plan, need);
+}
 
 Result<std::unique_ptr<train::SequenceEngine>> MakeDeviceSequenceEngine(
     Device& device, const DeviceSequenceOptions& options, noise::NoiseSource& noise) {

@@ -4,7 +4,9 @@
 #include <memory>
 
 #include "base/result.h"
+#include "cuda/device/buffer_taker.h"
 #include "cuda/device/device.h"
+#include "model/sequence/layout.h"
 #include "noise/noise.h"
 #include "train/sequence/sequence_engine.h"
 
@@ -18,6 +20,11 @@ struct DeviceSequenceOptions {
   // Positions whose logits are formed at a time; 0: as many as stay in the second-level cache.
   uint32_t logit_rows = 0;
 };
+
+// Adds the device memory that steps of the planned size take, and that the engine takes for them
+// when it is made.
+Status PlanSequenceSteps(const DeviceSequenceOptions& options, const model::SequenceLayout& layout,
+                         MemoryNeed* need);
 
 // The private step of a sequence model on one GPU: a transformer in f32 or bf16. What a unit adds
 // does not depend on the others in its step, in no bit: every product of a row is summed in the

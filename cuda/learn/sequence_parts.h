@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "cuda/device/buffer.h"
+#include "cuda/device/buffer_taker.h"
 #include "cuda/device/device.h"
 #include "cuda/kernels/matrix.h"
 #include "model/sequence/layout.h"
@@ -19,13 +20,19 @@ template <class T>
 class Grown {
  public:
   Status Take(Device& device, size_t rows, size_t cols) {
-    stride_ = (cols + 7) / 8 * 8;
+    stride_ = StrideOf(cols);
     rows_ = static_cast<uint32_t>(rows), cols_ = static_cast<uint32_t>(cols);
     return Reserve(device, rows * stride_, &buffer_);
+  }
+  // Makes room for so many.
+  Status Plan(BufferTaker taker, size_t rows, size_t cols) {
+    return taker.Take(rows * StrideOf(cols), &buffer_);
   }
   DeviceMatrix<T> view() const { return {buffer_.span().data, rows_, cols_, stride_}; }
 
  private:
+  static uint64_t StrideOf(size_t cols) { return (cols + 7) / 8 * 8; }
+
   Buffer<T> buffer_;
   uint32_t rows_ = 0, cols_ = 0;
   uint64_t stride_ = 0;

@@ -1,7 +1,6 @@
 #include "cuda/learn/sequence_wave.h"
 
 #include <algorithm>
-#include <deque>
 #include <type_traits>
 
 #include "base/check.h"
@@ -19,6 +18,7 @@
 #include "cuda/kernels/variance.h"
 #include "cuda/learn/sequence_parts.h"
 #include "cuda/learn/units_wave.h"
+#include "cuda/learn/wave_memory.h"
 #include "model/sequence/coins.h"
 
 namespace tacit::cuda {
@@ -35,27 +35,25 @@ uint32_t AttentionSite(size_t block) { return static_cast<uint32_t>(1 + 2 * bloc
 uint32_t FeedForwardSite(size_t block) { return static_cast<uint32_t>(2 + 2 * block); }
 
 template <class T>
-class Wave final : public UnitsWave {
-  static constexpr bool kRounds = !std::is_same_v<T, float>;
+class Wave final : public UnitsWave, private WaveMemory<T> {
+  using Memory = WaveMemory<T>;
+  using Memory::attended_grad_, Memory::attended_variance_, Memory::attention_work_,
+      Memory::branch_grad_, Memory::branch_in_, Memory::branch_out_, Memory::exponentials_,
+      Memory::factor_column_, Memory::grad_, Memory::hidden_, Memory::inner_grad_,
+      Memory::inner_variance_, Memory::key_value_variance_, Memory::logits_, Memory::qkv_grad_,
+      Memory::scaled_, Memory::spare_, Memory::state_factor_, Memory::state_grad_, Memory::states_,
+      Memory::table_, Memory::variance_, Memory::variance_factor_, Memory::work_;
+  using Memory::kRounds, Memory::layout_, Memory::pre_, Memory::blocks_, Memory::last_,
+      Memory::linears_, Memory::norms_;
 
  public:
   Wave(Stream& stream, const SequenceLayout& layout, uint32_t logit_rows)
-      : UnitsWave(stream),
-        layout_(layout),
-        logit_rows_(logit_rows > 0 ? logit_rows : LogitRowsInCache(layout.output().rows)),
-        pre_(layout.options().norm == model::SequenceOptions::Norm::kPre) {
-    for (const SequenceLayout::Block& block : layout.blocks()) {
-      Block<T>& made = blocks_.emplace_back();
-      made.index = blocks_.size() - 1;
-      made.last = blocks_.size() == layout.blocks().size();
-      made.SetLayers(block);
-      linears_.insert(linears_.end(), {&made.qkv, &made.projection, &made.inner, &made.outer});
-      norms_.insert(norms_.end(), {&made.first, &made.second});
-    }
-    if (layout.last_norm().width > 0) {
-      last_.layer = &layout.last_norm();
-      norms_.push_back(&last_);
-    }
+      : UnitsWave(stream), Memory(layout, logit_rows) {}
+
+  Status TakePlanned(const WavePlan& plan) override {
+    const BufferTaker taker(device_);
+    TACIT_RETURN_IF_ERROR(memory_.Take(plan, taker));
+    return Memory::TakePlanned(plan, taker);
   }
 
   Status BeginStep(const SequenceStepFacts& facts) override {
@@ -82,10 +80,11 @@ class Wave final : public UnitsWave {
     }
     const std::vector<UnitTable<T>> tables = Tables(sums);
     TACIT_RETURN_IF_ERROR(Norms(tables));
-    TACIT_RETURN_IF_ERROR(NarrowNorms(stream_, Units(squared_), Units(norm_)));
-    TACIT_RETURN_IF_ERROR(stream_.Fill(clipped_.span(), 0));
-    TACIT_RETURN_IF_ERROR(UnitScales(stream_, rule, 1, Units(norm_), Units(coordinates_), {},
-                                     Units(scale_), Units(bounded_), clipped_.span()));
+    TACIT_RETURN_IF_ERROR(NarrowNorms(stream_, Units(memory_.squared), Units(memory_.norm)));
+    TACIT_RETURN_IF_ERROR(stream_.Fill(memory_.clipped.span(), 0));
+    TACIT_RETURN_IF_ERROR(UnitScales(stream_, rule, 1, Units(memory_.norm),
+                                     Units(memory_.coordinates), {}, Units(memory_.scale),
+                                     Units(memory_.bounded), memory_.clipped.span()));
     return Sums(tables, rule.grid_step, sums);
   }
 
@@ -263,14 +262,9 @@ class Wave final : public UnitsWave {
     return last_.layer == nullptr ? Status()
                                   : Normalise(last_, hidden_.view(), {}, hidden_.view(), nullptr);
   }
-  // Says whether the attention's passes are given factors.
-  bool RoundsAttention() const {
-    return !corrected() &&
-           GoesThroughTiles(Shape(), static_cast<uint32_t>(layout_.options().width));
-  }
+  bool RoundsAttention() const { return Memory::RoundsAttention(Shape(), layout_.options().width); }
   bool Spreads(const Block<T>& block) const { return corrected() && !block.last; }
-  // Says whether the inner layer ends in factors, with nothing of it in f32.
-  bool RoundsInner(const Block<T>& block) const { return kRounds && !Spreads(block); }
+  bool RoundsInner(const Block<T>& block) const { return Memory::RoundsInner(block, corrected()); }
 
   // `spare` becomes what is attended to, but for factors.
   Status Attend(Block<T>& block, DeviceMatrix<const float> in, DeviceMatrix<float> spare) {
@@ -372,13 +366,8 @@ class Wave final : public UnitsWave {
   }
 
   PredictedRows Predicted(size_t begin, size_t count) const {
-    return {target().Sub(begin, count), weight_.span().Sub(begin, count),
+    return {target().Sub(begin, count), memory_.weight.span().Sub(begin, count),
             layout_.options().label_smoothing};
-  }
-  // The rows whose logits are formed at a time: all, where the prior and the mask go by crops.
-  size_t LogitRows(size_t rows) const {
-    if (facts_.has_prior || layout_.options().mask_seen) return rows;
-    return std::min(rows, logit_rows_);
   }
   Status Exponentials(size_t begin, size_t count) {
     const DeviceMatrix<float> logits = RowsOf(logits_.view(), 0, count);
@@ -390,10 +379,11 @@ class Wave final : public UnitsWave {
     if (layout_.options().mask_seen)
       TACIT_RETURN_IF_ERROR(MaskSeen(stream_, Predicting(), target(), logits));
     const model::ParameterTable& bias = layout_.item_bias();
-    return ExpRows<T>(stream_, logits, Vector(bias.offset, bias.size()), Predicted(begin, count),
-                      RowsOf(exponentials_.view(), begin, count),
-                      {loss_.span().Sub(begin, count), factor_.span().Sub(begin, count),
-                       minus_sum_.span().Sub(begin, count)});
+    return ExpRows<T>(
+        stream_, logits, Vector(bias.offset, bias.size()), Predicted(begin, count),
+        RowsOf(exponentials_.view(), begin, count),
+        {memory_.loss.span().Sub(begin, count), memory_.factor.span().Sub(begin, count),
+         memory_.minus_sum.span().Sub(begin, count)});
   }
 
   // The catalogue's softmax; grad_ becomes the gradient of the hidden states.
@@ -405,12 +395,12 @@ class Wave final : public UnitsWave {
     TACIT_RETURN_IF_ERROR(exponentials_.Take(device_, n, layout_.output().rows));
     TACIT_RETURN_IF_ERROR(TakeRows(stream_, hidden_.view(), counted(), states_.view()));
     TACIT_RETURN_IF_ERROR(Factor(states_.view(), &state_factor_));
-    const size_t most = LogitRows(n);
+    const size_t most = Memory::LogitRows(n, facts_.has_prior);
     TACIT_RETURN_IF_ERROR(logits_.Take(device_, most, layout_.output().rows));
     for (size_t begin = 0; begin < n; begin += most)
       TACIT_RETURN_IF_ERROR(Exponentials(begin, std::min(most, n - begin)));
     const PredictedRows predicted = Predicted(0, n);
-    const DeviceSpan<float> factor = factor_.span().Sub(0, n);
+    const DeviceSpan<float> factor = memory_.factor.span().Sub(0, n);
     TACIT_RETURN_IF_ERROR(
         Multiply(exponentials_.view(), Form::kAsIs, table_.view(), state_grad_.view()));
     TACIT_RETURN_IF_ERROR(
@@ -535,7 +525,7 @@ class Wave final : public UnitsWave {
                           .own = {.unit_end = counted_end(),
                                   .place = target(),
                                   .from = g,
-                                  .factor = minus_sum_.span().Sub(0, counted_count_)}};
+                                  .factor = memory_.minus_sum.span().Sub(0, counted_count_)}};
     };
     if (layout_.item_bias().size() > 0)
       add(predicted(1, factor_column_.view()), layout_.item_bias().offset);
@@ -553,39 +543,25 @@ class Wave final : public UnitsWave {
   }
 
   Status Norms(std::span<const UnitTable<T>> tables) {
-    TACIT_RETURN_IF_ERROR(stream_.Fill(Units(squared_), 0));
+    TACIT_RETURN_IF_ERROR(stream_.Fill(Units(memory_.squared), 0));
     if (rows_ == 0) return {};
     for (const Norm* norm : norms_)
-      TACIT_RETURN_IF_ERROR(AddUnitVectorNorms(stream_, norm->of_units.view(), Units(squared_)));
+      TACIT_RETURN_IF_ERROR(
+          AddUnitVectorNorms(stream_, norm->of_units.view(), Units(memory_.squared)));
     TACIT_RETURN_IF_ERROR(Reserve(device_, UnitTableWork(tables, units_), &work_));
-    return AddUnitTableNorms(stream_, tables, work_.span(), Units(squared_));
+    return AddUnitTableNorms(stream_, tables, work_.span(), Units(memory_.squared));
   }
   Status Sums(std::span<const UnitTable<T>> tables, double step, DeviceSpan<int64_t> sums) {
     if (rows_ == 0) return {};
     for (const Norm* norm : norms_)
-      TACIT_RETURN_IF_ERROR(AddUnitVectors(stream_, norm->of_units.view(), Units(scale_), step,
+      TACIT_RETURN_IF_ERROR(AddUnitVectors(stream_, norm->of_units.view(), Units(memory_.scale),
+                                           step,
                                            sums.Sub(norm->layer->offset, 2 * norm->layer->width)));
-    return AddUnitTables(stream_, tables, Units(scale_), step);
+    return AddUnitTables(stream_, tables, Units(memory_.scale), step);
   }
 
-  const SequenceLayout& layout_;
-  const size_t logit_rows_;
-  const bool pre_;
   SequenceStepFacts facts_;
   DeviceSpan<const float> parameters_;
-
-  std::deque<Block<T>> blocks_;
-  Norm last_;
-  std::vector<Linear<T>*> linears_;
-  std::vector<Norm*> norms_;
-  Grown<T> table_, state_factor_, exponentials_, scaled_, factor_column_, attended_grad_;
-  Grown<float> hidden_, spare_, grad_, states_, state_grad_, logits_;
-  Grown<float> inner_grad_, qkv_grad_, attention_work_, branch_grad_;
-  // Variances of hidden_, and of what a block makes of it.
-  Grown<T> variance_factor_;
-  Grown<float> variance_, branch_in_, branch_out_, key_value_variance_, attended_variance_;
-  Grown<float> inner_variance_;
-  Buffer<double> work_;
 };
 
 }  // namespace
@@ -595,6 +571,15 @@ std::unique_ptr<SequenceWave> MakeSequenceWave(Stream& stream, const model::Sequ
   if (layout.options().precision == ops::Precision::kBf16)
     return std::make_unique<Wave<uint16_t>>(stream, layout, logit_rows);
   return std::make_unique<Wave<float>>(stream, layout, logit_rows);
+}
+
+Status PlanSequenceWave(const model::SequenceLayout& layout, uint32_t logit_rows,
+                        const WavePlan& plan, MemoryNeed* need) {
+  const BufferTaker taker(*need);
+  TACIT_RETURN_IF_ERROR(UnitsMemory().Take(plan, taker));
+  if (layout.options().precision == ops::Precision::kBf16)
+    return WaveMemory<uint16_t>(layout, logit_rows).TakePlanned(plan, taker);
+  return WaveMemory<float>(layout, logit_rows).TakePlanned(plan, taker);
 }
 
 }  // namespace tacit::cuda

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "cuda/device/buffer.h"
+#include "cuda/device/buffer_taker.h"
 #include "cuda/device/stream.h"
 #include "cuda/kernels/logits.h"
 #include "cuda/kernels/scales.h"
@@ -28,11 +29,21 @@ struct SequenceStepFacts {
   PriorLogits prior = {};
 };
 
+// The largest wave for which there is memory from the start.
+struct WavePlan {
+  uint64_t rows = 0, units = 0;
+  uint64_t counted = 0, crops = 0;  // rows that predict; windows of histories
+  bool corrected = false;           // attention is
+  bool has_prior = false;           // logits have one
+};
+
 // Passes of a transformer over packed units, and the bounded sum of their gradients. Work is put on
 // the stream that it was made with. Memory grows to the largest wave.
 class SequenceWave {
  public:
   virtual ~SequenceWave() = default;
+
+  virtual Status TakePlanned(const WavePlan& plan) = 0;
 
   virtual Status BeginStep(const SequenceStepFacts& facts) = 0;
   // Forward and backward, norms, scales; adds the units' gradients to `sums`, in steps of the
@@ -51,5 +62,8 @@ class SequenceWave {
 // with a device form.
 std::unique_ptr<SequenceWave> MakeSequenceWave(Stream& stream, const model::SequenceLayout& layout,
                                                uint32_t logit_rows);
+// Adds the device memory that TakePlanned takes.
+Status PlanSequenceWave(const model::SequenceLayout& layout, uint32_t logit_rows,
+                        const WavePlan& plan, MemoryNeed* need);
 
 }  // namespace tacit::cuda

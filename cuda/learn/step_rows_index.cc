@@ -11,12 +11,62 @@
 #include "mechanism/contribution.h"
 
 namespace tacit::cuda {
-Result<StepRowsIndex> StepRowsIndex::Make(Stream& stream, uint64_t space_rows) {
+namespace {
+
+// The size of the table of contributions where a unit has so many entries: more numbers than are
+// asked for, so that steps of the same sizes have as many.
+size_t ContributionsFor(uint64_t unit_entries) { return (unit_entries / 64 + 1) * 64; }
+
+}  // namespace
+
+Result<StepRowsIndex> StepRowsIndex::Make(Stream& stream, uint64_t space_rows,
+                                          const train::GpuStepLayout& planned) {
   TACIT_CHECK(space_rows < kNone, "rows are numbered with 32 bits");
-  StepRowsIndex index(stream);
+  StepRowsIndex index(&stream);
   index.space_rows_ = space_rows;
-  TACIT_ASSIGN(index.counts_, Buffer<uint32_t>::Make(stream.device(), 3));
+  TACIT_RETURN_IF_ERROR(index.TakePlanned(planned, BufferTaker(stream.device())));
   return index;
+}
+
+Status StepRowsIndex::Plan(const train::GpuStepLayout& planned, MemoryNeed* need) {
+  return StepRowsIndex(nullptr).TakePlanned(planned, BufferTaker(*need));
+}
+
+Status StepRowsIndex::PlanNames(const train::GpuStepLayout& planned, MemoryNeed* need) {
+  return StepRowsIndex(nullptr).TakeNames(planned, BufferTaker(*need));
+}
+
+Status StepRowsIndex::TakePlanned(const train::GpuStepLayout& planned, BufferTaker taker) {
+  TACIT_RETURN_IF_ERROR(taker.Take(3, &counts_));
+  if (planned.examples == 0) return {};
+  // Entries' flags and extra rows' are ranked in the same memory.
+  TACIT_RETURN_IF_ERROR(
+      taker.Take(std::max(RankWork(planned.entries), RankWork(planned.extra_rows)), &work_));
+  TACIT_RETURN_IF_ERROR(TakeEntries(planned.entries, planned.units, taker));
+  TACIT_RETURN_IF_ERROR(taker.Take(ContributionsFor(planned.unit_entries), &steps_));
+  TACIT_RETURN_IF_ERROR(taker.Take(planned.vocabulary_rows, &vocabulary_));
+  TACIT_RETURN_IF_ERROR(
+      taker.TakeEach(planned.entries + planned.extra_rows, {&written_, &written_name_}));
+  return TakeExtra(planned.extra_rows, taker);
+}
+
+Status StepRowsIndex::TakeNames(const train::GpuStepLayout& planned, BufferTaker taker) {
+  TACIT_RETURN_IF_ERROR(taker.Take(planned.entries, &name_));
+  return taker.Take(planned.extra_rows, &extra_name_filled_);
+}
+
+Status StepRowsIndex::TakeEntries(uint64_t entries, uint64_t units, BufferTaker taker) {
+  TACIT_RETURN_IF_ERROR(taker.TakeEach(
+      entries, {&cell_, &next_, &place_, &owner_rank_, &touched_, &touched_name_, &kept_rank_}));
+  TACIT_RETURN_IF_ERROR(
+      taker.TakeEach(entries, {&first_, &owns_, &kept_, &inside_entry_, &inside_place_}));
+  TACIT_RETURN_IF_ERROR(taker.Take(entries, &contributions_));
+  return taker.Take(units, &active_);
+}
+
+Status StepRowsIndex::TakeExtra(uint64_t extras, BufferTaker taker) {
+  TACIT_RETURN_IF_ERROR(taker.TakeEach(extras, {&extra_, &extra_rank_}));
+  return taker.Take(extras, &untouched_);
 }
 
 Status StepRowsIndex::Cover(uint64_t names) {
@@ -38,14 +88,8 @@ Status StepRowsIndex::TakeFor(const StagedStep& step) {
   entries_of_unit_max_ = step.entries_of_unit_max;
   TACIT_CHECK(entries_ < kNone);
   Device& device = stream_->device();
-  for (Buffer<uint32_t>* buffer :
-       {&cell_, &next_, &place_, &owner_rank_, &touched_, &touched_name_, &kept_rank_})
-    TACIT_RETURN_IF_ERROR(Reserve(device, entries_, buffer));
-  for (Buffer<uint8_t>* buffer : {&first_, &owns_, &kept_, &inside_entry_, &inside_place_})
-    TACIT_RETURN_IF_ERROR(Reserve(device, entries_, buffer));
-  TACIT_RETURN_IF_ERROR(Reserve(device, entries_, &contributions_));
   TACIT_RETURN_IF_ERROR(Reserve(device, RankWork(entries_), &work_));
-  return Reserve(device, of_.example_end.size, &active_);
+  return TakeEntries(entries_, of_.example_end.size, BufferTaker(device));
 }
 
 StepRows StepRowsIndex::rows() const {
@@ -108,8 +152,7 @@ Status StepRowsIndex::Prepare(const mechanism::Recipe& recipe, std::span<const u
     TACIT_RETURN_IF_ERROR(UploadRows(recipe.vocabulary, recipe.vocabulary.size(),
                                      &vocabulary_staging_, &vocabulary_));
   if (recipe.rows == mechanism::Recipe::Rows::kThreshold) {
-    // More numbers than are asked for, so that steps of the same sizes have as many.
-    steps_size_ = (size_t{entries_of_unit_max_} / 64 + 1) * 64;
+    steps_size_ = ContributionsFor(entries_of_unit_max_);
     steps_staging_.assign(1, 0);
     for (size_t active = 1; active < steps_size_; ++active)
       steps_staging_.push_back(
@@ -118,8 +161,9 @@ Status StepRowsIndex::Prepare(const mechanism::Recipe& recipe, std::span<const u
     TACIT_RETURN_IF_ERROR(stream_->Upload<int64_t>(steps_staging_, First(steps_, steps_size_)));
   }
   const size_t extras = extra_size_ = (extra.size() + round - 1) / round * round;
-  TACIT_RETURN_IF_ERROR(Reserve(device, entries_ + extras, &written_));
-  TACIT_RETURN_IF_ERROR(Reserve(device, entries_ + extras, &written_name_));
+  BufferTaker taker(device);
+  TACIT_RETURN_IF_ERROR(taker.TakeEach(entries_ + extras, {&written_, &written_name_}));
+  TACIT_RETURN_IF_ERROR(TakeExtra(extras, taker));
   TACIT_RETURN_IF_ERROR(UploadRows(extra, extras, &extra_staging_, &extra_));
   TACIT_CHECK(extra_names.size == 0 || extra_names.size == extra.size(), "one name per row");
   extra_name_ = First(extra_, extras);
@@ -127,8 +171,6 @@ Status StepRowsIndex::Prepare(const mechanism::Recipe& recipe, std::span<const u
     TACIT_RETURN_IF_ERROR(NamesBehind(extra_names, extras, &extra_name_filled_));
     extra_name_ = First(extra_name_filled_, extras);
   }
-  TACIT_RETURN_IF_ERROR(Reserve(device, extras, &untouched_));
-  TACIT_RETURN_IF_ERROR(Reserve(device, extras, &extra_rank_));
   return Reserve(device, RankWork(extras), &work_);
 }
 

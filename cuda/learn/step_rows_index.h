@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "cuda/device/buffer.h"
+#include "cuda/device/buffer_taker.h"
 #include "cuda/device/stream.h"
 #include "cuda/kernels/finish.h"
 #include "cuda/kernels/noise.h"
@@ -15,15 +16,23 @@
 
 namespace tacit::cuda {
 
-// The rows of a step on the device: which it touches, which it writes. Its memory grows to the
-// largest step; beside it lies one number for each name (row_places.h). The calls of a step come in
-// the order in which they stand here. Some make it ready, take memory and copy from the host; what
-// they are given must live until the stream has run. The others put kernels on a stream, and
-// nothing else, and may be called again with the same effect.
+// The rows of a step on the device: which it touches, which it writes. It has memory for a planned
+// step, which grows to the largest; beside it lies one number for each name (row_places.h). The
+// calls of a step come in the order in which they stand here. Some make it ready, take memory and
+// copy from the host; what they are given must live until the stream has run. The others put
+// kernels on a stream, and nothing else, and may be called again with the same effect.
 class StepRowsIndex {
  public:
-  // REQUIRES a space of fewer than 2^32 - 1 rows.
-  static Result<StepRowsIndex> Make(Stream& stream, uint64_t space_rows);
+  // Takes memory for a planned step. REQUIRES a space of fewer than 2^32 - 1 rows.
+  static Result<StepRowsIndex> Make(Stream& stream, uint64_t space_rows,
+                                    const train::GpuStepLayout& planned = {});
+  // Takes what a planned step needs in addition where rows have names that are not their numbers.
+  Status TakeNames(const train::GpuStepLayout& planned) {
+    return TakeNames(planned, BufferTaker(stream_->device()));
+  }
+  // These add up the memory that Make and TakeNames take.
+  static Status Plan(const train::GpuStepLayout& planned, MemoryNeed* need);
+  static Status PlanNames(const train::GpuStepLayout& planned, MemoryNeed* need);
 
   // Makes room for names below `names`, also within a step.
   Status Cover(uint64_t names);
@@ -66,7 +75,11 @@ class StepRowsIndex {
   DeviceSpan<const uint32_t> owner_rank() const { return owner_rank_.span().Sub(0, entries_); }
 
  private:
-  explicit StepRowsIndex(Stream& stream) : stream_(&stream) {}
+  explicit StepRowsIndex(Stream* stream) : stream_(stream) {}
+  Status TakeEntries(uint64_t entries, uint64_t units, BufferTaker taker);
+  Status TakeExtra(uint64_t extras, BufferTaker taker);
+  Status TakePlanned(const train::GpuStepLayout& planned, BufferTaker taker);
+  Status TakeNames(const train::GpuStepLayout& planned, BufferTaker taker);
   Status TakeFor(const StagedStep& step);
   Status UploadRows(std::span<const uint64_t> rows, size_t places, std::vector<uint32_t>* staging,
                     Buffer<uint32_t>* to);
@@ -76,7 +89,7 @@ class StepRowsIndex {
     return buffer.span().Sub(0, n);
   }
 
-  Stream* stream_;
+  Stream* stream_ = nullptr;
   uint64_t space_rows_ = 0;
   DeviceSpan<const uint32_t> names_;  // of the step's entries
   StepEntries of_;

@@ -63,11 +63,24 @@ bool SameRows(std::span<const uint32_t> words, size_t at, const std::vector<uint
 
 }  // namespace
 
-Result<StepStaging> StepStaging::Make(Stream& compute, const StepStagingOptions& options) {
+Result<StepStaging> StepStaging::Make(Stream& compute, const StepStagingOptions& options,
+                                      uint64_t words) {
   TACIT_CHECK(options.round_examples > 0 && options.space_rows < kNone);
-  TACIT_ASSIGN(Stream feed, Stream::Make(compute.device()));
-  TACIT_ASSIGN(Event arrived, Event::Make(compute.device()));
-  return StepStaging(compute, std::move(feed), std::move(arrived), options);
+  Device& device = compute.device();
+  TACIT_ASSIGN(Stream feed, Stream::Make(device));
+  TACIT_ASSIGN(Event arrived, Event::Make(device));
+  StepStaging staging(compute, std::move(feed), std::move(arrived), options);
+  for (Piece& piece : staging.pieces_) {
+    TACIT_RETURN_IF_ERROR(Reserve(device, words, &piece.host));
+    TACIT_RETURN_IF_ERROR(Reserve(device, words, &piece.device));
+  }
+  TACIT_RETURN_IF_ERROR(Reserve(device, words, &staging.current_));
+  return staging;
+}
+
+void StepStaging::Plan(uint64_t words, MemoryNeed* need) {
+  // Two pieces, of steps that take turns, and the step under way.
+  for (int i = 0; i < 3; ++i) need->Add<uint32_t>(words);
 }
 
 // Sets sizes and chunks; the spans have no place yet.

@@ -5,6 +5,7 @@
 
 #include "base/result.h"
 #include "cuda/device/buffer.h"
+#include "cuda/device/buffer_taker.h"
 #include "cuda/device/stream.h"
 #include "cuda/kernels/matrix.h"
 #include "cuda/kernels/step_rows.h"
@@ -44,8 +45,11 @@ struct StagedStep {
 // in the same place. Not thread-safe.
 class StepStaging {
  public:
-  // `compute` must outlive it.
-  static Result<StepStaging> Make(Stream& compute, const StepStagingOptions& options);
+  // `compute` must outlive it. Takes memory for steps of so many words (train::GpuStepLayout).
+  static Result<StepStaging> Make(Stream& compute, const StepStagingOptions& options,
+                                  uint64_t words = 0);
+  // Adds the device memory that Make takes.
+  static void Plan(uint64_t words, MemoryNeed* need);
 
   // Copies a step ahead of its turn. REQUIRES that Bring was called, for the step before it.
   Status BringAhead(const stream::StepBatch& next);

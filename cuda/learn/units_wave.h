@@ -5,6 +5,7 @@
 
 #include "base/result.h"
 #include "cuda/device/buffer.h"
+#include "cuda/device/buffer_taker.h"
 #include "cuda/device/device.h"
 #include "cuda/device/stream.h"
 #include "cuda/kernels/logits.h"
@@ -12,6 +13,20 @@
 #include "cuda/learn/sequence_wave.h"
 
 namespace tacit::cuda {
+
+// The memory of a wave's packed units. Grows to the largest wave.
+struct UnitsMemory {
+  static constexpr size_t kInts = 10;  // vectors of PackedUnits, in Upload's order
+  Buffer<uint32_t> ints[kInts];
+  Buffer<float> weight, loss, factor, minus_sum;  // per row that predicts
+  // These are per unit, and one number.
+  Buffer<double> squared;
+  Buffer<float> norm, scale;
+  Buffer<uint8_t> bounded;
+  Buffer<uint32_t> coordinates, clipped;
+
+  Status Take(const WavePlan& sizes, BufferTaker taker);
+};
 
 // A wave's packed units on the device, and the outcome of their step: what a wave has whatever its
 // model and precision are.
@@ -28,6 +43,10 @@ class UnitsWave : public SequenceWave {
   DeviceSpan<U> Units(const Buffer<U>& buffer) const {
     return buffer.span().Sub(0, units_);
   }
+  template <class U>
+  DeviceSpan<U> Counted(const Buffer<U>& buffer) const {
+    return buffer.span().Sub(0, counted_count_);
+  }
   DeviceSpan<const uint32_t> Ints(size_t which) const { return ints_[which]; }
   DeviceSpan<const uint32_t> item() const { return ints_[0]; }
   DeviceSpan<const uint32_t> position() const { return ints_[1]; }
@@ -43,14 +62,8 @@ class UnitsWave : public SequenceWave {
   Device& device_;
   size_t units_ = 0, rows_ = 0, counted_count_ = 0;
   uint32_t longest_ = 0;
-  static constexpr size_t kInts = 10;  // vectors of PackedUnits, in Upload's order
-  Buffer<uint32_t> int_buffers_[kInts];
-  DeviceSpan<const uint32_t> ints_[kInts];
-  Buffer<float> weight_, loss_, factor_, minus_sum_;
-  Buffer<double> squared_;
-  Buffer<float> norm_, scale_;
-  Buffer<uint8_t> bounded_;
-  Buffer<uint32_t> coordinates_, clipped_;
+  UnitsMemory memory_;
+  DeviceSpan<const uint32_t> ints_[UnitsMemory::kInts];
 };
 
 }  // namespace tacit::cuda

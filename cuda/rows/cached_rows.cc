@@ -20,11 +20,6 @@ constexpr uint32_t kTickMost = kNone - kTicksLeft;
 
 constexpr uint32_t AgeOf(uint32_t tick) { return ~tick; }
 
-// Index, flag and owner (step_rows_index.h) of a place, and its share of lists.
-constexpr uint64_t kPlaceBytes = 4 + 4 + 1 + 1 + 4 + 4;
-
-uint64_t BucketsFor(uint64_t rows) { return (rows + kBucketPlaces - 1) / kBucketPlaces; }
-
 template <class T>
 DeviceSpan<T> First(const Buffer<T>& buffer, size_t n) {
   return buffer.span().Sub(0, n);
@@ -39,155 +34,6 @@ CachedRows::CachedRows(Stream& compute, Stream feed, Event fetched, store::Worki
       mover_(std::move(mover)),
       fetched_(std::move(fetched)),
       feed_(std::move(feed)) {}
-
-uint64_t CachedRows::Families::places() const {
-  uint64_t places = 0;
-  for (const Family& family : families) places += uint64_t{family.buckets} * kBucketPlaces;
-  return places;
-}
-
-// Shares the memory among families by what all of their rows would take.
-CachedRows::Families CachedRows::FamiliesOf(const RowSpace& space,
-                                            const std::vector<uint32_t>& state_floats,
-                                            uint64_t bytes) {
-  Families made;
-  std::vector<Family>& families = made.families;
-  for (size_t t = 0; t < state_floats.size(); ++t) {
-    const RowSpace::Table& table = space.tables()[t];
-    const auto known = std::ranges::find_if(families, [&](const Family& family) {
-      return family.dim == table.dim && family.state_floats == state_floats[t];
-    });
-    made.of_table.push_back(static_cast<uint32_t>(known - families.begin()));
-    if (known == families.end())
-      families.push_back({.dim = table.dim, .state_floats = state_floats[t]});
-    families[made.of_table[t]].rows += table.rows;
-  }
-  const auto bucket_bytes = [](const Family& family) {
-    return kBucketPlaces * ((family.dim + family.state_floats) * sizeof(float) + kPlaceBytes);
-  };
-  double all = 0;
-  for (const Family& family : families)
-    all += static_cast<double>(BucketsFor(family.rows) * bucket_bytes(family));
-  const double share = all > 0 ? std::min(1.0, static_cast<double>(bytes) / all) : 0;
-  uint32_t bucket = 0;
-  for (Family& family : families) {
-    const auto most = static_cast<uint32_t>(BucketsFor(family.rows));
-    family.first_bucket = bucket;
-    family.buckets = std::max(1u, share < 1 ? static_cast<uint32_t>(share * most) : most);
-    bucket += family.buckets;
-  }
-  return made;
-}
-
-uint64_t CachedRows::PlacesOf(const RowSpace& space, const std::vector<uint32_t>& state_floats,
-                              const CachedRowsOptions& options) {
-  return FamiliesOf(space, state_floats, options.bytes).places();
-}
-
-// As TakeMemory takes it.
-uint64_t CachedRows::Bytes(const RowSpace& space, const std::vector<uint32_t>& state_floats,
-                           const CachedRowsOptions& options) {
-  const Families made = FamiliesOf(space, state_floats, options.bytes);
-  const uint64_t places = made.places();
-  const uint64_t at_once = std::min<uint64_t>(options.places_at_once, places);
-  uint64_t bytes = 0;
-  for (const Family& family : made.families)
-    bytes += uint64_t{family.buckets} * kBucketPlaces * (family.dim + family.state_floats) *
-             sizeof(float);
-  for (const RowSpace::Table& table : space.tables())
-    bytes += sizeof(DeviceTable) + sizeof(DeviceSlot) + sizeof(CachedTable) +
-             table.dim * sizeof(uint32_t);
-  // The index with a flag for each place; two counts; the lists of the way home, and its piece.
-  bytes += places / 16 * sizeof(Digests) + places * (2 * sizeof(uint32_t) + 1);
-  bytes += (2 + RankWork(at_once) + 3 * at_once) * sizeof(uint32_t);
-  return bytes + WayHomeBytes(space, state_floats);
-}
-
-Status CachedRows::TakeMemory(const RowSpace& space, const std::vector<uint32_t>& state_floats,
-                              const std::vector<uint32_t>& family_of) {
-  Device& device = feed_.device();
-  uint64_t places = 0;
-  for (const Family& family : families_) {
-    const uint64_t own = uint64_t{family.buckets} * kBucketPlaces;
-    TACIT_ASSIGN(auto embeddings, Buffer<float>::Make(device, own * family.dim));
-    TACIT_ASSIGN(auto states, Buffer<float>::Make(device, own * family.state_floats));
-    memory_.push_back(std::move(embeddings));
-    memory_.push_back(std::move(states));
-    places += own;
-    stride_ = std::max(stride_, family.dim + family.state_floats);
-  }
-  TACIT_CHECK(places < kNone, "places are numbered with 32 bits");
-  std::vector<uint32_t> before(families_.size());
-  for (size_t t = 0; t < family_of.size(); ++t) {
-    const RowSpace::Table& table = space.tables()[t];
-    const Family& family = families_[family_of[t]];
-    const Buffer<float>&embeddings = memory_[2 * family_of[t]],
-          &states = memory_[2 * family_of[t] + 1];
-    const uint64_t first_name = uint64_t{family.first_bucket} * kBucketPlaces;
-    host_tables_.push_back({.embedding = embeddings.span().data,
-                            .state = states.span().data,
-                            .first = table.first,
-                            .rows = table.rows,
-                            .dim = table.dim,
-                            .state_floats = state_floats[t],
-                            .first_name = first_name});
-    host_slots_.push_back({.rows = embeddings.span().data,
-                           .stride = table.dim,
-                           .first = first_name,
-                           .dim = table.dim,
-                           .column = static_cast<uint32_t>(host_slot_of_.size())});
-    host_slot_of_.insert(host_slot_of_.end(), table.dim, static_cast<uint32_t>(t));
-    has_fours_ &= table.dim % 4 == 0;
-    host_index_tables_.push_back({.first = static_cast<uint32_t>(table.first),
-                                  .rows = static_cast<uint32_t>(table.rows),
-                                  .before = before[family_of[t]],
-                                  .first_bucket = family.first_bucket,
-                                  .count = family.buckets,
-                                  .holds_all = family.buckets >= BucketsFor(family.rows)});
-    before[family_of[t]] += static_cast<uint32_t>(table.rows);
-  }
-  stats_.places = places;
-  const size_t tables = family_of.size();
-  TACIT_ASSIGN(tables_, Buffer<DeviceTable>::Make(device, tables));
-  TACIT_ASSIGN(slots_, Buffer<DeviceSlot>::Make(device, tables));
-  TACIT_ASSIGN(slot_of_, Buffer<uint32_t>::Make(device, host_slot_of_.size()));
-  TACIT_ASSIGN(index_tables_, Buffer<CachedTable>::Make(device, tables));
-  TACIT_ASSIGN(digests_, Buffer<Digests>::Make(device, places / 16));
-  TACIT_ASSIGN(row_, Buffer<uint32_t>::Make(device, places));
-  TACIT_ASSIGN(age_, Buffer<uint32_t>::Make(device, places));
-  TACIT_ASSIGN(changed_, Buffer<uint8_t>::Make(device, places));
-  TACIT_ASSIGN(count_, Buffer<uint32_t>::Make(device, 1));
-  TACIT_RETURN_IF_ERROR(TakeWayHome(space.rows()));
-  TACIT_RETURN_IF_ERROR(feed_.Upload<DeviceTable>(host_tables_, tables_.span()));
-  TACIT_RETURN_IF_ERROR(feed_.Upload<DeviceSlot>(host_slots_, slots_.span()));
-  TACIT_RETURN_IF_ERROR(feed_.Upload<uint32_t>(host_slot_of_, slot_of_.span()));
-  TACIT_RETURN_IF_ERROR(feed_.Upload<CachedTable>(host_index_tables_, index_tables_.span()));
-  TACIT_RETURN_IF_ERROR(feed_.Fill(digests_.span(), 0));
-  TACIT_RETURN_IF_ERROR(feed_.Fill(row_.span(), 0xff));
-  TACIT_RETURN_IF_ERROR(feed_.Fill(age_.span(), 0xff));
-  TACIT_RETURN_IF_ERROR(feed_.Fill(changed_.span(), 0));
-  return feed_.Synchronize();
-}
-
-// Takes what a commit needs, so that it does not fail for want of memory.
-Status CachedRows::TakeWayHome(uint64_t rows) {
-  Device& device = feed_.device();
-  places_at_once_ = std::min(places_at_once_, places());
-  TACIT_ASSIGN(home_count_, Buffer<uint32_t>::Make(device, 1));
-  TACIT_ASSIGN(home_work_, Buffer<uint32_t>::Make(device, RankWork(places_at_once_)));
-  for (Buffer<uint32_t>* buffer : {&home_rank_, &home_row_device_, &home_name_device_}) {
-    TACIT_ASSIGN(*buffer, Buffer<uint32_t>::Make(device, places_at_once_));
-  }
-  return mover_.TakeWayHome(device, rows);
-}
-
-uint64_t CachedRows::WayHomeBytes(const RowSpace& space,
-                                  const std::vector<uint32_t>& state_floats) {
-  uint64_t stride = 1;
-  for (size_t t = 0; t < state_floats.size(); ++t)
-    stride = std::max<uint64_t>(stride, space.tables()[t].dim + state_floats[t]);
-  return store::ArrivalPieceRows(space.rows(), stride) * (stride + 2) * sizeof(float);
-}
 
 Result<std::unique_ptr<CachedRows>> CachedRows::Make(Stream& compute, const RowSpace& space,
                                                      const std::vector<uint32_t>& state_floats,
@@ -210,10 +56,11 @@ Result<std::unique_ptr<CachedRows>> CachedRows::Make(Stream& compute, const RowS
   cache->tick_ = std::min(options.first_tick, kTickMost);
   cache->places_at_once_ = options.places_at_once;
   Families made = FamiliesOf(space, state_floats, options.bytes);
+  const StepPlan step = PlanStep(space, state_floats, made, options);
   cache->families_ = std::move(made.families);
   for (size_t t = 0; t < made.of_table.size(); ++t)
     cache->family_from_.emplace_back(space.tables()[t].first, made.of_table[t]);
-  TACIT_RETURN_IF_ERROR(cache->TakeMemory(space, state_floats, made.of_table));
+  TACIT_RETURN_IF_ERROR(cache->TakeMemory(space, state_floats, made.of_table, step));
   return cache;
 }
 
@@ -322,18 +169,17 @@ uint32_t CachedRows::AgeInUse() const {
 // Finds what is in the index. missed_ has the other entries' rows.
 Status CachedRows::Look(Named& named, size_t* missed) {
   const size_t n = named.rows.size();
-  Device& device = feed_.device();
-  for (Buffer<uint32_t>* buffer : {&named.row, &named.name, &rank_, &missed_device_})
-    TACIT_RETURN_IF_ERROR(Reserve(device, n, buffer));
-  TACIT_RETURN_IF_ERROR(Reserve(device, n, &named.missing));
-  TACIT_RETURN_IF_ERROR(Reserve(device, RankWork(n), &work_));
+  const BufferTaker taker(feed_.device());
+  TACIT_RETURN_IF_ERROR(named.Take(n, taker));
+  TACIT_RETURN_IF_ERROR(search_.TakeLook(n, taker));
   const auto row = First(named.row, n);
   const auto missing = First(named.missing, n);
   TACIT_RETURN_IF_ERROR(feed_.Upload<uint32_t>(named.rows, row));
   TACIT_RETURN_IF_ERROR(FindRows(feed_, index(), row, AgeOf(tick_), First(named.name, n), missing));
   TACIT_RETURN_IF_ERROR(
-      RankFlags(feed_, missing, {}, work_.span(), First(rank_, n), count_.span()));
-  TACIT_RETURN_IF_ERROR(ListFlagged(feed_, row, missing, First(rank_, n), missed_device_.span()));
+      RankFlags(feed_, missing, {}, search_.work.span(), First(search_.rank, n), count_.span()));
+  TACIT_RETURN_IF_ERROR(
+      ListFlagged(feed_, row, missing, First(search_.rank, n), search_.missed.span()));
   TACIT_RETURN_IF_ERROR(feed_.Download(count_.span(), std::span<uint32_t>(&count_host_, 1)));
   TACIT_RETURN_IF_ERROR(feed_.Synchronize());
   *missed = count_host_;
@@ -342,7 +188,7 @@ Status CachedRows::Look(Named& named, size_t* missed) {
   missed_.resize(count_host_);
   if (missed_.empty()) return {};
   TACIT_RETURN_IF_ERROR(
-      feed_.Download(First(missed_device_, missed_.size()), std::span<uint32_t>(missed_)));
+      feed_.Download(First(search_.missed, missed_.size()), std::span<uint32_t>(missed_)));
   return feed_.Synchronize();
 }
 
@@ -357,12 +203,12 @@ Status CachedRows::Name(Step& step, const Step* running, Named& named) {
   missed_.erase(std::unique(missed_.begin(), missed_.end()), missed_.end());
   TACIT_RETURN_IF_ERROR(FindPlaces(step));
   const size_t n = named.rows.size(), distinct = missed_.size();
-  TACIT_RETURN_IF_ERROR(Reserve(feed_.device(), distinct, &missed_name_device_));
-  TACIT_RETURN_IF_ERROR(feed_.Upload<uint32_t>(missed_, First(missed_device_, distinct)));
-  TACIT_RETURN_IF_ERROR(feed_.Upload<uint32_t>(missed_name_, First(missed_name_device_, distinct)));
+  TACIT_RETURN_IF_ERROR(Reserve(feed_.device(), distinct, &search_.missed_name));
+  TACIT_RETURN_IF_ERROR(feed_.Upload<uint32_t>(missed_, First(search_.missed, distinct)));
+  TACIT_RETURN_IF_ERROR(feed_.Upload<uint32_t>(missed_name_, First(search_.missed_name, distinct)));
   TACIT_RETURN_IF_ERROR(NameMissing(feed_, First(named.row, n), First(named.missing, n),
-                                    First(missed_device_, distinct),
-                                    First(missed_name_device_, distinct), First(named.name, n)));
+                                    First(search_.missed, distinct),
+                                    First(search_.missed_name, distinct), First(named.name, n)));
   fetch_now_.clear();
   for (const size_t i : wanted_) {
     const RowName one{missed_[i], missed_name_[i]};
@@ -417,21 +263,18 @@ Status CachedRows::PlaceInBuckets(std::span<const size_t> wanted) {
     to_place_.push_back(missed_[by_bucket[k].second]);
   }
   const size_t n = to_place_.size(), buckets = bucket_first_.size();
-  Device& device = feed_.device();
-  TACIT_RETURN_IF_ERROR(Reserve(device, n, &to_place_device_));
-  TACIT_RETURN_IF_ERROR(Reserve(device, n, &place_device_));
-  TACIT_RETURN_IF_ERROR(Reserve(device, buckets, &bucket_first_device_));
-  TACIT_RETURN_IF_ERROR(feed_.Upload<uint32_t>(to_place_, First(to_place_device_, n)));
+  TACIT_RETURN_IF_ERROR(search_.TakePlacing(n, buckets, BufferTaker(feed_.device())));
+  TACIT_RETURN_IF_ERROR(feed_.Upload<uint32_t>(to_place_, First(search_.to_place, n)));
   TACIT_RETURN_IF_ERROR(
-      feed_.Upload<uint32_t>(bucket_first_, First(bucket_first_device_, buckets)));
+      feed_.Upload<uint32_t>(bucket_first_, First(search_.bucket_first, buckets)));
   TACIT_RETURN_IF_ERROR(PlaceRows(feed_, index(),
-                                  {.row = First(to_place_device_, n),
-                                   .first = First(bucket_first_device_, buckets),
+                                  {.row = First(search_.to_place, n),
+                                   .first = First(search_.bucket_first, buckets),
                                    .age = AgeOf(tick_),
                                    .in_use = AgeInUse()},
-                                  changed_.span(), First(place_device_, n)));
+                                  changed_.span(), First(search_.place, n)));
   place_.resize(n);
-  TACIT_RETURN_IF_ERROR(feed_.Download(First(place_device_, n), std::span<uint32_t>(place_)));
+  TACIT_RETURN_IF_ERROR(feed_.Download(First(search_.place, n), std::span<uint32_t>(place_)));
   TACIT_RETURN_IF_ERROR(feed_.Synchronize());
   for (size_t k = 0; k < n; ++k) missed_name_[by_bucket[k].second] = place_[k];
   return {};
@@ -476,7 +319,9 @@ Status CachedRows::GrowGuests(uint64_t guests) {
 
 Status CachedRows::SendGuestsHome(Step& step) {
   if (step.guests.empty()) return {};
-  const auto flags = changed_.span().Sub(places(), 2 * guests_most_);
+  // No other guest's flag is set: those of earlier steps were wiped at their ends.
+  const size_t most = std::max(steps_[0].guests.size(), steps_[1].guests.size());
+  const auto flags = changed_.span().Sub(places(), 2 * most);
   guest_changed_.resize(flags.size);
   TACIT_RETURN_IF_ERROR(compute_->Download(flags, std::span<uint8_t>(guest_changed_)));
   TACIT_RETURN_IF_ERROR(compute_->Synchronize());

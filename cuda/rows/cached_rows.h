@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "base/row_space.h"
 #include "cuda/device/buffer.h"
+#include "cuda/device/buffer_taker.h"
 #include "cuda/device/stream.h"
 #include "cuda/rows/device_rows.h"
 #include "cuda/rows/row_index.h"
@@ -24,11 +25,15 @@ struct CachedRowsOptions {
   uint32_t first_tick = 0;  // where the count of looks at the index begins
   // Places whose flags are listed at a time when rows go home. The lists take 12 bytes for each.
   uint32_t places_at_once = uint32_t{1} << 22;
+  // The rows of the largest step, repeats too, and those that it writes beside them, for which
+  // there is memory from the start. Larger ones take more.
+  uint64_t step_rows = 0, extra_rows = 0;
 };
 
 // A cache of a learner's rows in device memory, in front of store::WorkingRows, which stays the one
 // that pins, commits and is served from. Any capacity gives the same bits: rows that find no place
-// in their bucket are guests of the step, in memory that grows to the largest step's.
+// in their bucket are guests of the step. There is room for all of a planned step's rows as guests,
+// and more is taken for a larger one's.
 //
 // An eviction takes a row that is clean and that neither the step under way nor one that was
 // fetched ahead uses. So an eviction loses nothing and copies nothing. A row is changed once
@@ -39,13 +44,16 @@ struct CachedRowsOptions {
 // read and written there alone. The host waits for the look-up, and for no copy of rows.
 class CachedRows final : public DeviceRows {
  public:
-  // The device memory of a piece of rows on their way home, which it takes beside the places.
-  static uint64_t WayHomeBytes(const RowSpace& space, const std::vector<uint32_t>& state_floats);
-  // The device memory that Make takes in all, the piece included; and the places of all buckets.
+  // The device memory, handed out in such pieces, that it takes at most beside the places: a piece
+  // of rows on their way home, and what a planned step asks for.
+  static uint64_t BesidePlacesBytes(const RowSpace& space,
+                                    const std::vector<uint32_t>& state_floats,
+                                    const CachedRowsOptions& options, uint64_t piece_bytes);
+  // The device memory that Make takes in all; and names() behind it.
   static uint64_t Bytes(const RowSpace& space, const std::vector<uint32_t>& state_floats,
-                        const CachedRowsOptions& options);
-  static uint64_t PlacesOf(const RowSpace& space, const std::vector<uint32_t>& state_floats,
-                           const CachedRowsOptions& options);
+                        const CachedRowsOptions& options, uint64_t piece_bytes);
+  static uint64_t NamesOf(const RowSpace& space, const std::vector<uint32_t>& state_floats,
+                          const CachedRowsOptions& options);
   // `state_floats` is per table as in store::RowLayout. `compute` is the engine's stream; it and
   // `rows` must outlive the cache. REQUIRES a space of fewer than 2^32 - 1 rows.
   static Result<std::unique_ptr<CachedRows>> Make(Stream& compute, const RowSpace& space,
@@ -86,6 +94,21 @@ class CachedRows final : public DeviceRows {
     std::vector<uint32_t> rows;
     Buffer<uint32_t> row, name;
     Buffer<uint8_t> missing;
+
+    Status Take(uint64_t count, BufferTaker taker);
+  };
+  // The memory of a look-up, and of what it leads to.
+  struct Search {
+    Buffer<uint32_t> work, rank, missed, missed_name;
+    Buffer<uint32_t> to_place, place, bucket_first;
+
+    Status TakeLook(uint64_t rows, BufferTaker taker);
+    Status TakePlacing(uint64_t rows, uint64_t buckets, BufferTaker taker);
+  };
+  // The most that a planned step has of each. `distinct`: rows of a look-up.
+  struct StepPlan {
+    uint64_t rows = 0, extra = 0, distinct = 0, buckets = 0, guests = 0;
+    uint32_t stride = 1;
   };
   // The rows of a step. There are two: one for the step under way, one to fetch the next into.
   struct Step {
@@ -108,11 +131,18 @@ class CachedRows final : public DeviceRows {
     std::vector<uint32_t> of_table;
 
     uint64_t places() const;
+    uint64_t buckets() const { return places() / kBucketPlaces; }
+    // Rows that may find no place.
+    uint64_t homeless() const;
   };
+  static StepPlan PlanStep(const RowSpace& space, const std::vector<uint32_t>& state_floats,
+                           const Families& families, const CachedRowsOptions& options);
+  static Status NeedOfStep(const StepPlan& plan, MemoryNeed* need);
+  Status TakeStep(const StepPlan& plan);
   static Families FamiliesOf(const RowSpace& space, const std::vector<uint32_t>& state_floats,
                              uint64_t bytes);
   Status TakeMemory(const RowSpace& space, const std::vector<uint32_t>& state_floats,
-                    const std::vector<uint32_t>& family_of);
+                    const std::vector<uint32_t>& family_of, const StepPlan& step);
 
   RowIndex index() const {
     return {.tables = index_tables_.span(),
@@ -179,8 +209,8 @@ class CachedRows final : public DeviceRows {
   Step steps_[2];
   uint32_t now_ = 0;
   Named extra_;
-  Buffer<uint32_t> work_, rank_, count_, missed_device_, missed_name_device_;
-  Buffer<uint32_t> to_place_device_, place_device_, bucket_first_device_;
+  Search search_;
+  Buffer<uint32_t> count_;
   Buffer<uint32_t> home_work_, home_rank_, home_count_, home_row_device_, home_name_device_;
   RowMover mover_;
   Event fetched_;

@@ -30,6 +30,8 @@ class DeviceRows {
     DeviceSpan<uint8_t> changed = {};  // WrittenRows::changed
   };
   virtual View view() const = 0;
+  // Rows are not named by their numbers.
+  virtual bool has_names() const { return true; }
   // Names are below this. It may grow in Begin and in NameExtra, and what was below stays.
   virtual uint64_t names() const = 0;
 

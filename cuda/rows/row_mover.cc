@@ -31,6 +31,15 @@ Status RowMover::TakeWayHome(Device& device, uint64_t rows) {
   return Take(device, store::ArrivalPieceRows(rows, stride_), &out_);
 }
 
+Status RowMover::TakeWayIn(Device& device, uint64_t rows) {
+  return rows == 0 ? Status() : Take(device, store::ArrivalPieceRows(rows, stride_), &in_);
+}
+
+void RowMover::PlanWayHome(uint64_t rows, uint32_t stride, MemoryNeed* need) {
+  const uint64_t piece = store::ArrivalPieceRows(rows, stride);
+  need->Add<uint32_t>(piece).Add<uint32_t>(piece).Add<float>(piece * stride);
+}
+
 Status RowMover::Stage(Stream& stream, std::span<const RowName> rows, Staging* staging) {
   const size_t n = rows.size();
   staging->row.clear();
@@ -51,7 +60,7 @@ Status RowMover::Stage(Stream& stream, std::span<const RowName> rows, Staging* s
 Status RowMover::Fetch(Stream& feed, const RowPlaces& places, std::span<const RowName> rows,
                        store::WorkingRows& from) {
   const size_t most = store::ArrivalPieceRows(rows.size(), stride_);
-  if (!rows.empty()) TACIT_RETURN_IF_ERROR(Take(feed.device(), most, &in_));
+  TACIT_RETURN_IF_ERROR(TakeWayIn(feed.device(), rows.size()));
   for (size_t begin = 0; begin < rows.size(); begin += most) {
     // The staging is the piece's before.
     if (begin > 0) TACIT_RETURN_IF_ERROR(feed.Synchronize());

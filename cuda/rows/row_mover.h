@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "cuda/device/buffer.h"
+#include "cuda/device/buffer_taker.h"
 #include "cuda/device/stream.h"
 #include "cuda/kernels/row_places.h"
 #include "store/working_rows.h"
@@ -32,6 +33,13 @@ class RowMover {
 
   // Takes the memory of SendHome's pieces. REQUIRES that no call of it has more rows.
   Status TakeWayHome(Device& device, uint64_t rows);
+  // Takes that of Fetch for calls of so many rows; larger ones take more.
+  Status TakeWayIn(Device& device, uint64_t rows);
+  // These add up the device memory of each.
+  static void PlanWayHome(uint64_t rows, uint32_t stride, MemoryNeed* need);
+  static void PlanWayIn(uint64_t rows, uint32_t stride, MemoryNeed* need) {
+    if (rows > 0) PlanWayHome(rows, stride, need);
+  }
   // Copies rows to their places, on `feed`, a piece at a time, and does not wait for the last one's
   // copy. REQUIRES ascending rows, and that the copy of the call before has run.
   Status Fetch(Stream& feed, const RowPlaces& places, std::span<const RowName> rows,

@@ -51,22 +51,25 @@ Status WholeRows::ForPieces(Stream& stream, const std::vector<DeviceTable>& tabl
 }
 
 uint64_t WholeRows::Bytes(const RowSpace& space, const std::vector<uint32_t>& state_floats,
-                          Writes writes) {
-  uint64_t bytes = 0, stride = 1;
+                          Writes writes, uint64_t piece_bytes) {
+  MemoryNeed need(piece_bytes);
+  uint64_t columns = 0;
+  uint32_t stride = 1;
   for (size_t t = 0; t < state_floats.size(); ++t) {
     const RowSpace::Table& table = space.tables()[t];
-    const uint64_t floats = table.dim + state_floats[t];
-    bytes += table.rows * floats * sizeof(float);
-    bytes += sizeof(DeviceTable) + sizeof(DeviceSlot) + table.dim * sizeof(uint32_t);
-    stride = std::max(stride, floats);
+    need.Add<float>(table.rows * table.dim).Add<float>(table.rows * state_floats[t]);
+    columns += table.dim;
+    stride = std::max(stride, table.dim + state_floats[t]);
   }
-  if (writes == Writes::kEveryRow) return bytes;
-  // Flags, their ranks, and the list of those that are set.
+  const size_t tables = state_floats.size();
+  need.Add<DeviceTable>(tables).Add<DeviceSlot>(tables).Add<uint32_t>(columns);
+  if (writes == Writes::kEveryRow) return need.bytes();
+  // Flags, what counts them, their ranks, and the list of those that are set; two numbers.
   const uint64_t rows = space.rows(), at_once = std::min(rows, kFlagsAtOnce);
-  bytes += rows + (RankWork(at_once) + at_once + rows + 2) * sizeof(uint32_t);
-  // A piece of rows that go home within the commit, with number and name.
-  return rows == 0 ? bytes
-                   : bytes + store::ArrivalPieceRows(rows, stride) * (stride + 2) * sizeof(float);
+  need.Add<uint8_t>(rows).Add<uint32_t>(RankWork(at_once)).Add<uint32_t>(at_once);
+  need.Add<uint32_t>(rows).Add<uint32_t>(1).Add<uint32_t>(1);
+  RowMover::PlanWayHome(rows, stride, &need);
+  return need.bytes();
 }
 
 Result<std::unique_ptr<WholeRows>> WholeRows::Make(Stream& stream, const RowSpace& space,

@@ -28,10 +28,10 @@ class WholeRows final : public DeviceRows {
     kEveryRow,
     kSomeRows,  // those that FinishRows marks as changed: they alone go home
   };
-  // The device memory that it takes for a space at most, without the second copy of a commit's
-  // rows, which it takes of what is left (Homecoming::HasRoom).
+  // The device memory, handed out in such pieces, that it takes for a space at most, without the
+  // second copy of a commit's rows, which it takes of what is left (Homecoming::HasRoom).
   static uint64_t Bytes(const RowSpace& space, const std::vector<uint32_t>& state_floats,
-                        Writes writes);
+                        Writes writes, uint64_t piece_bytes);
   static Result<std::unique_ptr<WholeRows>> Make(Stream& stream, const RowSpace& space,
                                                  const std::vector<uint32_t>& state_floats,
                                                  Writes writes, store::WorkingRows& rows);
@@ -43,6 +43,7 @@ class WholeRows final : public DeviceRows {
             .has_fours = has_fours_,
             .changed = changed_.span()};
   }
+  bool has_names() const override { return false; }
   uint64_t names() const override { return rows_count_; }
   Result<DeviceSpan<const uint32_t>> Begin(std::span<const uint64_t>, Purpose) override {
     return DeviceSpan<const uint32_t>();

@@ -9,6 +9,7 @@
 #include "model/pctr.h"
 #include "store/delta.h"
 #include "stream/steps/participation.h"
+#include "train/gpu_step.h"
 #include "train/learner.h"
 #include "train/optimizer.h"
 
@@ -19,8 +20,9 @@ struct ClickEngineOptions {
   OptimizerOptions optimizer;
   // The dense sum is that of low-rank carriers; nothing: it is that of the weights.
   std::optional<model::CarrierOptions> carriers = {};
-  uint64_t seed = 1;         // of the initial parameters and the carriers' coins; public
-  uint64_t steps_taken = 0;  // until the dense state that the engine begins with
+  uint64_t seed = 1;          // of the initial parameters and the carriers' coins; public
+  uint64_t steps_taken = 0;   // until the dense state that the engine begins with
+  GpuStepSizes planned = {};  // a GPU has memory for such steps from the start
 };
 
 // The work of a click model's private step, on the processor or on a GPU. The learner keeps what is

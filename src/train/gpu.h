@@ -1,7 +1,5 @@
 #pragma once
 
-#include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -14,6 +12,7 @@
 #include "store/working_rows.h"
 #include "train/click_engine.h"
 #include "train/gpu_scoring.h"
+#include "train/gpu_step.h"
 #include "train/sequence/sequence_engine.h"
 
 namespace tacit::train {
@@ -42,29 +41,7 @@ struct GpuOptions {
   GpuProducts products = GpuProducts::kOwn;
 };
 
-// Examples that go through a click model on a GPU at a time, and the most that a step's sizes are
-// rounded up to multiples of.
-inline constexpr uint32_t kGpuChunkExamples = 16384, kGpuRoundExamples = 256;
-
-// Rounds up to a multiple of an eighth of n's order, and of `most` at most: few sizes, little in
-// vain.
-constexpr uint64_t GpuRoundedUp(uint64_t n, uint64_t most) {
-  const uint64_t to = std::min(most, std::max<uint64_t>(8, std::bit_floor(n) / 8));
-  return (std::max<uint64_t>(1, n) + to - 1) / to * to;
-}
-
-// The sizes of a click model's largest step, for plans of memory.
-struct GpuStepSizes {
-  uint64_t examples = 0, entries = 0;  // entries: the examples' rows
-  uint64_t extra_rows = 0;             // written without an example that has them
-  bool lists_written = true;           // rows that are written; not where all are
-  uint64_t slots = 0, dense_width = 0;
-};
-// The pinned memory that steps take on their way to a GPU: this one and the next, the report, and
-// what else an engine has for a step.
-uint64_t GpuStepPinnedBytes(const GpuStepSizes& sizes);
-
-// The bytes of a GPU's memory that an engine takes when it is made.
+// The bytes of a GPU's memory that an engine takes when it is made, for its steps as well.
 struct GpuNeed {
   uint64_t rows = 0;  // of tables, whole or cached
   uint64_t rest = 0;  // dense parameters and state, activations, sums

@@ -1,6 +1,10 @@
 #include "wiring/learner_shape.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "stream/steps/participation.h"
 
 namespace tacit::wiring {
 
@@ -13,6 +17,42 @@ double LearnerShape::RowBytes(double steps) const {
     bytes += (every_row ? table.rows : some) * table.row_bytes;
   }
   return bytes;
+}
+
+double MostOf(double mean, double of_each) {
+  return std::ceil(mean + 8 * std::sqrt(mean * of_each));
+}
+
+LargestStep LargestStepOf(const config::Participation& participation, bool of_users) {
+  const auto mean = static_cast<double>(participation.batch);
+  LargestStep step{.examples = mean, .of_unit = of_users ? participation.user_records_max : 1.0};
+  if (!participation.holds_periods()) return step;
+  const double preview =
+      static_cast<double>(stream::kPreviewExamples) + std::max(step.of_unit, 1.0) - 1;
+  step.examples =
+      std::max(preview, step.of_unit > 0 ? MostOf(mean, step.of_unit) : 2 * MostOf(mean));
+  if (participation.period > 0)
+    step.examples = std::min(step.examples, static_cast<double>(participation.period));
+  return step;
+}
+
+train::GpuStepSizes GpuStepOf(const LearnerShape& shape, const LargestStep& step, double untouched,
+                              uint64_t rows) {
+  double of_example = 0;
+  for (const LearnerShape::Table& table : shape.tables) of_example += table.rows_per_example;
+  // A GPU numbers examples and their rows with 32 bits.
+  const auto counted = [](double number) {
+    return static_cast<uint64_t>(std::min<double>(number, UINT32_MAX));
+  };
+  const double extra = shape.every_row ? 0 : std::max(shape.chosen_rows, MostOf(untouched));
+  return {.examples = counted(step.examples),
+          .entries = counted(step.examples * of_example),
+          .unit_entries = counted(step.of_unit * of_example),
+          .extra_rows = std::min(rows, counted(extra)),
+          .vocabulary_rows = std::min(rows, counted(shape.vocabulary_rows)),
+          .lists_written = !shape.every_row,
+          .slots = shape.tables.size(),
+          .dense_width = counted(shape.dense_width)};
 }
 
 void SetDense(size_t parameters, const train::OptimizerOptions& optimizer, LearnerShape* shape) {

@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "config/config.h"
 #include "event/schema.h"
 #include "model/transitions/options.h"
 #include "store/delta.h"
+#include "train/gpu_step.h"
 #include "train/optimizer.h"
 
 // The sizes of one learner, as its layouts state them.
@@ -38,6 +40,7 @@ struct LearnerShape {
   bool has_examples = false;    // a step is made of examples, not of users' histories
   bool every_row = false;       // each step writes the whole id space
   double chosen_rows = 0;       // rows without any example that a step may write
+  double vocabulary_rows = 0;   // of them those of a vocabulary
   double other_bytes = 0;       // more bytes, that are of one kind of model alone
   double pinned_bytes = 0;      // of memory that a GPU copies from and to
   double state_bytes = 0;       // of what one version's recommendations are made from
@@ -48,6 +51,25 @@ struct LearnerShape {
   // The floats of a commit's dense blob.
   double DenseFloats() const { return dense_parameters + dense_state; }
 };
+
+// The largest value where the parts of a step vary by chance around this mean, each by `of_each` at
+// most: 8 standard deviations above it, which no stream of steps reaches.
+double MostOf(double mean, double of_each = 1);
+
+// The largest step that memory is taken for, in examples. Under `once` a step has no more than its
+// batch. A held period's steps vary by chance, and its previews are of a size of their own; none
+// has more than the period. Where a user's records have no bound, steps twice as large as expected
+// are planned for: a larger one takes memory when it comes.
+struct LargestStep {
+  double examples = 0;
+  double of_unit = 1;  // at most; 0: any number
+};
+LargestStep LargestStepOf(const config::Participation& participation, bool of_users);
+
+// Its sizes on a GPU, for a click model. `untouched` is ModelPlan::UntouchedRows, `rows` the number
+// of all rows.
+train::GpuStepSizes GpuStepOf(const LearnerShape& shape, const LargestStep& step, double untouched,
+                              uint64_t rows);
 
 void SetDense(size_t parameters, const train::OptimizerOptions& optimizer, LearnerShape* shape);
 // Appends the tables of a layout; the first ones are the schema's categories, and an example has

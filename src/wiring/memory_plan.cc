@@ -66,13 +66,10 @@ double PeriodOf(const config::Participation& participation) {
   return static_cast<double>(participation.batch) / participation.Rate();
 }
 
-// The largest value where the parts of a step vary by chance around this mean.
-double MostOf(double mean) { return std::ceil(mean + 8 * std::sqrt(mean)); }
-
 // Steps go to a GPU through pinned memory, and so do rows that it caches. The rows of a commit come
 // home through it, unless steps write all of them, and so do dense parameters and state.
 double PinnedBytes(const config::Gpu& gpu, const ModelPlan& model, const LearnerShape& shape,
-                   bool varies) {
+                   const LargestStep& step) {
   if (gpu.use == config::Gpu::Use::kNever || !model.WhyNotOnGpu().empty()) return 0;
   double bytes = sizeof(float) * shape.DenseFloats();
   if (!shape.has_examples) return bytes;
@@ -81,27 +78,13 @@ double PinnedBytes(const config::Gpu& gpu, const ModelPlan& model, const Learner
   for (uint32_t t = 0; t < layout.space.tables().size(); ++t)
     stride = std::max<uint64_t>(stride, layout.RowFloats(t));
   const uint64_t rows = layout.space.rows();
-  const double examples = varies ? MostOf(shape.batch) : shape.batch;
-  double of_example = 0;
-  for (const LearnerShape::Table& table : shape.tables) of_example += table.rows_per_example;
-  // A GPU numbers examples and their rows with 32 bits.
-  const auto counted = [](double number) {
-    return static_cast<uint64_t>(std::min<double>(number, UINT32_MAX));
-  };
-  const uint64_t entries = counted(examples * of_example);
-  const uint64_t extra =
-      std::min(rows, counted(std::max(shape.chosen_rows, MostOf(model.UntouchedRows()))));
+  const train::GpuStepSizes sizes = GpuStepOf(shape, step, model.UntouchedRows(), rows);
   if (!shape.every_row && rows > 0)
     bytes += static_cast<double>(
         gpu.rows == config::Gpu::Rows::kCache
-            ? store::CachePinnedBytes(rows, std::min(rows, std::max(entries, extra)), stride)
+            ? store::CachePinnedBytes(
+                  rows, std::min(rows, std::max(sizes.entries, sizes.extra_rows)), stride)
             : store::ArrivalPinnedBytes(rows, stride));
-  const train::GpuStepSizes sizes{.examples = counted(examples),
-                                  .entries = entries,
-                                  .extra_rows = extra,
-                                  .lists_written = !shape.every_row,
-                                  .slots = layout.space.tables().size(),
-                                  .dense_width = counted(shape.dense_width)};
   return bytes + static_cast<double>(train::GpuStepPinnedBytes(sizes));
 }
 
@@ -118,7 +101,8 @@ LearnerShape ShapeOf(const Assembly& assembly, size_t index) {
   shape.period = PeriodOf(learner.participation);
   model.AddTo(&shape);
   shape.pinned_bytes =
-      PinnedBytes(assembly.config.gpu, model, shape, learner.participation.holds_periods());
+      PinnedBytes(assembly.config.gpu, model, shape,
+                  LargestStepOf(learner.participation, learner.privacy.of_users()));
   return shape;
 }
 

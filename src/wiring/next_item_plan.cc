@@ -9,6 +9,7 @@
 #include "model/ranking/released_ranker.h"
 #include "model/sequence/layout.h"
 #include "wiring/item_texts.h"
+#include "wiring/learner_shape.h"
 #include "wiring/mechanism_factory.h"
 #include "wiring/noise_plan.h"
 
@@ -121,6 +122,10 @@ train::SequenceLearnerOptions SequenceWithoutNoise(const config::Learner& learne
                                         .training = {},
                                         .draw = DrawOf(learner.participation),
                                         .histories = HistoriesOf(learner, items)};
+  // A user brings one record at least, so a step has no more users than records.
+  const config::Participation& steps = learner.participation;
+  const auto batch = static_cast<double>(steps.batch);
+  options.planned_users = static_cast<uint64_t>(steps.holds_periods() ? MostOf(batch) : batch);
   train::SequenceTrainingOptions& training = options.training;
   training.model = ModelOf(learner.model, items);
   training.seed = learner.model.seed;
@@ -128,8 +133,8 @@ train::SequenceLearnerOptions SequenceWithoutNoise(const config::Learner& learne
   training.optimizer = MakeOptimizer(learner.optimizer);
   training.carriers = MakeCarriers(learner.mechanism);
   training.privacy.on = IsPrivate(learner);
-  if (const uint32_t steps = learner.model.sequence.warm_up_steps; steps > 0)
-    training.schedule = {.steps = steps, .warm_up = 1};
+  if (const uint32_t warm_up = learner.model.sequence.warm_up_steps; warm_up > 0)
+    training.schedule = {.steps = warm_up, .warm_up = 1};
   if (!training.privacy.on) return options;
   training.privacy.clip_norm = learner.mechanism.gradient_clip;
   if (learner.mechanism.clipping == config::Mechanism::Clipping::kAutomatic)

@@ -14,13 +14,16 @@ class DeviceTrial {
  public:
   DeviceTrial(Device& device, const TrialOptions& options, uint32_t chunk_examples,
               const train::GpuRowOptions& memory = {}, bool overlap = true,
-              const ProductOptions& products = {})
+              const ProductOptions& products = {}, const train::GpuStepSizes& planned = {})
       : device_(device),
         click_(TrialLearner(options)),
-        chunk_examples_(chunk_examples),
-        memory_(memory),
-        overlap_(overlap),
-        products_(products),
+        on_device_{
+            .click = {.model = click_.model, .optimizer = click_.optimizer, .planned = planned},
+            .chunk_examples = chunk_examples,
+            .round_examples = 8,
+            .overlap = overlap,
+            .rows = memory,
+            .products = products},
         backend_(ops::MakeReferenceBackend()),
         rows_(click_, *backend_, workers_),
         watched_(rows_.rows(), rows_.layout()),
@@ -67,27 +70,18 @@ class DeviceTrial {
   train::ClickEngine& engine() { return *engine_; }
   TrialRows& rows() { return rows_; }
   const RowSpace& space() const { return click_.model.space; }
+  const DeviceClickOptions& on_device() const { return on_device_; }
 
  private:
   void Open() {
-    auto engine = MakeDeviceClickEngine(device_,
-                                        {.click = {click_.model, click_.optimizer},
-                                         .chunk_examples = chunk_examples_,
-                                         .round_examples = 8,
-                                         .overlap = overlap_,
-                                         .rows = memory_,
-                                         .products = products_},
-                                        *mechanism_, noise_, watched_, dense_);
+    auto engine = MakeDeviceClickEngine(device_, on_device_, *mechanism_, noise_, watched_, dense_);
     EXPECT_TRUE(engine) << engine.error().message;
     if (engine) engine_ = std::move(*engine);
   }
 
   Device& device_;
   train::ClickOptions click_;
-  const uint32_t chunk_examples_;
-  const train::GpuRowOptions memory_;
-  const bool overlap_;
-  const ProductOptions products_;
+  const DeviceClickOptions on_device_;
   WorkerPool workers_{WorkerPool::Options{}};
   std::unique_ptr<ops::Backend> backend_;
   TrialRows rows_;

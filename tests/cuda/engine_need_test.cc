@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "base/worker_pool.h"
 #include "config/sample.h"
 #include "cuda/device/emulated.h"
 #include "cuda/home_rig.h"
@@ -22,10 +21,11 @@ struct Started {
   std::string why;
 };
 
-// Plans the first learner's start on a device with so much memory, and makes it there.
+// Plans the first learner's start on a device with so much memory, which it hands out in such
+// pieces, and makes it there.
 Started StartOn(const wiring::Assembly& assembly, const train::GpuOptions& options,
-                uint64_t memory_bytes) {
-  emulated::Reset({.memory_bytes = memory_bytes});
+                uint64_t memory_bytes, uint64_t piece_bytes = 1) {
+  emulated::Reset({.memory_bytes = memory_bytes, .memory_piece_bytes = piece_bytes});
   const auto gpu = OpenGpu(options);
   EXPECT_TRUE(gpu);
   const wiring::ModelPlan& model = *assembly.learners.at(0).model;
@@ -37,18 +37,9 @@ Started StartOn(const wiring::Assembly& assembly, const train::GpuOptions& optio
     started.planned = true;
     started.need = start->need;
   }
-  const store::RowLayout layout = model.Rows();
-  HomeStore store(layout);
-  store::RowCache cache(layout, 1 << 24, store);
-  WorkerPool workers{WorkerPool::Options{}};
-  const auto backend = ops::MakeReferenceBackend();
-  const auto learner = model.Make({.noise = noise::MakeNoiseSource(workers),
-                                   .backend = *backend,
-                                   .workers = workers,
-                                   .rows = cache,
-                                   .gpu = gpu->get()});
-  started.made = learner.has_value();
-  if (!learner) started.why = learner.error().message;
+  const LearnerRig rig(model, **gpu);
+  started.made = rig.learner.has_value();
+  if (!rig.learner) started.why = rig.learner.error().message;
   started.taken = emulated::BytesTaken() - emulated::PinnedBytesTaken();
   return started;
 }
@@ -72,8 +63,9 @@ struct Case {
   train::GpuRowOptions rows;
 };
 
+constexpr char kSome[] = "{kind: adafest, threshold: 1000}", kEvery[] = "{kind: dp-sgd}";
+
 TEST(EngineNeed, ADeviceThatHasWhatIsPlannedMakesTheEngineAndASmallerOneDoesNot) {
-  constexpr char kSome[] = "{kind: adafest, threshold: 1000}", kEvery[] = "{kind: dp-sgd}";
   for (const Case& one :
        {Case{kSome, "adam", "f32", {Kind::kWhole}}, Case{kSome, "sgd", "bf16", {Kind::kWhole}},
         Case{kEvery, "adam", "f32", {Kind::kWhole}}, Case{kEvery, "adagrad", "bf16", {Kind::kAuto}},
@@ -108,6 +100,34 @@ TEST(EngineNeed, ADeviceThatHasWhatIsPlannedMakesTheEngineAndASmallerOneDoesNot)
     if (one.rows.kind == Kind::kWhole || one.rows.cache_bytes > 0) {
       EXPECT_TRUE(StartOn(assembly, {.rows = one.rows}, most).made);
       EXPECT_FALSE(StartOn(assembly, {.rows = one.rows}, most - 1).made);
+    }
+  }
+  emulated::Reset();
+}
+
+// A device that hands out its memory in pieces has them all counted.
+TEST(EngineNeed, EachBufferIsPlannedInWholePieces) {
+  constexpr uint64_t kPieces[] = {1, 512, 4096, 2 << 20};
+  for (const Case& one :
+       {Case{kSome, "adam", "f32", {Kind::kWhole}}, Case{kEvery, "adagrad", "bf16", {Kind::kWhole}},
+        Case{kSome, "adam", "f32", {Kind::kCache, 40'000}}}) {
+    SCOPED_TRACE(fmt::format("{} {}", one.mechanism, static_cast<int>(one.rows.kind)));
+    const wiring::Assembly assembly =
+        Small({fmt::format("learners.0.mechanism={}", one.mechanism),
+               fmt::format("learners.0.optimizer.kind={}", one.optimizer),
+               fmt::format("learners.0.model.compute={}", one.compute)});
+    uint64_t before = 0;
+    for (const uint64_t piece : kPieces) {
+      SCOPED_TRACE(piece);
+      const Started plenty = StartOn(assembly, {.rows = one.rows}, kPlenty, piece);
+      ASSERT_TRUE(plenty.made) << plenty.why;
+      const uint64_t most = plenty.need.all();
+      EXPECT_EQ(plenty.taken, most);
+      EXPECT_EQ(most % piece, 0u);
+      EXPECT_GT(most, before);
+      before = most;
+      EXPECT_TRUE(StartOn(assembly, {.rows = one.rows}, most, piece).made);
+      EXPECT_FALSE(StartOn(assembly, {.rows = one.rows}, most - 1, piece).made);
     }
   }
   emulated::Reset();

@@ -7,9 +7,12 @@
 #include <random>
 #include <vector>
 
+#include "base/worker_pool.h"
 #include "cuda/device/device.h"
 #include "cuda/rows/whole_rows.h"
 #include "store/row_cache.h"
+#include "train/gpu.h"
+#include "wiring/model_plan.h"
 
 namespace tacit::cuda::testing {
 
@@ -45,6 +48,27 @@ class HomeStore final : public store::RowBacking {
  private:
   uint64_t folded_ = 0, enqueued_ = 0;
   std::map<uint64_t, std::shared_ptr<const store::RowDelta>> deltas_;
+};
+
+// A click model's learner with its engine on a GPU, made as a program makes it, in front of a store
+// in memory. `model` and `gpu` must outlive it.
+struct LearnerRig {
+  LearnerRig(const wiring::ModelPlan& model, train::Gpu& gpu)
+      : layout(model.Rows()),
+        store(layout),
+        cache(layout, 1 << 24, store),
+        learner(model.Make({.noise = noise::MakeNoiseSource(workers),
+                            .backend = *backend,
+                            .workers = workers,
+                            .rows = cache,
+                            .gpu = &gpu})) {}
+
+  const store::RowLayout layout;
+  HomeStore store;
+  store::RowCache cache;
+  WorkerPool workers{WorkerPool::Options{}};
+  std::unique_ptr<ops::Backend> backend = ops::MakeReferenceBackend();
+  Result<std::unique_ptr<train::Learner>> learner;
 };
 
 // Whole tables on a device in front of a row cache, and beside them the truth. A step writes some

@@ -3,8 +3,6 @@
 // look for that.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/spdlog.h>
 
 #include <numeric>
 #include <optional>
@@ -14,6 +12,7 @@
 #include "cuda/device/emulated.h"
 #include "cuda/device/errors.h"
 #include "cuda/home_rig.h"
+#include "cuda/logged_by.h"
 #include "cuda/trial_device.h"
 #include "cuda/uploads.h"
 #include "store/row_arrival.h"
@@ -134,17 +133,6 @@ void FailEachCall(const std::function<Status()>& use) {
 TEST(RowsFailures, ACacheMayFailAtEveryCall) { FailEachCall(UseACache); }
 
 TEST(RowsFailures, RowsOnTheirWayHomeMayFailAtEveryCall) { FailEachCall(SendRowsHome); }
-
-// Returns what is logged meanwhile.
-std::string LoggedBy(const std::function<void()>& run) {
-  std::ostringstream text;
-  const auto before = spdlog::default_logger();
-  spdlog::set_default_logger(std::make_shared<spdlog::logger>(
-      "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(text)));
-  run();
-  spdlog::set_default_logger(before);
-  return text.str();
-}
 
 // Whole tables in front of a store.
 class SmallTables {

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <numeric>
 
-#include "base/worker_pool.h"
 #include "config/sample.h"
 #include "cuda/device/emulated.h"
 #include "cuda/home_rig.h"
@@ -21,12 +20,11 @@ namespace {
 using Writes = WholeRows::Writes;
 
 using Settings = std::vector<std::string>;
-constexpr uint32_t kMemoryBatch = 40;
 
 // A small model.
 wiring::Assembly Planned(const Settings& more) {
   Settings settings = {"memory.total_bytes=8GiB", "learners.0.model.hidden=[4]",
-                       fmt::format("learners.0.participation.batch={}", kMemoryBatch)};
+                       "learners.0.participation={mode: once, batch: 40}"};
   settings.insert(settings.end(), more.begin(), more.end());
   const auto config = config::Parse(config::kSample, "c.yaml", settings);
   EXPECT_TRUE(config) << config.error().message;
@@ -78,26 +76,22 @@ uint64_t PinnedByLearner(const wiring::Assembly& assembly, const train::GpuRowOp
   const auto gpu = OpenGpu({.rows = rows});
   EXPECT_TRUE(gpu);
   const wiring::ModelPlan& model = *assembly.learners.at(0).model;
-  const store::RowLayout layout = model.Rows();
-  HomeStore store(layout);
-  store::RowCache cache(layout, 1 << 24, store);
-  WorkerPool workers{WorkerPool::Options{}};
-  const auto backend = ops::MakeReferenceBackend();
-  const auto learner = model.Make({.noise = noise::MakeNoiseSource(workers),
-                                   .backend = *backend,
-                                   .workers = workers,
-                                   .rows = cache,
-                                   .gpu = gpu->get()});
-  EXPECT_TRUE(learner) << learner.error().message;
+  LearnerRig rig(model, **gpu);
+  EXPECT_TRUE(rig.learner) << rig.learner.error().message;
+  const uint64_t taken = emulated::BytesTaken();
   const stream::StepBatch step = FullStep(assembly, examples);
+  // Neither steps nor commits take any more; but for the second copy of a commit's rows, which may
+  // be had or not.
+  emulated::RefuseMemory(true);
   const std::atomic<bool> abandon = false;
   for (int i = 0; i < 3; ++i) {
     train::StepReport report;
-    (*learner)->Announce(step);
-    EXPECT_TRUE((*learner)->TakeStep(step, abandon, &report));
-    EXPECT_TRUE((*learner)->Settle());
-    EXPECT_TRUE(store::Arrive(*cache.TakeDelta()));
+    (*rig.learner)->Announce(step);
+    EXPECT_TRUE((*rig.learner)->TakeStep(step, abandon, &report));
+    EXPECT_TRUE((*rig.learner)->Settle());
+    EXPECT_TRUE(store::Arrive(*rig.cache.TakeDelta()));
   }
+  EXPECT_EQ(emulated::BytesTaken(), taken);
   return emulated::PinnedBytesTaken();
 }
 
@@ -141,7 +135,7 @@ Taken Take(const store::RowLayout& layout, uint64_t memory_bytes, Writes writes)
 TEST(RowsMemory, WholeTablesTakeWhatTheirPlanSays) {
   const store::RowLayout layout = SmallLayout();
   for (const Writes writes : {Writes::kSomeRows, Writes::kEveryRow}) {
-    const uint64_t plan = WholeRows::Bytes(layout.space, layout.state_floats, writes);
+    const uint64_t plan = WholeRows::Bytes(layout.space, layout.state_floats, writes, 1);
     const Taken taken = Take(layout, plan, writes);
     EXPECT_TRUE(taken.settled);
     EXPECT_EQ(taken.on_device, plan);
@@ -152,7 +146,7 @@ TEST(RowsMemory, WholeTablesTakeWhatTheirPlanSays) {
 
 TEST(RowsMemory, PinnedMemoryOfTheWayHomeIsWhatItsPlanSays) {
   const store::RowLayout layout = SmallLayout();
-  const uint64_t least = WholeRows::Bytes(layout.space, layout.state_floats, Writes::kSomeRows);
+  const uint64_t least = WholeRows::Bytes(layout.space, layout.state_floats, Writes::kSomeRows, 1);
   const uint64_t plan = store::ArrivalPinnedBytes(layout.space.rows(), StrideOf(layout));
   EXPECT_EQ(Take(layout, least, Writes::kSomeRows).pinned, plan);
   EXPECT_EQ(Take(layout, 64 * least, Writes::kSomeRows).pinned, plan);
@@ -169,20 +163,26 @@ TEST(RowsMemory, PinnedMemoryOfALearnerIsInThePlanOfTheHosts) {
     const char* optimizer;
     const char* rows;
     Kind kind;
-    uint32_t batch;
+    const char* steps;
+    uint32_t examples;  // of the largest step
   };
-  for (const Case& one :
-       {Case{"{kind: adafest, threshold: 1000}", "adam", "whole", Kind::kWhole, 40},
-        {"{kind: adafest, threshold: 1000}", "sgd", "cache", Kind::kCache, 40},
-        {"{kind: adafest, threshold: 1000}", "adam", "cache", Kind::kCache, 100},
-        {"{kind: dp-sgd}", "adam", "whole", Kind::kWhole, 40}}) {
-    SCOPED_TRACE(fmt::format("{}, {}, {}, {}", one.mechanism, one.optimizer, one.rows, one.batch));
+  constexpr char kSome[] = "{kind: adafest, threshold: 1000}", kEvery[] = "{kind: dp-sgd}";
+  constexpr char kFew[] = "{mode: once, batch: 40}", kMore[] = "{mode: once, batch: 100}";
+  // All of a period may come into a step.
+  constexpr char kByChance[] =
+      "{mode: poisson, batch: 40, sampling_rate: 0.5, steps_per_period: 2, period: 80}";
+  for (const Case& one : {Case{kSome, "adam", "whole", Kind::kWhole, kFew, 40},
+                          {kSome, "sgd", "cache", Kind::kCache, kFew, 40},
+                          {kSome, "adam", "cache", Kind::kCache, kMore, 100},
+                          {kSome, "adam", "cache", Kind::kCache, kByChance, 80},
+                          {kEvery, "adam", "whole", Kind::kWhole, kFew, 40}}) {
+    SCOPED_TRACE(fmt::format("{}, {}, {}, {}", one.mechanism, one.optimizer, one.rows, one.steps));
     const Settings settings = {fmt::format("learners.0.mechanism={}", one.mechanism),
                                fmt::format("learners.0.optimizer.kind={}", one.optimizer),
-                               fmt::format("learners.0.participation.batch={}", one.batch),
+                               fmt::format("learners.0.participation={}", one.steps),
                                fmt::format("gpu.rows={}", one.rows)};
     const uint64_t plan = PinnedByPlan(settings);
-    const uint64_t taken = PinnedByLearner(Planned(settings), {.kind = one.kind}, one.batch);
+    const uint64_t taken = PinnedByLearner(Planned(settings), {.kind = one.kind}, one.examples);
     EXPECT_LE(taken, plan);
     EXPECT_LE(plan, taken + taken / 8 + kSmall);
   }

@@ -140,7 +140,8 @@ TEST(GpuChoice, ARefusalSaysHowMuchIsAskedForWhatIsFreeAndWhichKeyToLower) {
       << rows;
   EXPECT_NE(rows.find("set gpu.rows to cache, or end"), std::string::npos) << rows;
   const std::string rest = ChooseWithFree("require", 1000).refused;
-  EXPECT_NE(rest.find("lower model.hidden, or end"), std::string::npos) << rest;
+  EXPECT_NE(rest.find("lower model.hidden or participation.batch, or end"), std::string::npos)
+      << rest;
 }
 
 GpuChoice::Open OpensWithFree(uint64_t free) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "config/sample.h"
 #include "model/ranking/candidates.h"
@@ -13,6 +14,7 @@
 #include "train/sequence/sequence_stepper.h"
 #include "wiring/assembly.h"
 #include "wiring/kinds/click.h"
+#include "wiring/learner_shape.h"
 #include "wiring/next_item_plan.h"
 
 namespace tacit::wiring {
@@ -528,6 +530,30 @@ TEST_F(NextItemMemory, IsPlannedByTheCatalogue) {
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("memory.total_bytes: 200MiB"), std::string::npos)
       << refused.error().message;
+}
+
+// The mean and eight deviations, by hand: 10,000 + 8 * 100, and ten times the variance where a user
+// may bring ten records.
+TEST(LargestStep, FollowsFromTheParticipation) {
+  using Mode = config::Participation::Mode;
+  config::Participation once{.batch = 10'000};
+  EXPECT_EQ(LargestStepOf(once, false).examples, 10'000);
+  EXPECT_EQ(LargestStepOf(once, false).of_unit, 1);
+  EXPECT_EQ(LargestStepOf(once, true).of_unit, 0);
+  config::Participation poisson{.mode = Mode::kPoisson, .batch = 10'000, .sampling_rate = 0.01};
+  EXPECT_EQ(LargestStepOf(poisson, false).examples, 10'800);
+  // A user may bring all records of a period.
+  EXPECT_EQ(LargestStepOf(poisson, true).examples, 21'600);
+  poisson.user_records_max = 10;
+  EXPECT_EQ(LargestStepOf(poisson, true).examples, std::ceil(10'000 + 800 * std::sqrt(10)));
+  EXPECT_EQ(LargestStepOf(poisson, true).of_unit, 10);
+  poisson.period = 9'000;
+  EXPECT_EQ(LargestStepOf(poisson, true).examples, 9'000);
+  // Previews come in parts of 4,096 and the rest of a user.
+  poisson = {.mode = Mode::kPoisson, .batch = 10, .sampling_rate = 0.01};
+  EXPECT_EQ(LargestStepOf(poisson, false).examples, 4'096);
+  poisson.user_records_max = 10;
+  EXPECT_EQ(LargestStepOf(poisson, true).examples, 4'105);
 }
 
 }  // namespace

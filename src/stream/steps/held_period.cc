@@ -8,7 +8,6 @@
 namespace tacit::stream {
 namespace {
 
-constexpr size_t kPreviewExamples = 4096;
 constexpr uint64_t kUnbounded = uint64_t{1} << 62;
 
 }  // namespace

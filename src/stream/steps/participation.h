@@ -102,6 +102,9 @@ struct StepBatch {
   bool whole_period() const { return kind == Kind::kPeriodFirst || kind == Kind::kPeriodNext; }
 };
 
+// A held period's previews have so many examples, but for the records of the user who comes last.
+inline constexpr uint64_t kPreviewExamples = 4096;
+
 // A number that no step of this process has yet.
 uint64_t NewStepNumber();
 

@@ -19,6 +19,13 @@ struct SequenceStepReport {
   size_t units_clipped = 0;
 };
 
+// The largest step for which a GPU has memory beforehand. No units: nothing is planned, and memory
+// is taken as steps ask for it.
+struct SequenceStepSizes {
+  uint64_t units = 0;
+  bool prior_has_each = false, prior_has_table = false;  // model::LogitPrior::Numbers
+};
+
 struct SequenceEngineOptions {
   model::SequenceOptions model;
   // Logits added to the model's, or null; must outlive the engine.
@@ -30,6 +37,7 @@ struct SequenceEngineOptions {
   bool is_private = true;
   mechanism::Recipe recipe = {};
   double update_stddev = 0;  // of the noise on each number of the update
+  SequenceStepSizes planned = {};
 };
 
 // The reason for which these have no form for a GPU, by the name of what they ask for; empty where

@@ -34,6 +34,13 @@ Status CheckOptions(const SequenceLearnerOptions& options) {
               "sequence start: the release of a period and its steps are both noised, or neither");
 }
 
+SequenceStepSizes PlannedStep(const SequenceLearnerOptions& options) {
+  using Kind = SequenceStartOptions::Kind;
+  return {.units = options.planned_users,
+          .prior_has_each = options.start.kind == Kind::kPopularity,
+          .prior_has_table = options.start.kind == Kind::kCounts};
+}
+
 SequenceLearner::SequenceLearner(SequenceLearnerOptions options, RecentHistories::Reader reader,
                                  std::unique_ptr<noise::NoiseSource> noise, ops::Backend& backend,
                                  const store::DenseState* resume, uint64_t steps_taken)
@@ -53,6 +60,7 @@ Status SequenceLearner::UseGpu(Gpu& gpu) {
   TACIT_CHECK(stepper_.noise() != nullptr, "a GPU takes private steps");
   SequenceEngineOptions options = stepper_.EngineOptions();
   options.prior_has_no_table = HasNoTable(options_.start);
+  options.planned = PlannedStep(options_);
   TACIT_ASSIGN(auto engine, gpu.MakeSequenceEngine(options, *stepper_.noise()));
   stepper_.UseEngine(std::move(engine));
   return {};

@@ -27,7 +27,12 @@ struct SequenceLearnerOptions {
   // This many units of a step are asked for their next item before it is learnt from, for operator
   // metrics only.
   uint32_t asked_most = 32;
+  // The users of the largest step for which a GPU has memory beforehand. 0: for none.
+  uint64_t planned_users = 0;
 };
+
+// The step for which a GPU has memory beforehand.
+SequenceStepSizes PlannedStep(const SequenceLearnerOptions& options);
 
 // The dense state of the model for a catalogue that begins with `items_before` items of before and
 // has more: those begin as in a new model. kRefused: a state of another model.

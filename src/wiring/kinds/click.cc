@@ -161,7 +161,7 @@ class ClickPlan final : public ModelPlan {
     }
     shape->every_row = mechanism.traits().every_row;
     if (mechanism.has_vocabulary())
-      shape->chosen_rows += static_cast<double>(mechanism.vocabulary.keep);
+      shape->chosen_rows += shape->vocabulary_rows = static_cast<double>(mechanism.vocabulary.keep);
     if (mechanism.traits().keys.has("rows"))
       shape->chosen_rows += static_cast<double>(mechanism.rows);
     if (mechanism.observes_periods())
@@ -181,23 +181,22 @@ class ClickPlan final : public ModelPlan {
         parts.dense != nullptr
             ? *parts.dense
             : train::InitialDense(options_, model::Pctr(options_.model, parts.backend));
-    TACIT_ASSIGN(auto engine,
-                 parts.gpu->MakeClickEngine(options_.Engine(parts.steps_taken), *mechanism,
-                                            *parts.noise, parts.rows, dense));
+    TACIT_ASSIGN(auto engine, parts.gpu->MakeClickEngine(EngineOnGpu(parts.steps_taken), *mechanism,
+                                                         *parts.noise, parts.rows, dense));
     return std::make_unique<train::ClickLearner>(options_, std::move(mechanism),
                                                  std::move(parts.noise), std::move(engine));
   }
   std::string WhyNotOnGpu() const override { return why_not_on_gpu_; }
   Result<GpuStart> StartOnGpu(train::Gpu& gpu, uint64_t free) const override {
     TACIT_ASSIGN(const train::GpuNeed need,
-                 gpu.ClickEngineNeed(options_.Engine(0), writes_every_row_, free));
+                 gpu.ClickEngineNeed(EngineOnGpu(0), writes_every_row_, free));
     return GpuStart{.need = need,
                     .fewer_rows = need.caches ? "lower gpu.cache_bytes"
                                   : writes_every_row_
                                       ? "lower buckets or dim of schema.features, or take a "
                                         "mechanism that does not write every row"
                                       : "set gpu.rows to cache",
-                    .less_rest = "lower model.hidden"};
+                    .less_rest = "lower model.hidden or participation.batch"};
   }
 
   std::shared_ptr<const serve::RowModel> Scores() const override {
@@ -230,6 +229,16 @@ class ClickPlan final : public ModelPlan {
   }
 
  private:
+  train::ClickEngineOptions EngineOnGpu(uint64_t steps_taken) const {
+    const config::Learner& learner = config_.learners[0];
+    LearnerShape shape;
+    AddTo(&shape);
+    train::ClickEngineOptions options = options_.Engine(steps_taken);
+    options.planned =
+        GpuStepOf(shape, LargestStepOf(learner.participation, learner.privacy.of_users()),
+                  untouched_, options_.model.space.rows());
+    return options;
+  }
   store::RewriteRow MoverOfRows(uint32_t before, uint32_t now) const {
     return [optimizer = std::make_shared<const train::Optimizer>(options_.optimizer), before, now](
                std::span<const float> was, std::span<float> is) {

@@ -158,9 +158,11 @@ class SequencePlan final : public ModelPlan {
   }
 
   Result<GpuStart> StartOnGpu(train::Gpu& gpu, uint64_t) const override {
-    return GpuStart{.need = gpu.SequenceEngineNeed({.model = options_.training.model,
-                                                    .optimizer = options_.training.optimizer}),
-                    .less_rest = "lower model.width or take a smaller catalogue"};
+    return GpuStart{
+        .need = gpu.SequenceEngineNeed({.model = options_.training.model,
+                                        .optimizer = options_.training.optimizer,
+                                        .planned = train::PlannedStep(options_)}),
+        .less_rest = "lower model.width or participation.batch, or take a smaller catalogue"};
   }
 
   std::shared_ptr<const serve::ItemModel> Recommends() const override {
