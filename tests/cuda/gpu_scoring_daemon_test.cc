@@ -12,6 +12,7 @@
 #include "cuda/device/errors.h"
 #include "serve/client.h"
 #include "support/eventually.h"
+#include "support/metrics_page.h"
 #include "support/process.h"
 
 namespace tacit::cuda::testing {
@@ -83,6 +84,18 @@ class GpuScoringDaemon : public ::testing::Test {
     scores.version = answer.at("model").at("version").to_number<int64_t>();
     return scores;
   }
+  // Holds README's rows of such daemons against a page, and returns how many there are.
+  static size_t ExportedRowsOfReadme(const std::string& page) {
+    const auto shown = test::ShapesOf(page);
+    size_t rows = 0;
+    for (const auto& [name, row] : test::ReadmeMetrics()) {
+      if (row.of != "GPU") continue;
+      ++rows;
+      EXPECT_FALSE(row.is_public) << name;
+      EXPECT_TRUE(shown.contains(name) && shown.at(name) == row.shape) << name;
+    }
+    return rows;
+  }
   static void ExpectNear(const Scores& got, const Scores& wanted) {
     EXPECT_EQ(got.version, wanted.version);
     ASSERT_EQ(got.of_rows.size(), wanted.of_rows.size());
@@ -115,6 +128,7 @@ TEST_F(GpuScoringDaemon, LargeRequestsAreScoredThereAndSmallOnesAreNot) {
     EXPECT_THAT(daemon.Err(), HasSubstr("learner 'ctr': requests of 4 rows and more are scored on "
                                         "GPU 0"));
     EXPECT_THAT(Metrics(), HasSubstr("tacit_gpu_scoring{learner=\"ctr\"} 1"));
+    EXPECT_EQ(ExportedRowsOfReadme(Metrics()), 2u);
     EXPECT_EQ(Ask("public", "/metrics").find("tacit_gpu"), std::string::npos);
     const auto counted = [&] {
       const std::string text = Metrics(), name = "tacit_gpu_scored_rows_total{learner=\"ctr\"} ";

@@ -405,7 +405,7 @@ TEST_F(InferRowsTest, ALargeQuestionTakesNoMemory) {
   const Reply reply = rig_.Ask("POST", "/v2/repository/index", body);
   EXPECT_LT(PeakMemory::Kilobytes(), before + 8'000);
   EXPECT_EQ(reply.status, 400u);
-  EXPECT_THAT(reply.body, HasSubstr("the body has 8000002 bytes, and at most 4096 here"));
+  EXPECT_THAT(reply.body, HasSubstr("the body has 8000003 bytes, and at most 4096 here"));
 }
 
 // The public does not see why, and the fault is not the client's.

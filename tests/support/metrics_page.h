@@ -54,8 +54,8 @@ inline MetricShapes ShapesOf(const std::string& page) {
 struct PromisedMetric {
   MetricShape shape;
   bool is_public = false;
-  // The daemons that alone have it: those of "Kafka", "feed", "Checkpoints" or "Replicas"; empty:
-  // all.
+  // The daemons that alone have it: those of "Kafka", "feed", "Checkpoints" or "Replicas", or
+  // that score on a "GPU"; empty: all.
   std::string of = {};
 };
 
@@ -63,7 +63,7 @@ struct PromisedMetric {
 inline std::map<std::string, PromisedMetric> PromisedMetrics(const std::string& readme) {
   static const std::regex kRow(
       R"(\| `(\w+)(?:\{([\w,]+)\})?` \| (\w+) \| (everybody|operators) \| )"
-      R"((?:(Kafka|Checkpoints|Replicas) alone\. |With a (feed)\. )?(.*) \|)");
+      R"((?:(Kafka|Checkpoints|Replicas|GPU) alone\. |With a (feed)\. )?(.*) \|)");
   std::map<std::string, PromisedMetric> promised;
   std::istringstream lines(readme);
   std::smatch row;
