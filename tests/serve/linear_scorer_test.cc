@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fake_snapshot.h"
+#include "random_batch.h"
 
 namespace tacit::serve {
 namespace {
@@ -74,16 +75,14 @@ event::Batch SomeRows(const event::FeatureTransform& transform, size_t size) {
   for (size_t i = 0; i < size; ++i) {
     batch.dense.push_back(static_cast<float>(i % 7) / 2);
     batch.dense.push_back(static_cast<float>(i));
-    for (size_t s = 0; s < batch.slots; ++s) {
-      std::vector<std::string> texts(s == 2 ? i % 4 : 1);
-      for (size_t t = 0; t < texts.size(); ++t) texts[t] = std::to_string(i + t);
-      const std::vector<std::string_view> views(texts.begin(), texts.end());
-      transform.AppendRows(s, views, &batch.row);
-      batch.slot_end.push_back(static_cast<uint32_t>(batch.row.size()));
-    }
-    batch.offset.push_back(i);
-    batch.timestamp_ms.push_back(0);
-    batch.label.push_back(0);
+    AppendSlots(
+        transform,
+        [&](size_t s) {
+          std::vector<std::string> texts(s == 2 ? i % 4 : 1);
+          for (size_t t = 0; t < texts.size(); ++t) texts[t] = std::to_string(i + t);
+          return texts;
+        },
+        &batch);
   }
   return batch;
 }
