@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "cuda/device/buffer.h"
+#include "cuda/device/buffer_taker.h"
 #include "cuda/device/stream.h"
 #include "cuda/kernels/gather.h"
 #include "cuda/learn/device_net.h"
@@ -229,13 +230,15 @@ train::GpuNeed NeedOfPctrScorer(const DeviceFacts& facts, const train::GpuScoreO
   const std::vector<model::LinearLayer> layers = LayersOf(options.model);
   const DeviceNetBytes net =
       BytesOfDeviceNet(facts, options.model.precision, layers, sizes.examples);
-  const uint64_t rest = train::kGpuScoreVersions * DenseSize(layers) * sizeof(float) +
-                        sizes.input_words * sizeof(uint32_t) + sizes.examples * sizeof(float) +
-                        sizes.slots * sizeof(DeviceSlot) +
-                        EmbeddingWidth(options.model.space) * sizeof(uint32_t);
-  return {.rows = train::kGpuScoreVersions * sizes.places * sizes.stride * sizeof(float),
-          .rest = std::max(net.kept + rest, net.making),
-          .caches = true};
+  MemoryNeed rows(facts.memory_piece_bytes), rest(facts.memory_piece_bytes);
+  rows.Add<float>(train::kGpuScoreVersions * sizes.places * sizes.stride);
+  rest.Add<float>(train::kGpuScoreVersions * DenseSize(layers))
+      .Add<uint32_t>(sizes.input_words)
+      .Add<float>(sizes.examples)
+      .Add<DeviceSlot>(sizes.slots)
+      .Add<uint32_t>(EmbeddingWidth(options.model.space));
+  return {
+      .rows = rows.bytes(), .rest = std::max(net.kept + rest.bytes(), net.making), .caches = true};
 }
 
 }  // namespace tacit::cuda
