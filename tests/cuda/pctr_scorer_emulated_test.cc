@@ -69,8 +69,8 @@ TEST(PctrScorerEmulatedTest, TakesTheMemoryThatPlansHave) {
       const ScoredModel model(serve::SmallSchema(), {8, 6}, precision);
       const train::GpuScoreOptions options{
           .model = model.options, .cache_bytes = cache_bytes, .examples = 16};
-      const auto make_with = [&](uint64_t memory_bytes, uint64_t* need) {
-        emulated::Reset({.memory_bytes = memory_bytes});
+      const auto make_with = [&](uint64_t memory_bytes, uint64_t piece, uint64_t* need) {
+        emulated::Reset({.memory_bytes = memory_bytes, .memory_piece_bytes = piece});
         const auto device = OpenDevice(0);
         EXPECT_TRUE(device);
         *need = NeedOfPctrScorer((*device)->facts(), options).all();
@@ -85,10 +85,12 @@ TEST(PctrScorerEmulatedTest, TakesTheMemoryThatPlansHave) {
         EXPECT_EQ(emulated::BytesTaken(), taken);
         return true;
       };
-      uint64_t need = 0;
-      EXPECT_TRUE(make_with(1 << 30, &need));
-      EXPECT_TRUE(make_with(need, &need));
-      EXPECT_FALSE(make_with(need - 1, &need));
+      for (const uint64_t piece : {1, 4096}) {
+        uint64_t need = 0;
+        EXPECT_TRUE(make_with(1 << 30, piece, &need));
+        EXPECT_TRUE(make_with(need, piece, &need));
+        EXPECT_FALSE(make_with(need - 1, piece, &need));
+      }
     }
   }
   emulated::Reset();
