@@ -87,9 +87,7 @@ class Engine final : public train::ClickEngine {
   Status Open();
 
   Status Predict(const stream::StepBatch& step, train::StepReport* report) override;
-  Status Begin(const stream::StepBatch& step) override {
-    return Start(step, DeviceRows::Purpose::kStep);
-  }
+  Status Begin(const stream::StepBatch& step) override;
   Status Release(train::StepReport* report) override;
   Status Settle() override {
     TACIT_RETURN_IF_ERROR(stream_.device().BindThread());
@@ -125,7 +123,9 @@ class Engine final : public train::ClickEngine {
 
   Status OpenSteps();
   Status Start(const stream::StepBatch& step, DeviceRows::Purpose purpose);
+  Status MakeReady(const stream::StepBatch& step, DeviceRows::Purpose purpose);
   Status TakeFor(const StagedStep& step);
+  Status BringAhead(const stream::StepBatch& next);
   // Puts work of both streams in the step's order, as a graph where it comes again. A step in
   // chunks is put there as it is: its parts are many, and a host's flag tells which is in the net.
   Status Run(const std::function<Status()>& work) {
@@ -143,8 +143,10 @@ class Engine final : public train::ClickEngine {
   Status AddSums(const StepChunk& chunk, const Recipe& recipe, const ClipRule& rule);
   Result<ClipRule> MakeRule(const Recipe& recipe);
   Status FinishTables(const Recipe& recipe);
-  Status Report(const Recipe& recipe, train::StepReport* report);
-  Status ReportLosses(train::StepReport* report);
+  Status AskForReport(const Recipe& recipe);
+  Status AskForLosses();
+  Status Report(const Recipe& recipe, size_t examples, train::StepReport* report);
+  void ReportLosses(size_t examples, train::StepReport* report) const;
   StepRows RowsOf(const StepChunk& chunk) const;
 
   StepStreams streams_;
@@ -168,13 +170,16 @@ class Engine final : public train::ClickEngine {
   std::optional<StepStaging> staging_;
 
   const stream::StepBatch* announced_ = nullptr;
-  // The step under way. What is uploaded from lives as long.
+  // The step whose passes were put on the streams last. What is uploaded from lives as long.
   const StagedStep* staged_ = nullptr;
-  bool begun_ = false;
+  bool begun_ = false;  // and that is not released
+  bool ahead_ = false;  // likewise, before Begin was called for it
   const StepChunk* in_net_ = nullptr;  // whose activations and gradients the net holds
   const DimsOfRows dims_;
   PlanWatch watch_;
-  size_t written_last_ = 0;  // rows that the last step wrote
+  // Rows of which the step's report brings the numbers in any case: about as many as the last step
+  // wrote.
+  size_t likely_written_ = 0;
   std::vector<uint64_t> extra_;
   std::vector<double> root_shares_;
   HostBuffer<uint32_t> counts_host_;
@@ -183,6 +188,7 @@ class Engine final : public train::ClickEngine {
   Buffer<float> dense_sums_;      // without noise
   Buffer<uint32_t> clipped_;
   Buffer<double> shares_;
+  std::optional<Event> reported_;
 };
 
 Status Engine::Open() {
@@ -202,6 +208,8 @@ Status Engine::Open() {
   TACIT_ASSIGN(dense_sums_, Buffer<float>::Make(device, dense_size()));
   TACIT_ASSIGN(clipped_, Buffer<uint32_t>::Make(device, 1));
   TACIT_ASSIGN(shares_, Buffer<double>::Make(device, groups_));
+  TACIT_ASSIGN(Event reported, Event::Make(device));
+  reported_.emplace(std::move(reported));
   return OpenSteps();
 }
 
@@ -268,27 +276,56 @@ Status Engine::Predict(const stream::StepBatch& step, train::StepReport* report)
   TACIT_RETURN_IF_ERROR(index_->End(stream_));
   begun_ = false;
   TACIT_RETURN_IF_ERROR(stream_.Download(index_->touched_count(), counts_host_.span().first(1)));
+  TACIT_RETURN_IF_ERROR(AskForLosses());
+  TACIT_RETURN_IF_ERROR(stream_.Synchronize());
   *report = {};
-  TACIT_RETURN_IF_ERROR(ReportLosses(report));
+  ReportLosses(staged_->examples, report);
   report->rows_touched = counts_host_.span()[0];
   return {};
+}
+
+Status Engine::Begin(const stream::StepBatch& step) {
+  // Release has begun with it, if it was announced.
+  if (ahead_ && staging_->BroughtLast(step)) {
+    ahead_ = false;
+    return {};
+  }
+  return Start(step, DeviceRows::Purpose::kStep);
 }
 
 Status Engine::Start(const stream::StepBatch& step, DeviceRows::Purpose purpose) {
   TACIT_RETURN_IF_ERROR(stream_.device().BindThread());
   // A step that was begun and not released is abandoned.
   if (begun_) TACIT_RETURN_IF_ERROR(index_->End(stream_));
+  ahead_ = false;
   TACIT_RETURN_IF_ERROR(stream_.Synchronize());
   begun_ = true;
-  const size_t entries = space().rows() > 0 ? step.examples.row.size() : 0;
   watch_.Begin();
+  TACIT_RETURN_IF_ERROR(MakeReady(step, purpose));
+  watch_.End();
+  return Run([&] { return Passes(); });
+}
+
+Status Engine::MakeReady(const stream::StepBatch& step, DeviceRows::Purpose purpose) {
+  const size_t entries = space().rows() > 0 ? step.examples.row.size() : 0;
   TACIT_ASSIGN(const auto names,
                rows_->Begin(std::span(step.examples.row).first(entries), purpose));
   TACIT_ASSIGN(staged_, staging_->Bring(step, purpose == DeviceRows::Purpose::kPreview));
   TACIT_RETURN_IF_ERROR(index_->Cover(rows_->names()));
   TACIT_RETURN_IF_ERROR(index_->Begin(*staged_, names));
-  TACIT_RETURN_IF_ERROR(TakeFor(*staged_));
-  watch_.End();
+  return TakeFor(*staged_);
+}
+
+// Brings the next step to the device, and puts its passes behind the step that is released. So the
+// device works on while the host reads the report, charges, and comes back with Begin. The passes
+// release nothing, and Begin with another step abandons them.
+Status Engine::BringAhead(const stream::StepBatch& next) {
+  TACIT_RETURN_IF_ERROR(staging_->BringAhead(next));
+  // A larger step would take the memory to which this one's report is on its way.
+  const bool has_room = next.examples.size() <= memory_.logits_host.span().size();
+  if (!options_.overlap || !rows_->may_begin_ahead() || !has_room) return {};
+  TACIT_RETURN_IF_ERROR(MakeReady(next, DeviceRows::Purpose::kStep));
+  begun_ = ahead_ = true;
   return Run([&] { return Passes(); });
 }
 
@@ -435,16 +472,18 @@ Status Engine::Release(train::StepReport* report) {
   TACIT_ASSIGN(const ClipRule rule, MakeRule(*recipe));
   TACIT_RETURN_IF_ERROR(Run([&] { return Sums(*recipe, rule); }));
   if (recipe->is_private) TACIT_RETURN_IF_ERROR(step_noise_->End());
+  begun_ = false;
+  in_net_ = nullptr;
+  const size_t examples = staged_->examples;
+  TACIT_RETURN_IF_ERROR(AskForReport(*recipe));
   // The step runs meanwhile.
   TACIT_RETURN_IF_ERROR(rows_->FetchAnnounced());
   if (announced_ != nullptr)
-    TACIT_RETURN_IF_ERROR(staging_->BringAhead(*std::exchange(announced_, nullptr)));
-  TACIT_RETURN_IF_ERROR(Report(*recipe, report));
+    TACIT_RETURN_IF_ERROR(BringAhead(*std::exchange(announced_, nullptr)));
+  TACIT_RETURN_IF_ERROR(Report(*recipe, examples, report));
   TACIT_RETURN_IF_ERROR(rows_->End(memory_.written_host.span().first(
       recipe->rows == Recipe::Rows::kEvery ? 0 : report->rows_written)));
   watch_.End();
-  begun_ = false;
-  in_net_ = nullptr;
   return {};
 }
 
@@ -466,46 +505,51 @@ Status Engine::FinishTables(const Recipe& recipe) {
   return FinishRows(beside, step_noise_->key(), release, rule, view.places, written, sums);
 }
 
-// Waits for the stream.
-Status Engine::ReportLosses(train::StepReport* report) {
-  const size_t n = staged_->examples;
-  const std::span<float> logits = memory_.logits_host.span().first(n);
-  const std::span<float> loss = memory_.loss_host.span().first(n);
-  TACIT_RETURN_IF_ERROR(stream_.Download(First(memory_.logits, n), logits));
-  TACIT_RETURN_IF_ERROR(stream_.Download(First(memory_.loss, n), loss));
-  TACIT_RETURN_IF_ERROR(stream_.Synchronize());
-  report->logits = logits;
-  report->examples = report->losses = n;
-  report->loss_sum = train::SumOfLosses(loss);
-  return {};
-}
-
-// The one wait of a step: rows are brought home before the host knows how many were written.
-Status Engine::Report(const Recipe& recipe, train::StepReport* report) {
-  *report = {};
+// Puts copies behind the step's work: Report reads what they bring.
+Status Engine::AskForReport(const Recipe& recipe) {
   const std::span<uint32_t> counts = counts_host_.span();
-  const bool every = recipe.rows == Recipe::Rows::kEvery;
   TACIT_RETURN_IF_ERROR(stream_.Download(index_->touched_count(), counts.subspan(0, 1)));
   TACIT_RETURN_IF_ERROR(stream_.Download(index_->written_count(), counts.subspan(1, 1)));
   TACIT_RETURN_IF_ERROR(
       stream_.Download(DeviceSpan<const uint32_t>(clipped_.span()), counts.subspan(2, 1)));
-  // The count of written rows is known when the stream has run. About as many rows as last time
-  // come with it, the others after it.
   const auto row = index_->written().row;
-  const size_t likely = every ? 0 : std::min<size_t>(row.size, written_last_ + written_last_ / 4);
-  if (!every) {
-    TACIT_RETURN_IF_ERROR(Reserve(stream_.device(), row.size, &memory_.written_host));
+  const bool every = recipe.rows == Recipe::Rows::kEvery;
+  likely_written_ = every ? 0 : std::min(row.size, likely_written_);
+  if (!every) TACIT_RETURN_IF_ERROR(Reserve(stream_.device(), row.size, &memory_.written_host));
+  TACIT_RETURN_IF_ERROR(stream_.Download(row.Sub(0, likely_written_),
+                                         memory_.written_host.span().first(likely_written_)));
+  TACIT_RETURN_IF_ERROR(AskForLosses());
+  return stream_.Record(*reported_);
+}
+
+Status Engine::AskForLosses() {
+  const size_t n = staged_->examples;
+  TACIT_RETURN_IF_ERROR(
+      stream_.Download(First(memory_.logits, n), memory_.logits_host.span().first(n)));
+  return stream_.Download(First(memory_.loss, n), memory_.loss_host.span().first(n));
+}
+
+void Engine::ReportLosses(size_t examples, train::StepReport* report) const {
+  report->logits = memory_.logits_host.span().first(examples);
+  report->examples = report->losses = examples;
+  report->loss_sum = train::SumOfLosses(memory_.loss_host.span().first(examples));
+}
+
+// The one wait of a step, if about as many rows were written as in the last one.
+Status Engine::Report(const Recipe& recipe, size_t examples, train::StepReport* report) {
+  TACIT_RETURN_IF_ERROR(reported_->Synchronize());
+  *report = {};
+  ReportLosses(examples, report);
+  const std::span<uint32_t> counts = counts_host_.span();
+  const bool every = recipe.rows == Recipe::Rows::kEvery;
+  if (!every && counts[1] > likely_written_) {
+    const size_t more = counts[1] - likely_written_;
     TACIT_RETURN_IF_ERROR(
-        stream_.Download(row.Sub(0, likely), memory_.written_host.span().first(likely)));
-  }
-  TACIT_RETURN_IF_ERROR(ReportLosses(report));
-  if (!every && counts[1] > likely) {
-    const size_t more = counts[1] - likely;
-    TACIT_RETURN_IF_ERROR(
-        stream_.Download(row.Sub(likely, more), memory_.written_host.span().subspan(likely, more)));
+        stream_.Download(index_->written().row.Sub(likely_written_, more),
+                         memory_.written_host.span().subspan(likely_written_, more)));
     TACIT_RETURN_IF_ERROR(stream_.Synchronize());
   }
-  written_last_ = every ? 0 : counts[1];
+  likely_written_ = every ? 0 : counts[1] + counts[1] / 4;
   report->rows_touched = counts[0];
   report->units_clipped = counts[2];
   const auto tables = space().tables();

@@ -212,10 +212,7 @@ Status StepStaging::BringAhead(const stream::StepBatch& next) {
 }
 
 Result<const StagedStep*> StepStaging::Bring(const stream::StepBatch& step, bool keeps_ahead) {
-  // Numbers spare the look at all that a step has.
-  const Piece& ahead = pieces_[1 - now_];
-  const bool is_ahead = has_ahead_ && !keeps_ahead &&
-                        (step.number > 0 ? ahead.number == step.number : Holds(ahead, step));
+  const bool is_ahead = has_ahead_ && !keeps_ahead && Is(step, pieces_[1 - now_]);
   if (is_ahead) {
     now_ = 1 - now_;
   } else {

@@ -54,8 +54,11 @@ class StepStaging {
   // Copies a step ahead of its turn. REQUIRES that Bring was called, for the step before it.
   Status BringAhead(const stream::StepBatch& next);
   // The step, ready for work that is put on `compute` from here on; valid until the next call.
-  // `keeps_ahead`: the step that was brought ahead comes later. REQUIRES that `compute` has run.
+  // `keeps_ahead`: the step that was brought ahead comes later. REQUIRES that `compute` has run, or
+  // that this step was the last to be brought ahead.
   Result<const StagedStep*> Bring(const stream::StepBatch& step, bool keeps_ahead);
+  // Tells whether that is the step for which Bring was called last.
+  bool BroughtLast(const stream::StepBatch& step) const { return Is(step, pieces_[now_]); }
 
   // For tests and operators.
   uint64_t brought_ahead() const { return brought_ahead_; }
@@ -74,6 +77,10 @@ class StepStaging {
         feed_(std::move(feed)),
         arrived_(std::move(arrived)) {}
   Status Pack(const stream::StepBatch& step, Piece* piece) const;
+  // Numbers spare the look at all that a step has.
+  bool Is(const stream::StepBatch& step, const Piece& piece) const {
+    return step.number > 0 ? piece.number == step.number : Holds(piece, step);
+  }
   bool Holds(const Piece& piece, const stream::StepBatch& step) const;
   void Place(StagedStep* step) const;
 

@@ -14,8 +14,8 @@ namespace tacit::cuda {
 // them. Which it is changes no bit of what is learnt. Not thread-safe.
 //
 // A step is Begin, perhaps NameExtra, FetchAnnounced, End. The engine's stream runs the step's
-// kernels; it is idle when Begin and End are called, but for what Begin itself puts there. After a
-// failure the object must not be used again.
+// kernels; it is idle when Begin and End are called, but for what Begin itself puts there and for
+// the steps of may_begin_ahead. After a failure the object must not be used again.
 class DeviceRows {
  public:
   virtual ~DeviceRows() = default;
@@ -32,6 +32,8 @@ class DeviceRows {
   virtual View view() const = 0;
   // Rows are not named by their numbers.
   virtual bool has_names() const { return true; }
+  // Begin may be called for the next step before End of this one, while its kernels run.
+  virtual bool may_begin_ahead() const { return false; }
   // Names are below this. It may grow in Begin and in NameExtra, and what was below stays.
   virtual uint64_t names() const = 0;
 

@@ -44,6 +44,7 @@ class WholeRows final : public DeviceRows {
             .changed = changed_.span()};
   }
   bool has_names() const override { return false; }
+  bool may_begin_ahead() const override { return true; }
   uint64_t names() const override { return rows_count_; }
   Result<DeviceSpan<const uint32_t>> Begin(std::span<const uint64_t>, Purpose) override {
     return DeviceSpan<const uint32_t>();

@@ -135,6 +135,35 @@ TEST(ClickEngineLaunches, BecomeTwoGraphsAStep) {
   }
 }
 
+// Release puts the announced step's passes behind its own work: Begin has nothing left to do.
+TEST(ClickEngineLaunches, OfAnAnnouncedStepsPassesComeBeforeItsBegin) {
+  using Kind = train::GpuRowOptions::Kind;
+  for (const Kind kind : {Kind::kWhole, Kind::kCache}) {
+    const auto device = OpenTrialDevice();
+    std::mt19937_64 random(6);
+    DeviceTrial trial(*device, {.threshold = 1}, 64, {.kind = kind});
+    const auto first = RandomStep(trial.space(), 2, 5, 2, random);
+    auto next = RandomStep(trial.space(), 2, 5, 2, random);
+    next.number = stream::NewStepNumber();
+    trial.engine().Announce(next);
+    trial.StepOnly(first);
+    const uint64_t calls = emulated::Calls();
+    ASSERT_TRUE(trial.engine().Begin(next));
+    // A cache must know first what the step before it has written.
+    if (kind == Kind::kWhole) {
+      EXPECT_EQ(emulated::Calls(), calls);
+    } else {
+      EXPECT_GT(emulated::Calls(), calls);
+    }
+    train::StepReport report;
+    ASSERT_TRUE(trial.engine().Release(&report));
+    // Once is enough: another Begin of the same step begins anew.
+    const uint64_t released = emulated::Calls();
+    ASSERT_TRUE(trial.engine().Begin(next));
+    EXPECT_GT(emulated::Calls(), released);
+  }
+}
+
 // The first commit, too.
 TEST(ClickEngineMemory, ACommitTakesNone) {
   for (const auto kind : {train::GpuRowOptions::Kind::kWhole, train::GpuRowOptions::Kind::kCache}) {
