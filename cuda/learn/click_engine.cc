@@ -104,6 +104,10 @@ class Engine final : public train::ClickEngine {
     announced_ = &next;
     if (space().rows() > 0) rows_->Announce(next.examples.row);
   }
+  void Withdraw() override {
+    staging_->Forget();
+    announced_ = nullptr;
+  }
   const store::DenseState& dense() const override { return *dense_; }
   std::shared_ptr<const store::DenseState> CopyDense() const override { return dense_; }
 
@@ -172,8 +176,8 @@ class Engine final : public train::ClickEngine {
   const stream::StepBatch* announced_ = nullptr;
   // The step whose passes were put on the streams last. What is uploaded from lives as long.
   const StagedStep* staged_ = nullptr;
-  bool begun_ = false;  // and that is not released
-  bool ahead_ = false;  // likewise, before Begin was called for it
+  bool begun_ = false;                 // and that is not released
+  bool ahead_ = false;                 // likewise, before Begin was called for it
   const StepChunk* in_net_ = nullptr;  // whose activations and gradients the net holds
   const DimsOfRows dims_;
   PlanWatch watch_;
@@ -288,9 +292,10 @@ Status Engine::Begin(const stream::StepBatch& step) {
   // Release has begun with it, if it was announced.
   if (ahead_ && staging_->BroughtLast(step)) {
     ahead_ = false;
-    return {};
+  } else {
+    TACIT_RETURN_IF_ERROR(Start(step, DeviceRows::Purpose::kStep));
   }
-  return Start(step, DeviceRows::Purpose::kStep);
+  return announced_ != nullptr ? staging_->PackAhead(*announced_) : Status();
 }
 
 Status Engine::Start(const stream::StepBatch& step, DeviceRows::Purpose purpose) {
@@ -478,8 +483,7 @@ Status Engine::Release(train::StepReport* report) {
   TACIT_RETURN_IF_ERROR(AskForReport(*recipe));
   // The step runs meanwhile.
   TACIT_RETURN_IF_ERROR(rows_->FetchAnnounced());
-  if (announced_ != nullptr)
-    TACIT_RETURN_IF_ERROR(BringAhead(*std::exchange(announced_, nullptr)));
+  if (announced_ != nullptr) TACIT_RETURN_IF_ERROR(BringAhead(*std::exchange(announced_, nullptr)));
   TACIT_RETURN_IF_ERROR(Report(*recipe, examples, report));
   TACIT_RETURN_IF_ERROR(rows_->End(memory_.written_host.span().first(
       recipe->rows == Recipe::Rows::kEvery ? 0 : report->rows_written)));

@@ -28,6 +28,7 @@ Status StepRig::Step() {
   const auto start = clock.Now();
   learner_->Announce(setup_.steps[next_ % setup_.steps.size()]);
   TACIT_ASSIGN(const bool taken, learner_->TakeStep(step, abandon, &report));
+  learner_->Withdraw();
   if (!taken) return Fail(ErrorCode::kInternal, "a step was abandoned");
   seconds_.push_back(Seconds(clock.Now() - start));
   return {};

@@ -53,6 +53,7 @@ Status TrainingRig::Step(uint64_t* examples) {
   const std::atomic<bool> abandon = false;
   train::StepReport report;
   TACIT_ASSIGN(const bool taken, learner_->TakeStep(step, abandon, &report));
+  learner_->Withdraw();
   if (!taken) return Fail(ErrorCode::kInternal, "a step was abandoned");
   *examples += step.examples.size();
   rows_written_ += report.rows_written;

@@ -35,9 +35,10 @@ class ClickEngine {
  public:
   virtual ~ClickEngine() = default;
 
-  // The step that waits behind the next one: its rows may be fetched meanwhile. Valid until the
-  // next step is released.
+  // The step that waits behind the next one: it may be fetched, and begun, while that one is
+  // taken. Valid until Withdraw.
   virtual void Announce(const stream::StepBatch&) {}
+  virtual void Withdraw() {}
   // Predicts alone: fills in the report's logits and loss.
   virtual Status Predict(const stream::StepBatch& batch, StepReport* report) = 0;
   // Forward and backward passes. Releases nothing: the step may still be abandoned, by another

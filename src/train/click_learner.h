@@ -63,6 +63,7 @@ class ClickLearner final : public Learner {
     return mechanism_->opening_charge();
   }
   void Announce(const stream::StepBatch& next) override { engine_->Announce(next); }
+  void Withdraw() override { engine_->Withdraw(); }
   Result<bool> TakeStep(const stream::StepBatch& step, const std::atomic<bool>& abandon,
                         StepReport* report) override;
   // Fills in the report's logits and loss. A mechanism that learns from whole periods observes the

@@ -64,8 +64,9 @@ class Learner {
   virtual std::optional<privacy::Charge> opening_charge() const { return std::nullopt; }
 
   // Told of the step that waits behind the one about to be taken, so that its rows may be fetched
-  // meanwhile. Valid until that one is taken; releases nothing.
+  // meanwhile. Valid until Withdraw, which may wait for other threads; releases nothing.
   virtual void Announce(const stream::StepBatch&) {}
+  virtual void Withdraw() {}
   // Predicts, then learns. Returns false, with nothing changed, when `abandon` became true before
   // anything was released.
   virtual Result<bool> TakeStep(const stream::StepBatch& step, const std::atomic<bool>& abandon,

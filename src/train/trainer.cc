@@ -171,8 +171,11 @@ Result<Outcome> Trainer::TrainOn(BoundedQueue<LearnerStep>& steps) {
     if (queued == 0) waited += std::max(waited_here, 1e-9);
     if (step) {
       metrics_.Queued(queued, std::exchange(waited, 0));
-      if (const LearnerStep* next = steps.Peek()) Announce(*next);
-      TACIT_RETURN_IF_ERROR(TakeStep(*step));
+      Learner* const told = Announce(steps.Peek());
+      const Status taken = TakeStep(*step);
+      // The next pop moves what was announced.
+      if (told != nullptr) told->Withdraw();
+      TACIT_RETURN_IF_ERROR(taken);
     } else if (steps.closed_and_empty()) {
       break;
     }
@@ -331,11 +334,14 @@ void Trainer::Exhaust(Seat& seat, Spent spent, const std::string& why) {
   if (options_.on_exhausted) options_.on_exhausted(seat.learner->index());
 }
 
-void Trainer::Announce(const LearnerStep& next) {
-  if (next.window_end) return;
-  TACIT_CHECK(next.learner.value < seats_.size());
-  const Seat& seat = *seats_[next.learner.value];
-  if (seat.spent == Spent::kNone && !next.batch.preview()) seat.learner->Announce(next.batch);
+// Announces the step that waits, if its learner will take it, and returns who was told.
+Learner* Trainer::Announce(const LearnerStep* next) {
+  if (next == nullptr || next->window_end) return nullptr;
+  TACIT_CHECK(next->learner.value < seats_.size());
+  const Seat& seat = *seats_[next->learner.value];
+  if (seat.spent != Spent::kNone || next->batch.preview()) return nullptr;
+  seat.learner->Announce(next->batch);
+  return seat.learner.get();
 }
 
 Status Trainer::TakeStep(LearnerStep& step) {

@@ -112,7 +112,7 @@ class Trainer {
   struct Seat;  // a learner with its budget and what it has not committed yet
 
   Result<Outcome> TrainOn(BoundedQueue<LearnerStep>& steps);
-  void Announce(const LearnerStep& next);
+  Learner* Announce(const LearnerStep* next);
   Status TakeStep(LearnerStep& step);  // skipped if the learner is exhausted or Run is ending
   Status Preview(Seat& seat, const stream::StepBatch& batch);
   static privacy::Bill PendingWith(const Seat& seat, const stream::StepBatch& batch);

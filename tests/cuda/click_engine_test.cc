@@ -247,6 +247,35 @@ TEST_F(ClickEngineTest, StepsMayBeAbandonedAndPreviewed) {
   EXPECT_EQ(Changed(before, trial.rows().All()), written);
 }
 
+// What was announced may go away once it is withdrawn, whatever came of it.
+TEST_F(ClickEngineTest, ForgetsWhatIsWithdrawn) {
+  if (device_ == nullptr) return;
+  std::vector<std::vector<std::vector<float>>> learnt;
+  for (const bool announces : {false, true}) {
+    DeviceTrial trial(*device_, {.threshold = 1}, 64, {.kind = train::GpuRowOptions::Kind::kWhole});
+    std::mt19937_64 random(42);
+    const auto step = RandomStep(trial.space(), 2, 8, 2, random);
+    for (int turn = 0; turn < 4; ++turn) {
+      auto next = std::make_unique<stream::StepBatch>(RandomStep(trial.space(), 2, 40, 2, random));
+      if (announces) trial.engine().Announce(*next);
+      train::StepReport report;
+      // It is previewed, begun and abandoned, or released; or nothing happens.
+      Status done;
+      if (turn == 0) done = trial.engine().Predict(step, &report);
+      if (turn == 1 || turn == 2) done = trial.engine().Begin(step);
+      if (turn == 2 && done) done = trial.engine().Release(&report);
+      EXPECT_TRUE(done) << "turn " << turn;
+      trial.engine().Withdraw();
+      next.reset();
+      trial.StepOnly(step);
+    }
+    trial.Settle();
+    learnt.push_back(trial.rows().All());
+    learnt.back().push_back(trial.engine().dense().parameters);
+  }
+  EXPECT_EQ(learnt[1], learnt[0]);
+}
+
 TEST_F(ClickEngineTest, RefusesWhatHasNoFormForAGpu) {
   if (device_ == nullptr) return;
   const auto click = TrialLearner({});

@@ -14,6 +14,7 @@ class DistantEngine final : public ClickEngine {
  public:
   struct Record {
     std::vector<uint64_t> announced, begun;  // first offsets of steps
+    std::vector<uint64_t> withdrawn;         // announcements, and steps begun at the time
     std::vector<std::vector<float>> after;   // parameters after each step
     bool settling_fails = false, settles_no_numbers = false;
     size_t releasing_fails_at = SIZE_MAX;  // the step, from 0
@@ -24,6 +25,10 @@ class DistantEngine final : public ClickEngine {
 
   void Announce(const stream::StepBatch& next) override {
     record_.announced.push_back(next.ranges[0].begin);
+  }
+  void Withdraw() override {
+    record_.withdrawn.push_back(record_.announced.size());
+    record_.withdrawn.push_back(record_.begun.size());
   }
   Status Predict(const stream::StepBatch& batch, StepReport* report) override {
     return engine_->Predict(batch, report);

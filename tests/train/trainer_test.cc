@@ -105,6 +105,15 @@ TEST_F(TrainerTest, TheStepThatWaitsIsAnnouncedBeforeTheOneInFrontIsTaken) {
   ASSERT_EQ(distant_.begun.size(), 5u);
   EXPECT_EQ(distant_.announced,
             std::vector<uint64_t>(distant_.begun.begin() + 1, distant_.begun.end()));
+  // Each is withdrawn behind the step in front, before it moves out of the queue.
+  EXPECT_EQ(distant_.withdrawn, (std::vector<uint64_t>{1, 1, 2, 2, 3, 3, 4, 4}));
+}
+
+TEST_F(TrainerTest, WhatIsAnnouncedIsWithdrawnThoughTheStepInFrontFails) {
+  Make(1.0, 8, std::chrono::hours(1));
+  distant_.releasing_fails_at = 1;
+  ASSERT_FALSE(RunSteps(5));
+  EXPECT_EQ(distant_.withdrawn, (std::vector<uint64_t>{1, 1, 2, 2}));
 }
 
 // At the first rate a parameter is too large to be one; at the second each of them is a number, and
