@@ -185,7 +185,7 @@ class Engine final : public train::ClickEngine {
   // wrote.
   size_t likely_written_ = 0;
   std::vector<uint64_t> extra_;
-  std::vector<double> root_shares_;
+  std::vector<double> root_shares_;  // on the device
   HostBuffer<uint32_t> counts_host_;
   StepMemory memory_;
   Buffer<float> input_gradient_;  // of one chunk at a time
@@ -446,12 +446,14 @@ Status Engine::Sums(const Recipe& recipe, const ClipRule& rule) {
 }
 
 Result<ClipRule> Engine::MakeRule(const Recipe& recipe) {
-  root_shares_ = recipe.root_shares;
-  if (root_shares_.empty())
-    root_shares_.assign(groups_,
-                        1 / std::sqrt(static_cast<double>(groups_)) / mechanism::kNormSlack);
-  TACIT_CHECK(root_shares_.size() == groups_, "one share of the clip per layer, and one for rows");
-  TACIT_RETURN_IF_ERROR(stream_.Upload<double>(root_shares_, shares_.span()));
+  std::vector<double> shares = recipe.root_shares;
+  if (shares.empty())
+    shares.assign(groups_, 1 / std::sqrt(static_cast<double>(groups_)) / mechanism::kNormSlack);
+  TACIT_CHECK(shares.size() == groups_, "one share of the clip per layer, and one for rows");
+  if (shares != root_shares_) {
+    root_shares_ = std::move(shares);
+    TACIT_RETURN_IF_ERROR(stream_.Upload<double>(root_shares_, shares_.span()));
+  }
   return ClipRule{.law = LawOf(recipe.clip),
                   .bound = recipe.bound,
                   .grid_step = recipe.grid.step,

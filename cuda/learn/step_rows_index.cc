@@ -66,6 +66,7 @@ Status StepRowsIndex::TakeEntries(uint64_t entries, uint64_t units, BufferTaker 
 
 Status StepRowsIndex::TakeExtra(uint64_t extras, BufferTaker taker) {
   TACIT_RETURN_IF_ERROR(taker.TakeEach(extras, {&extra_, &extra_rank_}));
+  TACIT_RETURN_IF_ERROR(taker.Take(extras, &extra_host_));
   return taker.Take(extras, &untouched_);
 }
 
@@ -102,17 +103,45 @@ StepRows StepRowsIndex::rows() const {
           .rank = First(kept_rank_, entries_)};
 }
 
-// Rows in the first of so many places, and kNone in the others.
-Status StepRowsIndex::UploadRows(std::span<const uint64_t> rows, size_t places,
-                                 std::vector<uint32_t>* staging, Buffer<uint32_t>* to) {
-  TACIT_RETURN_IF_ERROR(Reserve(stream_->device(), places, to));
-  staging->clear();
+Status StepRowsIndex::UploadVocabulary(std::span<const uint64_t> rows) {
+  if (std::ranges::equal(rows, vocabulary_there_)) return {};
+  vocabulary_there_.clear();
+  TACIT_RETURN_IF_ERROR(Reserve(stream_->device(), rows.size(), &vocabulary_));
   for (const uint64_t row : rows) {
     TACIT_CHECK(row < space_rows_, "a row that the space does not have");
-    staging->push_back(static_cast<uint32_t>(row));
+    vocabulary_there_.push_back(static_cast<uint32_t>(row));
   }
-  staging->resize(places, kNone);
-  return stream_->Upload<uint32_t>(*staging, First(*to, places));
+  return stream_->Upload<uint32_t>(vocabulary_there_, First(vocabulary_, rows.size()));
+}
+
+// What a unit adds to each of its rows, by their number.
+Status StepRowsIndex::UploadSteps(const mechanism::Recipe& recipe) {
+  steps_size_ = ContributionsFor(entries_of_unit_max_);
+  const std::pair cut(recipe.selection_clip, recipe.selection_grid.step);
+  if (steps_size_ <= steps_there_.size() && cut == steps_cut_) return {};
+  steps_there_.assign(1, 0);
+  steps_cut_ = cut;
+  TACIT_RETURN_IF_ERROR(Reserve(stream_->device(), steps_size_, &steps_));
+  for (size_t active = 1; active < steps_size_; ++active)
+    steps_there_.push_back(
+        mechanism::ContributionSteps(recipe.selection_clip, recipe.selection_grid, active));
+  return stream_->Upload<int64_t>(steps_there_, First(steps_, steps_size_));
+}
+
+// Rows in the first of so many places, and kNone in the others.
+Status StepRowsIndex::UploadExtra(std::span<const uint64_t> rows, size_t places) {
+  Device& device = stream_->device();
+  TACIT_RETURN_IF_ERROR(Reserve(device, places, &extra_));
+  TACIT_RETURN_IF_ERROR(Reserve(device, places, &extra_host_));
+  const std::span<uint32_t> staging = extra_host_.span().first(places);
+  uint64_t most = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    most = std::max(most, rows[i]);
+    staging[i] = static_cast<uint32_t>(rows[i]);
+  }
+  TACIT_CHECK(rows.empty() || most < space_rows_, "a row that the space does not have");
+  std::ranges::fill(staging.subspan(rows.size()), kNone);
+  return stream_->Upload<uint32_t>(staging, First(extra_, places));
 }
 
 // The same for names that are on the device.
@@ -148,23 +177,14 @@ Status StepRowsIndex::Prepare(const mechanism::Recipe& recipe, std::span<const u
   Device& device = stream_->device();
   inside_ = recipe.has_vocabulary ? entries_ : 0;
   vocabulary_size_ = recipe.has_vocabulary ? recipe.vocabulary.size() : 0;
-  if (recipe.has_vocabulary)
-    TACIT_RETURN_IF_ERROR(UploadRows(recipe.vocabulary, recipe.vocabulary.size(),
-                                     &vocabulary_staging_, &vocabulary_));
-  if (recipe.rows == mechanism::Recipe::Rows::kThreshold) {
-    steps_size_ = ContributionsFor(entries_of_unit_max_);
-    steps_staging_.assign(1, 0);
-    for (size_t active = 1; active < steps_size_; ++active)
-      steps_staging_.push_back(
-          mechanism::ContributionSteps(recipe.selection_clip, recipe.selection_grid, active));
-    TACIT_RETURN_IF_ERROR(Reserve(device, steps_size_, &steps_));
-    TACIT_RETURN_IF_ERROR(stream_->Upload<int64_t>(steps_staging_, First(steps_, steps_size_)));
-  }
+  if (recipe.has_vocabulary) TACIT_RETURN_IF_ERROR(UploadVocabulary(recipe.vocabulary));
+  if (recipe.rows == mechanism::Recipe::Rows::kThreshold)
+    TACIT_RETURN_IF_ERROR(UploadSteps(recipe));
   const size_t extras = extra_size_ = (extra.size() + round - 1) / round * round;
   BufferTaker taker(device);
   TACIT_RETURN_IF_ERROR(taker.TakeEach(entries_ + extras, {&written_, &written_name_}));
   TACIT_RETURN_IF_ERROR(TakeExtra(extras, taker));
-  TACIT_RETURN_IF_ERROR(UploadRows(extra, extras, &extra_staging_, &extra_));
+  TACIT_RETURN_IF_ERROR(UploadExtra(extra, extras));
   TACIT_CHECK(extra_names.size == 0 || extra_names.size == extra.size(), "one name per row");
   extra_name_ = First(extra_, extras);
   if (extra_names.size > 0) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -81,8 +82,9 @@ class StepRowsIndex {
   Status TakePlanned(const train::GpuStepLayout& planned, BufferTaker taker);
   Status TakeNames(const train::GpuStepLayout& planned, BufferTaker taker);
   Status TakeFor(const StagedStep& step);
-  Status UploadRows(std::span<const uint64_t> rows, size_t places, std::vector<uint32_t>* staging,
-                    Buffer<uint32_t>* to);
+  Status UploadVocabulary(std::span<const uint64_t> rows);
+  Status UploadSteps(const mechanism::Recipe& recipe);
+  Status UploadExtra(std::span<const uint64_t> rows, size_t places);
   Status NamesBehind(DeviceSpan<const uint32_t> names, size_t places, Buffer<uint32_t>* to);
   template <class T>
   static DeviceSpan<T> First(const Buffer<T>& buffer, size_t n) {
@@ -96,8 +98,12 @@ class StepRowsIndex {
   size_t entries_ = 0, extra_size_ = 0, inside_ = 0, vocabulary_size_ = 0, steps_size_ = 0;
   uint32_t entries_of_unit_max_ = 0;
   DeviceSpan<const uint32_t> extra_name_;
-  std::vector<uint32_t> extra_staging_, vocabulary_staging_;
-  std::vector<int64_t> steps_staging_;
+  // Numbers that are on the device stay there while they are right.
+  std::vector<uint32_t> vocabulary_there_;
+  std::vector<int64_t> steps_there_;
+  std::pair<double, double> steps_cut_;  // clip and step of the grid
+  // Each step's are pinned: a copy out of other memory may wait for the stream.
+  HostBuffer<uint32_t> extra_host_;
 
   Buffer<uint32_t> owner_;                                                // per name
   Buffer<uint32_t> name_, cell_, next_, place_, owner_rank_, kept_rank_;  // per entry

@@ -51,7 +51,7 @@ uint64_t GpuStepPinnedBytes(const GpuStepSizes& sizes) {
   constexpr uint64_t kSmall = 1024;  // a noise key, the optimiser's rule, counts
   const GpuStepLayout step = LayOutGpuStep(sizes);
   const uint64_t written = sizes.lists_written ? step.entries + step.extra_rows : 0;
-  return sizeof(float) * (2 * step.words + 2 * step.examples + written) + kSmall;
+  return sizeof(float) * (2 * step.words + 2 * step.examples + step.extra_rows + written) + kSmall;
 }
 
 }  // namespace tacit::train

@@ -247,6 +247,77 @@ TEST_F(ClickEngineTest, StepsMayBeAbandonedAndPreviewed) {
   EXPECT_EQ(Changed(before, trial.rows().All()), written);
 }
 
+// A mechanism whose recipe changes, as with a vocabulary that a period releases.
+class Turning final : public mechanism::Mechanism {
+ public:
+  explicit Turning(const RowSpace& space) {
+    for (const uint64_t every : {3u, 2u}) {
+      mechanism::VocabularyOptions given;
+      given.source = mechanism::VocabularyOptions::Source::kPublic;
+      for (uint64_t row = 1; row < space.rows(); row += every) given.rows.push_back(row);
+      const double clip = every == 3 ? 1 : 0.6;
+      const std::vector<double> shares =
+          every == 3 ? std::vector<double>{1, 2, 3, 4} : std::vector<double>{4, 1, 1, 1};
+      turns_.push_back(mechanism::MakePrivateStep(
+          space,
+          mechanism::MakeThresholdRows(space, {.sigma = 1, .clip = clip, .threshold = 0.5},
+                                       mechanism::MakeVocabulary(space, given)),
+          mechanism::MakePerLayerClipper(0.7, shares, 1),
+          {.sigma_gradient = 1, .expected_batch = 8}));
+    }
+  }
+  void Turn() { now_ = 1 - now_; }
+
+  std::optional<mechanism::Recipe> recipe() const override { return turns_[now_]->recipe(); }
+  void DrawExtra(noise::NoiseSource& noise, std::vector<uint64_t>* rows) override {
+    turns_[now_]->DrawExtra(noise, rows);
+  }
+  void Select(const mechanism::StepRows&, noise::NoiseSource&, model::RowSelection*) override {}
+  const model::ScaleRule& scale_rule() const override { return turns_[now_]->scale_rule(); }
+  void Finalize(noise::NoiseSource&, const model::GroupNorms&, model::StepGradient*) override {}
+  const privacy::Charge& charge() const override { return turns_[now_]->charge(); }
+  double ExpectedExtraRows() const override { return turns_[now_]->ExpectedExtraRows(); }
+
+ private:
+  std::vector<std::unique_ptr<mechanism::Mechanism>> turns_;
+  size_t now_ = 0;
+};
+
+// An engine that goes on with another recipe does what one does that begins with it.
+TEST_F(ClickEngineTest, ARecipeMayChangeBetweenSteps) {
+  if (device_ == nullptr) return;
+  const auto click = TrialLearner({});
+  const auto backend = ops::MakeReferenceBackend();
+  std::vector<std::vector<std::vector<float>>> learnt;
+  for (const bool begins_anew : {true, false}) {
+    WorkerPool workers{WorkerPool::Options{}};
+    TrialRows rows(click, *backend, workers);
+    store::DenseState dense = train::InitialDense(click, model::Pctr(click.model, *backend));
+    Turning mechanism(click.model.space);
+    EngineNoise noise(9);
+    std::mt19937_64 random(43);
+    std::unique_ptr<train::ClickEngine> engine;
+    for (int i = 0; i < 6; ++i, mechanism.Turn()) {
+      if (engine == nullptr || begins_anew) {
+        engine.reset();
+        auto made = MakeDeviceClickEngine(*device_, {.click = {click.model, click.optimizer}},
+                                          mechanism, noise, rows.rows(), dense);
+        ASSERT_TRUE(made) << made.error().message;
+        engine = std::move(*made);
+      }
+      train::StepReport report;
+      const auto step = RandomStep(click.model.space, 2, 9, 2, random);
+      ASSERT_TRUE(engine->Begin(step));
+      ASSERT_TRUE(engine->Release(&report));
+      ASSERT_TRUE(engine->Settle());
+      dense = engine->dense();
+    }
+    learnt.push_back(rows.All());
+    learnt.back().push_back(dense.parameters);
+  }
+  EXPECT_EQ(learnt[1], learnt[0]);
+}
+
 // What was announced may go away once it is withdrawn, whatever came of it.
 TEST_F(ClickEngineTest, ForgetsWhatIsWithdrawn) {
   if (device_ == nullptr) return;
