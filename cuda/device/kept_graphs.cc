@@ -18,13 +18,13 @@ Status KeptGraphs::ListOf(const std::function<Status()>& work, std::string* what
 }
 
 Status KeptGraphs::Run(const std::function<Status()>& work) {
-  std::string what;
-  TACIT_RETURN_IF_ERROR(ListOf(work, &what));
-  const auto known = std::ranges::find(kept_, what, &Kept::what);
+  what_.clear();
+  TACIT_RETURN_IF_ERROR(ListOf(work, &what_));
+  const auto known = std::ranges::find(kept_, what_, &Kept::what);
   if (known != kept_.end()) {
     kept_.splice(kept_.begin(), kept_, known);
   } else {
-    const uint64_t digest = std::hash<std::string_view>()(what);
+    const uint64_t digest = std::hash<std::string_view>()(what_);
     const auto seen = std::ranges::find(seen_, digest);
     if (seen == seen_.end()) {
       seen_.push_front(digest);
@@ -34,7 +34,7 @@ Status KeptGraphs::Run(const std::function<Status()>& work) {
     TACIT_ASSIGN(Graph graph, Graph::Capture(*stream_, [&](Stream&) { return work(); }));
     ++captured_;
     seen_.erase(seen);
-    kept_.push_front({std::move(what), std::move(graph)});
+    kept_.push_front({what_, std::move(graph)});
     if (kept_.size() > kMost) kept_.pop_back();
   }
   ++launched_;

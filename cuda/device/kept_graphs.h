@@ -40,6 +40,7 @@ class KeptGraphs {
   Status ListOf(const std::function<Status()>& work, std::string* what);
 
   Stream *stream_, *beside_;
+  std::string what_;          // of the work under way
   std::list<Kept> kept_;      // the last used first
   std::list<uint64_t> seen_;  // digests of what came once, the last first
   uint64_t launched_ = 0, captured_ = 0;

@@ -1,8 +1,52 @@
 #include "cuda/learn/packed_units.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace tacit::cuda {
+
+void PackedUnits::Clear() {
+  for (std::vector<uint32_t>* part :
+       {&item, &position, &crop_end, &unit_end, &counted, &target, &counted_end, &crop_counted_end,
+        &id_low, &id_high, &coordinates})
+    part->clear();
+  weight.clear();
+  longest = 0;
+}
+
+std::array<PackedUnits::Place, PackedUnits::kParts> PackedUnits::Places() const {
+  std::array<Place, kParts> places;
+  size_t begin = 0;
+  const auto put = [&](Part part, const auto& values) {
+    static_assert(sizeof(values[0]) == sizeof(uint32_t));
+    places[part] = {values.data(), begin, values.size()};
+    begin += (values.size() + 3) / 4 * 4;
+  };
+  put(kItem, item);
+  put(kPosition, position);
+  put(kCropEnd, crop_end);
+  put(kUnitEnd, unit_end);
+  put(kCounted, counted);
+  put(kTarget, target);
+  put(kCountedEnd, counted_end);
+  put(kCropCountedEnd, crop_counted_end);
+  put(kIdLow, id_low);
+  put(kIdHigh, id_high);
+  put(kWeight, weight);
+  put(kCoordinates, coordinates);
+  return places;
+}
+
+size_t PackedUnits::words() const {
+  const Place last = Places().back();
+  return last.begin + (last.words + 3) / 4 * 4;
+}
+
+void PackedUnits::CopyTo(std::span<uint32_t> words) const {
+  for (const Place& place : Places())
+    if (place.words > 0)
+      std::memcpy(&words[place.begin], place.from, place.words * sizeof(uint32_t));
+}
 
 void PackedUnits::Append(const model::UnitRows& rows, uint64_t id, uint32_t coordinates_of) {
   const auto before = static_cast<uint32_t>(item.size());

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -24,34 +23,13 @@ namespace {
 
 using mechanism::Recipe;
 
-// A position has a logit for each item: those of a wave take a gigabyte at most.
-size_t WavePositions(const DeviceSequenceOptions& options) {
-  constexpr size_t kLogitsMost = size_t{1} << 28;
-  return std::min<size_t>(options.wave_positions,
-                          std::max<size_t>(1, kLogitsMost / options.sequence.model.catalogue));
-}
-
-// A wave has fewer units than a grid has blocks on its third side, and no more than positions: so
-// what units work in has a bound that follows from the wave's.
-size_t WaveUnits(size_t wave_positions) {
-  constexpr size_t kUnitsMost = 32768;
-  return std::min(kUnitsMost, wave_positions);
-}
-
-// The largest wave of a planned step. A unit brings `crops` windows of `length` positions at most,
-// whatever its history is; each of them is read in the worst case, and predicts.
+// The largest wave of a planned step.
 WavePlan PlannedWave(const DeviceSequenceOptions& options) {
   const model::SequenceOptions& model = options.sequence.model;
   const train::SequenceStepSizes& step = options.sequence.planned;
-  if (step.units == 0) return {};
-  const uint64_t of_unit = uint64_t{model.crops} * model.length, most = WavePositions(options);
-  WavePlan plan{.units = std::min<uint64_t>(step.units, WaveUnits(most)),
-                .corrected = model.re_attention.kappa > 0,
-                .has_prior = step.prior_has_each || step.prior_has_table};
-  plan.rows = std::min(step.units * of_unit, std::max(most, of_unit));
-  plan.crops = std::min(plan.units * model.crops, plan.rows);
-  plan.counted = model.last_position_only ? plan.crops : plan.rows;
-  return plan;
+  return {.sizes = train::LargestGpuWave(model, step.units, options.wave_positions),
+          .corrected = model.re_attention.kappa > 0,
+          .has_prior = step.prior_has_each || step.prior_has_table};
 }
 
 // The numbers that steps have beside waves: the variances of items, and a start's logits.
@@ -80,7 +58,7 @@ class Engine final : public train::SequenceEngine {
         options_(options),
         noise_(noise),
         layout_(options.sequence.model),
-        wave_positions_(WavePositions(options)),
+        most_(train::LimitsOfGpuWave(options.sequence.model.catalogue, options.wave_positions)),
         watch_(stream_.device(), TextOf(options.sequence.planned)),
         wave_(MakeSequenceWave(stream_, layout_, options.logit_rows)) {}
 
@@ -98,7 +76,7 @@ class Engine final : public train::SequenceEngine {
     TACIT_ASSIGN(sums_, Buffer<int64_t>::Make(device, layout_.size()));
     TACIT_RETURN_IF_ERROR(numbers_.TakePlanned(options_.sequence, BufferTaker(device)));
     const WavePlan plan = PlannedWave(options_);
-    return plan.units == 0 ? Status() : wave_->TakePlanned(plan);
+    return plan.sizes.units == 0 ? Status() : wave_->TakePlanned(plan);
   }
 
   Status Load(std::span<const float> parameters, std::span<const float> state,
@@ -112,19 +90,20 @@ class Engine final : public train::SequenceEngine {
   }
   Status GradientOf(const model::SequenceUnits& units, uint64_t seed,
                     const model::ParameterNoise& noise) override;
-  Result<train::SequenceStepReport> Release(double rate_factor, std::span<float> parameters,
-                                            std::span<float> state) override;
+  Result<train::SequenceStepReport> Release(double rate_factor) override;
+  Status Settle(std::span<float> parameters, std::span<float> state) override;
 
  private:
   uint32_t CoordinatesOf(const model::UnitRows& rows);
   Status AddWave();
+  Status TakeOutcome(uint32_t turn);
   Result<SequenceStepFacts> FactsOf(uint64_t seed, const model::ParameterNoise& noise);
 
   Stream stream_;
   const DeviceSequenceOptions options_;
   noise::NoiseSource& noise_;
   const model::SequenceLayout layout_;
-  const size_t wave_positions_;
+  const train::GpuWaveLimits most_;  // of a wave
   PlanWatch watch_;
   store::DenseState dense_;
   uint64_t steps_taken_ = 0;
@@ -140,9 +119,13 @@ class Engine final : public train::SequenceEngine {
   train::SequenceStepReport report_;
   size_t with_loss_ = 0;
   model::UnitRows rows_;
-  PackedUnits packed_;
-  SequenceWave::Outcome outcome_;
-  std::unordered_set<uint32_t> items_;
+  // The units of two waves: one is packed while the other one's outcome is awaited.
+  PackedUnits packed_[SequenceWave::kTurns];
+  uint32_t turn_ = 0;  // that is packed
+  bool on_its_way_[SequenceWave::kTurns] = {};
+  // Of each item the last unit that had it, and the number of units so far.
+  std::vector<uint64_t> seen_by_;
+  uint64_t units_seen_ = 0;
   std::unique_ptr<SequenceWave> wave_;
 };
 
@@ -150,31 +133,43 @@ class Engine final : public train::SequenceEngine {
 // others.
 uint32_t Engine::CoordinatesOf(const model::UnitRows& rows) {
   if (options_.sequence.model.tied) return static_cast<uint32_t>(layout_.size());
-  items_.clear();
-  items_.insert(rows.item.begin(), rows.item.end());
+  seen_by_.resize(layout_.items().rows);
+  ++units_seen_;
+  size_t items = 0;
+  for (const uint32_t item : rows.item)
+    items += std::exchange(seen_by_[item], units_seen_) != units_seen_;
   return static_cast<uint32_t>(layout_.size() - layout_.items().size() +
-                               items_.size() * layout_.items().cols);
+                               items * layout_.items().cols);
 }
 
-// Sends the packed units through the model.
+// Sends the packed units through the model. They run while the next ones are packed.
 Status Engine::AddWave() {
-  if (packed_.units() == 0) return {};
+  if (packed_[turn_].units() == 0) return {};
   const Recipe& recipe = options_.sequence.recipe;
   const ClipRule rule{
       .law = recipe.clip == Recipe::Clip::kFlat ? ClipLaw::kFlat : ClipLaw::kAutomatic,
       .bound = recipe.bound,
       .grid_step = recipe.grid.step};
-  TACIT_RETURN_IF_ERROR(wave_->Add(packed_, rule, sums_.span()));
-  TACIT_RETURN_IF_ERROR(wave_->Report(&outcome_));
-  for (size_t u = 0, r = 0; u < packed_.units(); ++u) {
+  TACIT_RETURN_IF_ERROR(wave_->Add(packed_[turn_], turn_, rule, sums_.span()));
+  on_its_way_[turn_] = true;
+  turn_ = 1 - turn_;
+  return TakeOutcome(turn_);
+}
+
+// Adds a wave's outcome to the report, if there is one, and makes room for other units.
+Status Engine::TakeOutcome(uint32_t turn) {
+  if (!std::exchange(on_its_way_[turn], false)) return {};
+  PackedUnits& packed = packed_[turn];
+  TACIT_ASSIGN(const SequenceWave::Outcome outcome, wave_->Await(turn));
+  for (size_t u = 0, r = 0; u < packed.units(); ++u) {
     double loss = 0;
-    for (; r < packed_.counted_end[u]; ++r) loss += outcome_.loss[r];
-    if (!outcome_.bounded[u]) continue;
+    for (; r < packed.counted_end[u]; ++r) loss += outcome.loss[r];
+    if (!outcome.bounded[u]) continue;
     report_.loss += static_cast<float>(loss);
     with_loss_ += static_cast<float>(loss) > 0;
-    report_.units_clipped += std::sqrt(double{outcome_.squared[u]}) > recipe.bound;
+    report_.units_clipped += std::sqrt(double{outcome.squared[u]}) > options_.sequence.recipe.bound;
   }
-  packed_.Clear();
+  packed.Clear();
   return {};
 }
 
@@ -186,11 +181,15 @@ Result<SequenceStepFacts> Engine::FactsOf(uint64_t seed, const model::ParameterN
   if (noise.on()) {
     TACIT_CHECK(noise.item_variance.size() == layout_.items().rows && noise.carrier_rank == 0,
                 "a variance per item");
-    item_variance_.assign(noise.item_variance.begin(), noise.item_variance.end());
-    TACIT_RETURN_IF_ERROR(Reserve(device, item_variance_.size(), &numbers_.item_variance));
-    const auto to = numbers_.item_variance.span().Sub(0, item_variance_.size());
-    TACIT_RETURN_IF_ERROR(stream_.Upload<float>(item_variance_, to));
-    facts.item_variance = to;
+    if (!std::ranges::equal(noise.item_variance, item_variance_)) {
+      item_variance_.assign(noise.item_variance.begin(), noise.item_variance.end());
+      TACIT_RETURN_IF_ERROR(Reserve(device, item_variance_.size(), &numbers_.item_variance));
+      TACIT_RETURN_IF_ERROR(stream_.Upload<float>(
+          item_variance_, numbers_.item_variance.span().Sub(0, item_variance_.size())));
+      // The next ones may come before the stream has run.
+      TACIT_RETURN_IF_ERROR(stream_.Synchronize());
+    }
+    facts.item_variance = numbers_.item_variance.span().Sub(0, item_variance_.size());
     facts.weight_variance = noise.weight_variance;
   }
   if (options_.sequence.prior == nullptr) return facts;
@@ -218,9 +217,13 @@ Status Engine::GradientOf(const model::SequenceUnits& units, uint64_t seed,
   TACIT_RETURN_IF_ERROR(stream_.device().BindThread());
   TACIT_CHECK(loaded_, "a state is loaded before the first step");
   begun_ = true;
+  // Waves of a step that was not released may be on their way.
+  for (uint32_t turn = 0; turn < SequenceWave::kTurns; ++turn) {
+    TACIT_RETURN_IF_ERROR(TakeOutcome(turn));
+    packed_[turn].Clear();
+  }
   report_ = {.units = units.units()};
   with_loss_ = 0;
-  packed_.Clear();
   TACIT_RETURN_IF_ERROR(stream_.Fill(sums_.span(), 0));
   watch_.Begin();
   TACIT_ASSIGN(const SequenceStepFacts facts, FactsOf(seed, noise));
@@ -230,23 +233,22 @@ Status Engine::GradientOf(const model::SequenceUnits& units, uint64_t seed,
     units.Rows(u, coins.crops(units.Id(u)), &rows_);
     for (const uint32_t item : rows_.item)
       TACIT_CHECK(item < layout_.items().rows, "items are of the catalogue");
-    if (packed_.rows() + rows_.size() > wave_positions_ ||
-        packed_.units() == WaveUnits(wave_positions_))
+    const PackedUnits& packed = packed_[turn_];
+    if (packed.rows() + rows_.size() > most_.positions || packed.units() == most_.units)
       TACIT_RETURN_IF_ERROR(AddWave());
-    packed_.Append(rows_, units.Id(u), CoordinatesOf(rows_));
+    packed_[turn_].Append(rows_, units.Id(u), CoordinatesOf(rows_));
   }
   TACIT_RETURN_IF_ERROR(AddWave());
   watch_.End();
   return {};
 }
 
-Result<train::SequenceStepReport> Engine::Release(double rate_factor, std::span<float> parameters,
-                                                  std::span<float> state) {
+// The device works on while the host reads the waves' outcomes, and when this has returned.
+Result<train::SequenceStepReport> Engine::Release(double rate_factor) {
   TACIT_RETURN_IF_ERROR(stream_.device().BindThread());
   TACIT_CHECK(begun_, "Release follows GradientOf");
   begun_ = false;
   const Recipe& recipe = options_.sequence.recipe;
-  TACIT_RETURN_IF_ERROR(stream_.Synchronize());
   noise_.Rekey();
   TACIT_RETURN_IF_ERROR(step_noise_->Begin(noise_));
   TACIT_RETURN_IF_ERROR(optimizer_->BeginStep(options_.sequence.update_stddev, rate_factor));
@@ -255,13 +257,21 @@ Result<train::SequenceStepReport> Engine::Release(double rate_factor, std::span<
                   {.step = recipe.grid.step, .stddev = recipe.grid.stddev, .factor = recipe.factor},
                   optimizer_->rule(), sums_.span(), optimizer_->parameters()));
   TACIT_RETURN_IF_ERROR(step_noise_->End());
+  // The earlier wave first.
+  TACIT_RETURN_IF_ERROR(TakeOutcome(turn_));
+  TACIT_RETURN_IF_ERROR(TakeOutcome(1 - turn_));
+  report_.loss /= static_cast<double>(std::max<size_t>(1, with_loss_));
+  return report_;
+}
+
+Status Engine::Settle(std::span<float> parameters, std::span<float> state) {
+  TACIT_RETURN_IF_ERROR(stream_.device().BindThread());
   TACIT_RETURN_IF_ERROR(optimizer_->Settle(&dense_));
   TACIT_CHECK(parameters.size() == dense_.parameters.size() &&
               state.size() == dense_.optimizer.size());
   std::ranges::copy(dense_.parameters, parameters.begin());
   std::ranges::copy(dense_.optimizer, state.begin());
-  report_.loss /= static_cast<double>(std::max<size_t>(1, with_loss_));
-  return report_;
+  return {};
 }
 
 }  // namespace
@@ -270,7 +280,8 @@ Status PlanSequenceSteps(const DeviceSequenceOptions& options, const model::Sequ
                          MemoryNeed* need) {
   const WavePlan plan = PlannedWave(options);
   TACIT_RETURN_IF_ERROR(StepNumbers().TakePlanned(options.sequence, BufferTaker(*need)));
-  return plan.units == 0 ? Status() : PlanSequenceWave(layout, options.logit_rows, plan, need);
+  return plan.sizes.units == 0 ? Status()
+                               : PlanSequenceWave(layout, options.logit_rows, plan, need);
 }
 
 Result<std::unique_ptr<train::SequenceEngine>> MakeDeviceSequenceEngine(

@@ -16,7 +16,7 @@ struct DeviceSequenceOptions {
   train::SequenceEngineOptions sequence;
   // Positions that go through the model at a time, fewer for large catalogues. A step of more goes
   // through in waves of whole units, with the same bits; a unit of more is a wave by itself.
-  uint32_t wave_positions = 65536;
+  uint32_t wave_positions = train::kGpuWavePositions;
   // Positions whose logits are formed at a time; 0: as many as stay in the second-level cache.
   uint32_t logit_rows = 0;
 };

@@ -52,7 +52,8 @@ class Wave final : public UnitsWave, private WaveMemory<T> {
 
   Status TakePlanned(const WavePlan& plan) override {
     const BufferTaker taker(device_);
-    TACIT_RETURN_IF_ERROR(memory_.Take(plan, taker));
+    TACIT_RETURN_IF_ERROR(memory_.TakePlanned(plan, taker));
+    TACIT_RETURN_IF_ERROR(TakeTurns(plan.sizes));
     return Memory::TakePlanned(plan, taker);
   }
 
@@ -71,8 +72,9 @@ class Wave final : public UnitsWave, private WaveMemory<T> {
     return Factor(Table(layout_.output()), &table_);
   }
 
-  Status Add(const PackedUnits& units, const ClipRule& rule, DeviceSpan<int64_t> sums) override {
-    TACIT_RETURN_IF_ERROR(Upload(units));
+  Status Add(const PackedUnits& units, uint32_t turn, const ClipRule& rule,
+             DeviceSpan<int64_t> sums) override {
+    TACIT_RETURN_IF_ERROR(Upload(units, turn));
     if (units.rows() > 0) {
       TACIT_RETURN_IF_ERROR(Forward());
       TACIT_RETURN_IF_ERROR(Output());
@@ -82,9 +84,10 @@ class Wave final : public UnitsWave, private WaveMemory<T> {
     TACIT_RETURN_IF_ERROR(Norms(tables));
     TACIT_RETURN_IF_ERROR(NarrowNorms(stream_, Units(memory_.squared), Units(memory_.norm)));
     TACIT_RETURN_IF_ERROR(stream_.Fill(memory_.clipped.span(), 0));
-    TACIT_RETURN_IF_ERROR(UnitScales(stream_, rule, 1, Units(memory_.norm),
-                                     Units(memory_.coordinates), {}, Units(memory_.scale),
-                                     Units(memory_.bounded), memory_.clipped.span()));
+    TACIT_RETURN_IF_ERROR(UnitScales(stream_, rule, 1, Units(memory_.norm), coordinates(), {},
+                                     Units(memory_.scale), Units(memory_.bounded),
+                                     memory_.clipped.span()));
+    TACIT_RETURN_IF_ERROR(AskForOutcome(turn));
     return Sums(tables, rule.grid_step, sums);
   }
 
@@ -117,8 +120,8 @@ class Wave final : public UnitsWave, private WaveMemory<T> {
                         .kept = coins.kept(),
                         .factor = coins.factor(),
                         .unit_end = unit_end(),
-                        .id_low = Ints(8),
-                        .id_high = Ints(9)},
+                        .id_low = Ints(PackedUnits::kIdLow),
+                        .id_high = Ints(PackedUnits::kIdHigh)},
                        site, times, x);
   }
   Status Copy(DeviceMatrix<const float> from, DeviceMatrix<float> to) {
@@ -233,7 +236,7 @@ class Wave final : public UnitsWave, private WaveMemory<T> {
     return pre_ ? Status() : SpreadNorm(norm, variance_.view());
   }
   AttentionShape Shape() const {
-    return {.crop_end = ints_[2],
+    return {.crop_end = Ints(PackedUnits::kCropEnd),
             .longest = longest_,
             .heads = layout_.options().heads,
             .rounds = kRounds,
@@ -366,7 +369,7 @@ class Wave final : public UnitsWave, private WaveMemory<T> {
   }
 
   PredictedRows Predicted(size_t begin, size_t count) const {
-    return {target().Sub(begin, count), memory_.weight.span().Sub(begin, count),
+    return {target().Sub(begin, count), weight().Sub(begin, count),
             layout_.options().label_smoothing};
   }
   Status Exponentials(size_t begin, size_t count) {
@@ -576,7 +579,7 @@ std::unique_ptr<SequenceWave> MakeSequenceWave(Stream& stream, const model::Sequ
 Status PlanSequenceWave(const model::SequenceLayout& layout, uint32_t logit_rows,
                         const WavePlan& plan, MemoryNeed* need) {
   const BufferTaker taker(*need);
-  TACIT_RETURN_IF_ERROR(UnitsMemory().Take(plan, taker));
+  TACIT_RETURN_IF_ERROR(UnitsMemory().TakePlanned(plan, taker));
   if (layout.options().precision == ops::Precision::kBf16)
     return WaveMemory<uint16_t>(layout, logit_rows).TakePlanned(plan, taker);
   return WaveMemory<float>(layout, logit_rows).TakePlanned(plan, taker);

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "base/result.h"
 #include "cuda/device/buffer.h"
@@ -13,6 +12,7 @@
 #include "cuda/kernels/scales.h"
 #include "cuda/learn/packed_units.h"
 #include "model/sequence/layout.h"
+#include "train/sequence/sequence_engine.h"
 
 namespace tacit::cuda {
 
@@ -31,10 +31,9 @@ struct SequenceStepFacts {
 
 // The largest wave for which there is memory from the start.
 struct WavePlan {
-  uint64_t rows = 0, units = 0;
-  uint64_t counted = 0, crops = 0;  // rows that predict; windows of histories
-  bool corrected = false;           // attention is
-  bool has_prior = false;           // logits have one
+  train::GpuWaveSizes sizes = {};
+  bool corrected = false;  // attention is
+  bool has_prior = false;  // logits have one
 };
 
 // Passes of a transformer over packed units, and the bounded sum of their gradients. Work is put on
@@ -46,16 +45,20 @@ class SequenceWave {
   virtual Status TakePlanned(const WavePlan& plan) = 0;
 
   virtual Status BeginStep(const SequenceStepFacts& facts) = 0;
+  // Two waves may be on their way at a time, each in a turn of its own.
+  static constexpr uint32_t kTurns = 2;
   // Forward and backward, norms, scales; adds the units' gradients to `sums`, in steps of the
-  // rule's grid. `units` must live until the stream has run.
-  virtual Status Add(const PackedUnits& units, const ClipRule& rule, DeviceSpan<int64_t> sums) = 0;
-  // The outcome of the last Add: per row that predicts its weighted loss; per unit its squared
-  // norm, 0 where it was not finite, and whether it was. Report waits for the stream.
+  // rule's grid. The units are copied. REQUIRES that the turn's last wave was awaited.
+  virtual Status Add(const PackedUnits& units, uint32_t turn, const ClipRule& rule,
+                     DeviceSpan<int64_t> sums) = 0;
+  // The outcome of a turn's last Add: per row that predicts its weighted loss; per unit its squared
+  // norm, 0 where it was not finite, and whether it was. Good until the turn's next Add. Await
+  // waits for it, and not for the sums.
   struct Outcome {
-    std::vector<float> loss, squared;
-    std::vector<uint8_t> bounded;
+    std::span<const float> loss, squared;
+    std::span<const uint8_t> bounded;
   };
-  virtual Status Report(Outcome* outcome) = 0;
+  virtual Result<Outcome> Await(uint32_t turn) = 0;
 };
 
 // `layout` and `stream` must outlive it. `logit_rows` as in DeviceSequenceOptions. REQUIRES a model

@@ -114,7 +114,7 @@ Status StepRowsIndex::UploadVocabulary(std::span<const uint64_t> rows) {
   return stream_->Upload<uint32_t>(vocabulary_there_, First(vocabulary_, rows.size()));
 }
 
-// What a unit adds to each of its rows, by their number.
+// Sends what a unit adds to each of its rows, by their number.
 Status StepRowsIndex::UploadSteps(const mechanism::Recipe& recipe) {
   steps_size_ = ContributionsFor(entries_of_unit_max_);
   const std::pair cut(recipe.selection_clip, recipe.selection_grid.step);

@@ -1,54 +1,70 @@
 #include "cuda/learn/units_wave.h"
 
-#include <iterator>
-#include <span>
-#include <vector>
+#include <utility>
 
 namespace tacit::cuda {
 
-Status UnitsWave::Report(Outcome* outcome) {
-  outcome->loss.resize(counted_count_);
-  outcome->squared.resize(units_);
-  outcome->bounded.resize(units_);
-  TACIT_RETURN_IF_ERROR(stream_.Download(Counted(memory_.loss), std::span<float>(outcome->loss)));
-  TACIT_RETURN_IF_ERROR(stream_.Download(Units(memory_.norm), std::span<float>(outcome->squared)));
-  TACIT_RETURN_IF_ERROR(
-      stream_.Download(Units(memory_.bounded), std::span<uint8_t>(outcome->bounded)));
-  return stream_.Synchronize();
-}
-
-Status UnitsMemory::Take(const WavePlan& sizes, BufferTaker taker) {
-  const uint64_t of_ints[kInts] = {sizes.rows,    sizes.rows,    sizes.crops, sizes.units,
-                                   sizes.counted, sizes.counted, sizes.units, sizes.crops,
-                                   sizes.units,   sizes.units};
-  for (size_t i = 0; i < kInts; ++i) TACIT_RETURN_IF_ERROR(taker.Take(of_ints[i], &ints[i]));
-  TACIT_RETURN_IF_ERROR(taker.TakeEach(sizes.counted, {&weight, &loss, &factor, &minus_sum}));
-  TACIT_RETURN_IF_ERROR(taker.Take(sizes.units, &squared));
-  TACIT_RETURN_IF_ERROR(taker.TakeEach(sizes.units, {&norm, &scale}));
-  TACIT_RETURN_IF_ERROR(taker.Take(sizes.units, &bounded));
-  TACIT_RETURN_IF_ERROR(taker.Take(sizes.units, &coordinates));
+Status UnitsMemory::Take(uint64_t words_of_units, uint64_t counted, uint64_t units,
+                         BufferTaker taker) {
+  TACIT_RETURN_IF_ERROR(taker.Take(words_of_units, &words));
+  TACIT_RETURN_IF_ERROR(taker.TakeEach(counted, {&loss, &factor, &minus_sum}));
+  TACIT_RETURN_IF_ERROR(taker.Take(units, &squared));
+  TACIT_RETURN_IF_ERROR(taker.TakeEach(units, {&norm, &scale}));
+  TACIT_RETURN_IF_ERROR(taker.Take(units, &bounded));
   return taker.Take(1, &clipped);
 }
 
-Status UnitsWave::Upload(const PackedUnits& units) {
+Status UnitsWave::Take(uint64_t words, uint64_t counted, uint64_t units, Turn* turn) {
+  BufferTaker taker(device_);
+  TACIT_RETURN_IF_ERROR(taker.Take(words, &turn->words));
+  TACIT_RETURN_IF_ERROR(taker.Take(counted, &turn->loss));
+  TACIT_RETURN_IF_ERROR(taker.Take(units, &turn->squared));
+  TACIT_RETURN_IF_ERROR(taker.Take(units, &turn->bounded));
+  if (turn->done) return {};
+  TACIT_ASSIGN(Event done, Event::Make(device_));
+  turn->done.emplace(std::move(done));
+  return {};
+}
+
+Status UnitsWave::TakeTurns(const train::GpuWaveSizes& largest) {
+  for (Turn& turn : turns_)
+    TACIT_RETURN_IF_ERROR(Take(largest.words(), largest.counted, largest.units, &turn));
+  return {};
+}
+
+Status UnitsWave::Upload(const PackedUnits& units, uint32_t turn) {
   units_ = units.units();
   rows_ = units.rows();
   counted_count_ = units.counted.size();
   longest_ = units.longest;
-  TACIT_RETURN_IF_ERROR(memory_.Take(
-      {.rows = rows_, .units = units_, .counted = counted_count_, .crops = units.crop_end.size()},
-      BufferTaker(device_)));
-  const std::vector<uint32_t>* const all[] = {
-      &units.item,   &units.position,    &units.crop_end,         &units.unit_end, &units.counted,
-      &units.target, &units.counted_end, &units.crop_counted_end, &units.id_low,   &units.id_high};
-  static_assert(std::size(all) == UnitsMemory::kInts);
-  for (size_t i = 0; i < std::size(all); ++i) {
-    const auto to = memory_.ints[i].span().Sub(0, all[i]->size());
-    TACIT_RETURN_IF_ERROR(stream_.Upload<uint32_t>(*all[i], to));
-    ints_[i] = to;
-  }
-  TACIT_RETURN_IF_ERROR(stream_.Upload<float>(units.weight, Counted(memory_.weight)));
-  return stream_.Upload<uint32_t>(units.coordinates, Units(memory_.coordinates));
+  places_ = units.Places();
+  const size_t words = units.words();
+  TACIT_RETURN_IF_ERROR(memory_.Take(words, counted_count_, units_, BufferTaker(device_)));
+  Turn& now = turns_[turn];
+  now.units = units_;
+  now.counted = counted_count_;
+  TACIT_RETURN_IF_ERROR(Take(words, counted_count_, units_, &now));
+  const std::span<uint32_t> staging = now.words.span().first(words);
+  units.CopyTo(staging);
+  return stream_.Upload<uint32_t>(staging, memory_.words.span().Sub(0, words));
+}
+
+Status UnitsWave::AskForOutcome(uint32_t turn) {
+  Turn& now = turns_[turn];
+  TACIT_RETURN_IF_ERROR(
+      stream_.Download(Counted(memory_.loss), now.loss.span().first(now.counted)));
+  TACIT_RETURN_IF_ERROR(stream_.Download(Units(memory_.norm), now.squared.span().first(now.units)));
+  TACIT_RETURN_IF_ERROR(
+      stream_.Download(Units(memory_.bounded), now.bounded.span().first(now.units)));
+  return stream_.Record(*now.done);
+}
+
+Result<SequenceWave::Outcome> UnitsWave::Await(uint32_t turn) {
+  Turn& now = turns_[turn];
+  TACIT_RETURN_IF_ERROR(now.done->Synchronize());
+  return Outcome{.loss = now.loss.span().first(now.counted),
+                 .squared = now.squared.span().first(now.units),
+                 .bounded = now.bounded.span().first(now.units)};
 }
 
 }  // namespace tacit::cuda

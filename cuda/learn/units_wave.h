@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "base/result.h"
 #include "cuda/device/buffer.h"
@@ -16,28 +18,33 @@ namespace tacit::cuda {
 
 // The memory of a wave's packed units. Grows to the largest wave.
 struct UnitsMemory {
-  static constexpr size_t kInts = 10;  // vectors of PackedUnits, in Upload's order
-  Buffer<uint32_t> ints[kInts];
-  Buffer<float> weight, loss, factor, minus_sum;  // per row that predicts
+  Buffer<uint32_t> words;                 // PackedUnits::Places
+  Buffer<float> loss, factor, minus_sum;  // per row that predicts
   // These are per unit, and one number.
   Buffer<double> squared;
   Buffer<float> norm, scale;
   Buffer<uint8_t> bounded;
-  Buffer<uint32_t> coordinates, clipped;
+  Buffer<uint32_t> clipped;
 
-  Status Take(const WavePlan& sizes, BufferTaker taker);
+  Status Take(uint64_t words_of_units, uint64_t counted, uint64_t units, BufferTaker taker);
+  Status TakePlanned(const WavePlan& plan, BufferTaker taker) {
+    return Take(plan.sizes.words(), plan.sizes.counted, plan.sizes.units, taker);
+  }
 };
 
 // A wave's packed units on the device, and the outcome of their step: what a wave has whatever its
 // model and precision are.
 class UnitsWave : public SequenceWave {
  public:
-  Status Report(Outcome* outcome) override;
+  Result<Outcome> Await(uint32_t turn) override;
 
  protected:
   explicit UnitsWave(Stream& stream) : stream_(stream), device_(stream.device()) {}
-  // `units` must live until the stream has run.
-  Status Upload(const PackedUnits& units);
+  // Takes the pinned memory of such waves.
+  Status TakeTurns(const train::GpuWaveSizes& largest);
+  Status Upload(const PackedUnits& units, uint32_t turn);
+  // Puts the copies behind the work so far for which Await waits.
+  Status AskForOutcome(uint32_t turn);
 
   template <class U>
   DeviceSpan<U> Units(const Buffer<U>& buffer) const {
@@ -47,15 +54,25 @@ class UnitsWave : public SequenceWave {
   DeviceSpan<U> Counted(const Buffer<U>& buffer) const {
     return buffer.span().Sub(0, counted_count_);
   }
-  DeviceSpan<const uint32_t> Ints(size_t which) const { return ints_[which]; }
-  DeviceSpan<const uint32_t> item() const { return ints_[0]; }
-  DeviceSpan<const uint32_t> position() const { return ints_[1]; }
-  DeviceSpan<const uint32_t> unit_end() const { return ints_[3]; }
-  DeviceSpan<const uint32_t> counted() const { return ints_[4]; }
-  DeviceSpan<const uint32_t> target() const { return ints_[5]; }
-  DeviceSpan<const uint32_t> counted_end() const { return ints_[6]; }
+  DeviceSpan<const uint32_t> Ints(PackedUnits::Part part) const {
+    return memory_.words.span().Sub(places_[part].begin, places_[part].words);
+  }
+  DeviceSpan<const uint32_t> item() const { return Ints(PackedUnits::kItem); }
+  DeviceSpan<const uint32_t> position() const { return Ints(PackedUnits::kPosition); }
+  DeviceSpan<const uint32_t> unit_end() const { return Ints(PackedUnits::kUnitEnd); }
+  DeviceSpan<const uint32_t> counted() const { return Ints(PackedUnits::kCounted); }
+  DeviceSpan<const uint32_t> target() const { return Ints(PackedUnits::kTarget); }
+  DeviceSpan<const uint32_t> counted_end() const { return Ints(PackedUnits::kCountedEnd); }
+  DeviceSpan<const uint32_t> coordinates() const { return Ints(PackedUnits::kCoordinates); }
+  DeviceSpan<const float> weight() const {
+    const DeviceSpan<const uint32_t> words = Ints(PackedUnits::kWeight);
+    return {reinterpret_cast<const float*>(words.data), words.size};
+  }
   PredictingRows Predicting() const {
-    return {.item = item(), .crop_end = ints_[2], .counted = counted(), .counted_end = ints_[7]};
+    return {.item = item(),
+            .crop_end = Ints(PackedUnits::kCropEnd),
+            .counted = counted(),
+            .counted_end = Ints(PackedUnits::kCropCountedEnd)};
   }
 
   Stream& stream_;
@@ -63,7 +80,20 @@ class UnitsWave : public SequenceWave {
   size_t units_ = 0, rows_ = 0, counted_count_ = 0;
   uint32_t longest_ = 0;
   UnitsMemory memory_;
-  DeviceSpan<const uint32_t> ints_[UnitsMemory::kInts];
+
+ private:
+  // A wave on its way there, or its outcome on its way back, in pinned memory.
+  struct Turn {
+    size_t units = 0, counted = 0;
+    HostBuffer<uint32_t> words;
+    HostBuffer<float> loss, squared;
+    HostBuffer<uint8_t> bounded;
+    std::optional<Event> done;
+  };
+  Status Take(uint64_t words, uint64_t counted, uint64_t units, Turn* turn);
+
+  Turn turns_[kTurns];
+  std::array<PackedUnits::Place, PackedUnits::kParts> places_;
 };
 
 }  // namespace tacit::cuda

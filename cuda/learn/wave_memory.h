@@ -44,19 +44,19 @@ class WaveMemory {
   // of such waves, each matrix once.
   Status TakePlanned(const WavePlan& wave, BufferTaker taker) {
     for (Norm* norm : norms_) {
-      TACIT_RETURN_IF_ERROR(norm->normal.Plan(taker, wave.rows, width()));
-      TACIT_RETURN_IF_ERROR(taker.Take(wave.rows, &norm->inverse));
-      TACIT_RETURN_IF_ERROR(norm->of_units.Plan(taker, wave.units, 2 * width()));
+      TACIT_RETURN_IF_ERROR(norm->normal.Plan(taker, wave.sizes.rows, width()));
+      TACIT_RETURN_IF_ERROR(taker.Take(wave.sizes.rows, &norm->inverse));
+      TACIT_RETURN_IF_ERROR(norm->of_units.Plan(taker, wave.sizes.units, 2 * width()));
     }
     for (Block<T>& block : blocks_) TACIT_RETURN_IF_ERROR(TakeBlock(wave, block, taker));
     for (Grown<float>* matrix : {&hidden_, &spare_, &grad_})
-      TACIT_RETURN_IF_ERROR(matrix->Plan(taker, wave.rows, width()));
+      TACIT_RETURN_IF_ERROR(matrix->Plan(taker, wave.sizes.rows, width()));
     if (layout_.options().dropout > 0)
-      TACIT_RETURN_IF_ERROR(branch_grad_.Plan(taker, wave.rows, width()));
+      TACIT_RETURN_IF_ERROR(branch_grad_.Plan(taker, wave.sizes.rows, width()));
     TACIT_RETURN_IF_ERROR(TakeAttention(wave, taker));
     if (wave.corrected) TACIT_RETURN_IF_ERROR(TakeVariances(wave, taker));
     TACIT_RETURN_IF_ERROR(TakeOutput(wave, taker));
-    return taker.Take(UnitTableWork<T>(TableShapes(), wave.units), &work_);
+    return taker.Take(UnitTableWork<T>(TableShapes(), wave.sizes.units), &work_);
   }
 
  protected:
@@ -106,8 +106,8 @@ class WaveMemory {
   Status TakeBlock(const WavePlan& wave, Block<T>& block, BufferTaker taker) {
     for (Linear<T>* linear : {&block.qkv, &block.projection, &block.inner, &block.outer}) {
       const model::LinearLayer& layer = *linear->layer;
-      TACIT_RETURN_IF_ERROR(linear->in.Plan(taker, wave.rows, layer.in));
-      TACIT_RETURN_IF_ERROR(linear->grad.Plan(taker, wave.rows, layer.out));
+      TACIT_RETURN_IF_ERROR(linear->in.Plan(taker, wave.sizes.rows, layer.in));
+      TACIT_RETURN_IF_ERROR(linear->grad.Plan(taker, wave.sizes.rows, layer.out));
       TACIT_RETURN_IF_ERROR(linear->weights.Plan(taker, layer.in, layer.out));
       // Queries need no variance, and nothing behind the last block's keys does.
       const bool is_first = linear == &block.qkv;
@@ -115,54 +115,54 @@ class WaveMemory {
         TACIT_RETURN_IF_ERROR(
             linear->squares.Plan(taker, layer.in, layer.out - (is_first ? width() : 0)));
     }
-    TACIT_RETURN_IF_ERROR(block.middle.Plan(taker, wave.rows, width()));
-    TACIT_RETURN_IF_ERROR(block.kept.Plan(taker, layout_.options().heads * wave.rows,
+    TACIT_RETURN_IF_ERROR(block.middle.Plan(taker, wave.sizes.rows, width()));
+    TACIT_RETURN_IF_ERROR(block.kept.Plan(taker, layout_.options().heads * wave.sizes.rows,
                                           KeptNumbers(Shape(wave), width())));
     TACIT_RETURN_IF_ERROR(RoundsAttention(Shape(wave), width())
-                              ? block.factors.Plan(taker, wave.rows, 3 * width())
-                              : block.out_qkv.Plan(taker, wave.rows, 3 * width()));
+                              ? block.factors.Plan(taker, wave.sizes.rows, 3 * width())
+                              : block.out_qkv.Plan(taker, wave.sizes.rows, 3 * width()));
     if (RoundsInner(block, wave.corrected)) return {};
-    return block.activation.Plan(taker, wave.rows, block.inner.layer->out);
+    return block.activation.Plan(taker, wave.sizes.rows, block.inner.layer->out);
   }
   // Takes what the blocks' backward passes work in, one after the other.
   Status TakeAttention(const WavePlan& wave, BufferTaker taker) {
     if (blocks_.empty()) return {};
-    TACIT_RETURN_IF_ERROR(attention_work_.Plan(taker, layout_.options().heads * wave.rows,
+    TACIT_RETURN_IF_ERROR(attention_work_.Plan(taker, layout_.options().heads * wave.sizes.rows,
                                                WorkNumbers(Shape(wave), width())));
     TACIT_RETURN_IF_ERROR(RoundsAttention(Shape(wave), width())
-                              ? attended_grad_.Plan(taker, wave.rows, width())
-                              : qkv_grad_.Plan(taker, wave.rows, 3 * width()));
+                              ? attended_grad_.Plan(taker, wave.sizes.rows, width())
+                              : qkv_grad_.Plan(taker, wave.sizes.rows, 3 * width()));
     if (RoundsInner(blocks_.front(), wave.corrected)) return {};
-    return inner_grad_.Plan(taker, wave.rows, blocks_.front().inner.layer->out);
+    return inner_grad_.Plan(taker, wave.sizes.rows, blocks_.front().inner.layer->out);
   }
   Status TakeVariances(const WavePlan& wave, BufferTaker taker) {
-    TACIT_RETURN_IF_ERROR(variance_.Plan(taker, wave.rows, width()));
+    TACIT_RETURN_IF_ERROR(variance_.Plan(taker, wave.sizes.rows, width()));
     if (blocks_.empty()) return {};
     // Variances end before the last block's values.
     const bool spreads = blocks_.size() > 1;
     const size_t inner = spreads ? blocks_.front().inner.layer->out : 0;
-    TACIT_RETURN_IF_ERROR(branch_out_.Plan(taker, wave.rows, width()));
-    if (pre_) TACIT_RETURN_IF_ERROR(branch_in_.Plan(taker, wave.rows, width()));
+    TACIT_RETURN_IF_ERROR(branch_out_.Plan(taker, wave.sizes.rows, width()));
+    if (pre_) TACIT_RETURN_IF_ERROR(branch_in_.Plan(taker, wave.sizes.rows, width()));
     TACIT_RETURN_IF_ERROR(
-        key_value_variance_.Plan(taker, wave.rows, spreads ? 2 * width() : width()));
+        key_value_variance_.Plan(taker, wave.sizes.rows, spreads ? 2 * width() : width()));
     TACIT_RETURN_IF_ERROR(
-        variance_factor_.Plan(taker, wave.rows, std::max<size_t>(width(), inner)));
+        variance_factor_.Plan(taker, wave.sizes.rows, std::max<size_t>(width(), inner)));
     if (!spreads) return {};
-    TACIT_RETURN_IF_ERROR(attended_variance_.Plan(taker, wave.rows, width()));
-    return inner_variance_.Plan(taker, wave.rows, inner);
+    TACIT_RETURN_IF_ERROR(attended_variance_.Plan(taker, wave.sizes.rows, width()));
+    return inner_variance_.Plan(taker, wave.sizes.rows, inner);
   }
   // Takes what the catalogue's softmax works in.
   Status TakeOutput(const WavePlan& wave, BufferTaker taker) {
     const model::ParameterTable& output = layout_.output();
     TACIT_RETURN_IF_ERROR(table_.Plan(taker, output.rows, output.cols));
     for (Grown<float>* matrix : {&states_, &state_grad_})
-      TACIT_RETURN_IF_ERROR(matrix->Plan(taker, wave.counted, width()));
+      TACIT_RETURN_IF_ERROR(matrix->Plan(taker, wave.sizes.counted, width()));
     for (Grown<T>* matrix : {&scaled_, &state_factor_})
-      TACIT_RETURN_IF_ERROR(matrix->Plan(taker, wave.counted, width()));
-    TACIT_RETURN_IF_ERROR(exponentials_.Plan(taker, wave.counted, output.rows));
+      TACIT_RETURN_IF_ERROR(matrix->Plan(taker, wave.sizes.counted, width()));
+    TACIT_RETURN_IF_ERROR(exponentials_.Plan(taker, wave.sizes.counted, output.rows));
     if (layout_.item_bias().size() > 0)
-      TACIT_RETURN_IF_ERROR(factor_column_.Plan(taker, wave.counted, 1));
-    return logits_.Plan(taker, LogitRows(wave.counted, wave.has_prior), output.rows);
+      TACIT_RETURN_IF_ERROR(factor_column_.Plan(taker, wave.sizes.counted, 1));
+    return logits_.Plan(taker, LogitRows(wave.sizes.counted, wave.has_prior), output.rows);
   }
   // The tables whose gradients units form, without what is in them.
   std::vector<UnitTable<T>> TableShapes() const {

@@ -318,7 +318,7 @@ TEST_F(ClickEngineTest, ARecipeMayChangeBetweenSteps) {
   EXPECT_EQ(learnt[1], learnt[0]);
 }
 
-// What was announced may go away once it is withdrawn, whatever came of it.
+// A step that was announced may go away once it is withdrawn, whatever came of it.
 TEST_F(ClickEngineTest, ForgetsWhatIsWithdrawn) {
   if (device_ == nullptr) return;
   std::vector<std::vector<std::vector<float>>> learnt;

@@ -86,7 +86,9 @@ struct State {
   std::vector<float> parameters, optimizer;
   bool operator==(const State&) const = default;
 };
-inline State StateOf(const train::SequenceStepper& stepper) {
+inline State StateOf(train::SequenceStepper& stepper) {
+  const Status settled = stepper.Settle();
+  EXPECT_TRUE(settled) << settled.error().message;
   return {{stepper.parameters().begin(), stepper.parameters().end()},
           {stepper.optimizer_state().begin(), stepper.optimizer_state().end()}};
 }

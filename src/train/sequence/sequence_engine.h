@@ -26,6 +26,27 @@ struct SequenceStepSizes {
   bool prior_has_each = false, prior_has_table = false;  // model::LogitPrior::Numbers
 };
 
+// Positions that go through the model on a GPU at a time, fewer for large catalogues.
+inline constexpr uint32_t kGpuWavePositions = 65536;
+// A wave has fewer units than a grid has blocks on its third side, and no more than positions.
+struct GpuWaveLimits {
+  uint64_t positions = 0, units = 0;
+};
+GpuWaveLimits LimitsOfGpuWave(uint32_t catalogue, uint32_t wave_positions = kGpuWavePositions);
+
+// What the largest wave of steps of so many units has: positions, units, positions that predict,
+// and windows of histories.
+struct GpuWaveSizes {
+  uint64_t rows = 0, units = 0, counted = 0, crops = 0;
+
+  // Of 32 bits, in which it is sent to the GPU.
+  uint64_t words() const;
+};
+GpuWaveSizes LargestGpuWave(const model::SequenceOptions& model, uint64_t units,
+                            uint32_t wave_positions = kGpuWavePositions);
+// The pinned memory of steps on their way to a GPU and of what comes back: two waves'.
+uint64_t GpuWavesPinnedBytes(const GpuWaveSizes& largest);
+
 struct SequenceEngineOptions {
   model::SequenceOptions model;
   // Logits added to the model's, or null; must outlive the engine.
@@ -55,13 +76,15 @@ class SequenceEngine {
   virtual Status Load(std::span<const float> parameters, std::span<const float> state,
                       uint64_t steps_taken) = 0;
   // The bounded sum over the units, whose public coins follow from the seed. `noise` is that of the
-  // parameters, if it corrects attention. Releases nothing.
+  // parameters, if it corrects attention. Releases nothing. The units need not live longer.
   virtual Status GradientOf(const model::SequenceUnits& units, uint64_t seed,
                             const model::ParameterNoise& noise) = 0;
-  // Noise on every number of it, then a step of the optimiser, its rate times this factor. The new
-  // parameters and state are written to the spans. The report lacks its step.
-  virtual Result<SequenceStepReport> Release(double rate_factor, std::span<float> parameters,
-                                             std::span<float> state) = 0;
+  // Noise on every number of it, then a step of the optimiser, its rate times this factor. The
+  // report lacks its step. The engine may still work on it afterwards.
+  virtual Result<SequenceStepReport> Release(double rate_factor) = 0;
+  // Writes the parameters and the state that the steps have come to. A step that failed behind its
+  // Release fails here.
+  virtual Status Settle(std::span<float> parameters, std::span<float> state) = 0;
 };
 
 }  // namespace tacit::train

@@ -77,7 +77,8 @@ Status SequenceLearner::Preview(const stream::StepBatch& batch, StepReport* repo
 
 // The model as it was before the step.
 NextItemExam::Model SequenceLearner::Answers() {
-  return [this](NextItemExam::Histories histories, const NextItemExam::Take& take) {
+  return [this](NextItemExam::Histories histories, const NextItemExam::Take& take) -> Status {
+    TACIT_RETURN_IF_ERROR(stepper_.Settle());
     return stepper_.model().Score(
         stepper_.Weights(), stepper_.parameter_noise(), histories,
         [&take](size_t i, std::span<float> scores, size_t) { take(i, scores); });
@@ -150,6 +151,7 @@ Result<bool> SequenceLearner::GivesNumbers() {
   constexpr uint32_t kFirst = 0;
   const std::span<const uint32_t> history(&kFirst, 1);
   bool numbers = true;
+  TACIT_RETURN_IF_ERROR(stepper_.Settle());
   TACIT_RETURN_IF_ERROR(stepper_.model().Score(
       stepper_.Weights(), stepper_.parameter_noise(), std::vector{history},
       [&](size_t, std::span<float> scores, size_t) {

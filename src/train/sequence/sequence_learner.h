@@ -68,6 +68,7 @@ class SequenceLearner final : public Learner {
                         StepReport* report) override;
   Status Preview(const stream::StepBatch& batch, StepReport* report) override;
   Result<bool> GivesNumbers() override;
+  Status Settle() override { return stepper_.Settle(); }
   std::shared_ptr<const store::DenseState> CopyDense() const override;
   std::shared_ptr<const std::string> TakeReleased() override;
   std::optional<store::HistoryCommit> TakeHistories() override { return recent_.Take(); }

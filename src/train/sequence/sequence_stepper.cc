@@ -242,8 +242,8 @@ Result<std::span<const float>> SequenceStepper::NoisedGradient() {
 
 Result<SequenceStepReport> SequenceStepper::Release() {
   if (engine_ != nullptr) {
-    TACIT_ASSIGN(SequenceStepReport report,
-                 engine_->Release(options_.schedule.Factor(step_), parameters_, state_));
+    TACIT_ASSIGN(SequenceStepReport report, engine_->Release(options_.schedule.Factor(step_)));
+    engine_is_ahead_ = true;
     report.step = step_++;
     return report;
   }
@@ -256,6 +256,13 @@ Result<SequenceStepReport> SequenceStepper::Release() {
   const SequenceStepReport report = Report();
   ++step_;
   return report;
+}
+
+Status SequenceStepper::Settle() {
+  if (!engine_is_ahead_) return {};
+  TACIT_RETURN_IF_ERROR(engine_->Settle(parameters_, state_));
+  engine_is_ahead_ = false;
+  return {};
 }
 
 SequenceStepReport SequenceStepper::Report() const {
@@ -277,10 +284,10 @@ SequenceStepReport SequenceStepper::Report() const {
 
 std::span<const float> SequenceStepper::Weights() {
   const MovingAverage average(options_.optimizer.average_decay);
-  if (!average.on() || step_ == 0) return parameters_;
+  if (!average.on() || step_ == 0) return parameters();
   // Every step writes all parameters, so the stored average is that of the latest step. A snapshot
   // serves the same numbers.
-  return average.Of(parameters_.size(), state_);
+  return average.Of(parameters_.size(), optimizer_state());
 }
 
 }  // namespace tacit::train

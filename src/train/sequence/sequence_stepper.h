@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "base/check.h"
 #include "base/result.h"
 #include "mechanism/clipper.h"
 #include "model/carriers.h"
@@ -99,8 +100,10 @@ class SequenceStepper {
   // The noise in the weights, if attention is corrected by it; else empty.
   model::ParameterNoise parameter_noise() const;
 
-  std::span<const float> parameters() const { return parameters_; }
-  std::span<const float> optimizer_state() const { return state_; }
+  // Brings these and Weights() up to the last step, where an engine has taken steps since.
+  Status Settle();
+  std::span<const float> parameters() const { return Settled(parameters_); }
+  std::span<const float> optimizer_state() const { return Settled(state_); }
   uint64_t steps_taken() const { return step_; }
   // Resumes a stored run. REQUIRES vectors of the model's sizes, before the first step.
   void Resume(std::span<const float> parameters, std::span<const float> optimizer_state,
@@ -108,8 +111,7 @@ class SequenceStepper {
   // Sets initial parameters from public data or charged releases; carriers then follow what has
   // moved from those. REQUIRES as many numbers as the layout has, before the first step.
   void SetInitial(std::vector<float> parameters);
-  // Makes later steps the work of an engine. What it computes comes back after every step, so that
-  // all else stays as it is.
+  // Makes later steps the work of an engine. What it computes comes back with Settle.
   void UseEngine(std::unique_ptr<SequenceEngine> engine) {
     engine_ = std::move(engine);
     engine_is_behind_ = true;
@@ -130,6 +132,7 @@ class SequenceStepper {
   Result<SequenceStepReport> Release();
 
   // The weights to predict with: their moving average if there is one. Valid until the next step.
+  // REQUIRES, as parameters() and optimizer_state() do, that what an engine has learnt is settled.
   std::span<const float> Weights();
   noise::NoiseSource* noise() { return noise_.get(); }
   void Rekey() {
@@ -138,6 +141,10 @@ class SequenceStepper {
 
  private:
   void BeginAt(std::span<const float> initial);
+  std::span<const float> Settled(const std::vector<float>& numbers) const {
+    TACIT_CHECK(!engine_is_ahead_, "numbers that are still on a GPU");
+    return numbers;
+  }
   Result<std::span<const float>> NoisedGradient();
   SequenceStepReport Report() const;
 
@@ -156,6 +163,7 @@ class SequenceStepper {
   uint64_t step_ = 0;
   std::unique_ptr<SequenceEngine> engine_;  // null: steps are computed here
   bool engine_is_behind_ = false;           // it has not got the parameters
+  bool engine_is_ahead_ = false;            // it alone has them
 };
 
 }  // namespace tacit::train

@@ -136,6 +136,8 @@ class SequencePlan final : public ModelPlan {
                          HistoryBytes(*shape, options_.histories.items_most) +
                          train::NextItemExam::Bytes(training.model.catalogue) +
                          StartBytes(options_.start, training.model.catalogue, shape->workers);
+    shape->wave_pinned_bytes = static_cast<double>(train::GpuWavesPinnedBytes(
+        train::LargestGpuWave(training.model, train::PlannedStep(options_).units)));
   }
 
   Result<std::unique_ptr<train::Learner>> Make(LearnerParts parts) const override {
