@@ -23,9 +23,9 @@ using pld::Composition;
 using pld::Direction;
 
 constexpr double kLeastSampledSigma = 0.05, kLeastAllocatedSigma = 0.2;
-// The cells of an allocation's law are as many as the noise is large: with more noise than this
-// they take gigabytes.
-constexpr double kMostAllocatedSigma = 1e4;
+// An allocation's law may have cells in proportion to the noise and to the root of the steps. Ten
+// times as much noise as this took all memory there was.
+constexpr double kMostAllocatedSigma = 1e3;
 // An allocation's law may cut off this share of delta, over all events.
 constexpr double kTailShare = 1e-6;
 constexpr double kLeastDelta = 1e-100;
