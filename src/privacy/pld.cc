@@ -23,6 +23,9 @@ using pld::Composition;
 using pld::Direction;
 
 constexpr double kLeastSampledSigma = 0.05, kLeastAllocatedSigma = 0.2;
+// An allocation's law may have cells in proportion to the noise and to the root of the steps. Ten
+// times as much noise as this took all memory there was.
+constexpr double kMostAllocatedSigma = 1e3;
 // An allocation's law may cut off this share of delta, over all events.
 constexpr double kTailShare = 1e-6;
 constexpr double kLeastDelta = 1e-100;
@@ -202,6 +205,10 @@ Status PldAccountant::Add(const Event& event, uint64_t count) {
       return Fail(ErrorCode::kInvalidArgument,
                   fmt::format("noise_multiplier of an allocation must be at least {} (got {})",
                               kLeastAllocatedSigma, event.noise_multiplier));
+    if (event.steps > 1 && event.noise_multiplier > kMostAllocatedSigma)
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("noise_multiplier of an allocation must be at most {} (got {})",
+                              kMostAllocatedSigma, event.noise_multiplier));
   }
   if (count > 0) state_->Charge(event, count);
   return {};

@@ -85,7 +85,8 @@ class Learner {
   virtual Status Settle() { return {}; }
   // Copies the dense state for a commit; null for a learner without one.
   virtual std::shared_ptr<const store::DenseState> CopyDense() const = 0;
-  // The released state, encoded; null if unchanged since the last call or load.
+  // The released state, encoded; null if unchanged since the last call or load. Null as well where
+  // it is the model, and that has stopped being numbers: no start could load it.
   virtual std::shared_ptr<const std::string> TakeReleased() { return nullptr; }
   // User histories to store with the next commit, if this learner keeps any.
   virtual std::optional<store::HistoryCommit> TakeHistories() { return std::nullopt; }

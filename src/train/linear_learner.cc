@@ -527,7 +527,7 @@ Result<uint64_t> LinearLearner::Update(const ReleasedSums& released, double devi
 }
 
 std::shared_ptr<const std::string> LinearLearner::TakeReleased() {
-  if (!std::exchange(changed_, false)) return nullptr;
+  if (!std::exchange(changed_, false) || !gives_numbers_) return nullptr;
   return std::make_shared<const std::string>(state_.Encode(*options_.columns));
 }
 

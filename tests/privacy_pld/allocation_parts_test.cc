@@ -101,6 +101,19 @@ TEST(Cells, BoundSumsFromBothSides) {
   }
 }
 
+// One summand alone is 1, both are 2, and cells are a part in 2^40: those in between would be 1e12.
+TEST(Cells, OfValuesFarApartAreAroundThemAlone) {
+  const Atoms unit{.at_zero = 1e-6, .value = {1, 1 + 0x1p-30}, .mass = {0.5, 0.5}};
+  for (const Bound bound : {Bound::kUpper, Bound::kLower}) {
+    const Atoms sum = SumOf(unit, unit, 40, bound);
+    EXPECT_DOUBLE_EQ(sum.at_zero, 1e-12);
+    EXPECT_TRUE(std::ranges::is_sorted(sum.value, std::ranges::less_equal()));
+    EXPECT_NEAR(sum.Mass(), (1 + 1e-6) * (1 + 1e-6), 1e-12);
+    EXPECT_NEAR(sum.Mean(), 2 * unit.Mean() * (1 + 1e-6), 1e-12);
+    EXPECT_NEAR(Put(sum, 1.5), 1e-12 * 1.5 + 2e-6 * (0.5 - 0x1p-31), 1e-15);
+  }
+}
+
 // Fault: a spread that loses mean, all of a cell's mass to its lower end. It is seen below the
 // truth.
 TEST(Cells, ASpreadThatLosesMeanFallsBelowTheTruth) {

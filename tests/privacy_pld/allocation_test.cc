@@ -188,6 +188,15 @@ TEST(Allocation, IsCalibrated) {
   EXPECT_FALSE(CalibrateAllocation({2, 1e-6, 1, 1}, 0));
 }
 
+TEST(Allocation, OfTheMostNoiseIsBelowTheGaussianInFull) {
+  for (const uint64_t steps : {2, 7, 276, 100'000}) {
+    const CertifiedInterval most = Allocated(1000, steps, 3, 1e-9);
+    EXPECT_GT(most.lower, 0) << steps;
+    EXPECT_GE(most.upper, most.lower) << steps;
+    EXPECT_LT(most.upper, GaussianEpsilon(std::sqrt(3) / 1000, Delta(1e-9)).value) << steps;
+  }
+}
+
 TEST(Allocation, IsBoundedByRenyiAndRefusedWhereItIsNotKnown) {
   RdpAccountant rdp;
   ASSERT_TRUE(rdp.Add(Event::Allocation(1, 10), 1));
@@ -195,6 +204,7 @@ TEST(Allocation, IsBoundedByRenyiAndRefusedWhereItIsNotKnown) {
   PldAccountant replace(Adjacency::kReplaceOne), add(Adjacency::kAddRemove);
   EXPECT_FALSE(replace.Add(Event::Allocation(1, 10), 1));
   EXPECT_FALSE(add.Add(Event::Allocation(0.1, 10), 1));
+  EXPECT_FALSE(add.Add(Event::Allocation(1001, 10), 1));
   EXPECT_FALSE(add.Add(Event::Allocation(1, 0), 1));
 }
 

@@ -62,6 +62,20 @@ class Learnt {
     EXPECT_TRUE(*learner_->GivesNumbers());
     return report;
   }
+  // Learns a period in a store where the weight of a value is infinite, and returns the new state.
+  std::shared_ptr<const std::string> StepWithoutNumbers(const std::vector<Seen>& events,
+                                                        size_t column, uint64_t value) {
+    const uint64_t row = columns_->space().tables()[column].first + value;
+    float* floats = nullptr;
+    EXPECT_TRUE(rows_.Gather({&row, 1}, {&floats, 1}));
+    floats[linear::kWeight] = std::numeric_limits<float>::infinity();
+    StepReport report;
+    const std::atomic<bool> go_on = false;
+    const auto taken = learner_->TakeStep(StepOf(events), go_on, &report);
+    EXPECT_TRUE(taken && *taken);
+    EXPECT_FALSE(*learner_->GivesNumbers());
+    return learner_->TakeReleased();
+  }
   std::vector<float> Logits(const std::vector<Seen>& events) {
     StepReport report;
     EXPECT_TRUE(learner_->Preview(StepOf(events), &report));
@@ -240,6 +254,17 @@ TEST(LinearHostile, AMillionValuesOfOneEventEachAreNothing) {
   without.Step(one);
   EXPECT_LE(report.rows_written, 20 + 30u) << "5.5 deviations are seldom";
   EXPECT_NEAR(ExactAuc(with.Logits(both), labels), ExactAuc(without.Logits(one), labels), 0.005);
+}
+
+// The rows of such a period are not committed. A state that was would belong to other rows, and the
+// columns' variances in it are no numbers, which no start accepts.
+TEST(LinearHostile, AModelThatIsNoNumbersIsNoState) {
+  Learnt learnt({20});
+  Labels draw;
+  std::vector<Seen> events;
+  for (size_t i = 0; i < kPeriodEvents; ++i) events.push_back({{draw.Value(20)}, draw(0.2)});
+  learnt.Step(events);
+  EXPECT_EQ(learnt.StepWithoutNumbers(events, 0, 3), nullptr);
 }
 
 // A store that moves between processors with and without AVX-512 after every period is, bit for

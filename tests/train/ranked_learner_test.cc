@@ -231,6 +231,17 @@ TEST_F(RankedLearnerTest, WhereverItIsKilledItGoesOnToTheLastBit) {
   }
 }
 
+// So small a divisor makes every update infinite. A store that had such a ranker could not be
+// opened.
+TEST_F(RankedLearnerTest, ARankerThatIsNoNumbersIsNoState) {
+  RankedLearnerOptions options = Options();
+  options.expected_units = 1e-300;
+  const auto learner = Make(options, std::make_unique<noise::SilentNoise>());
+  MustStep(*learner, 0);
+  EXPECT_FALSE(*learner->GivesNumbers());
+  EXPECT_EQ(learner->TakeReleased(), nullptr);
+}
+
 TEST_F(RankedLearnerTest, AnAbandonedPeriodDidNotHappen) {
   const auto learner = Make();
   const std::atomic<bool> abandon = true;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstddef>
+#include <utility>
 
 #include "base/check.h"
 
@@ -64,11 +65,19 @@ void Cells::Add(const Atoms& atoms, double weight) {
 }
 
 void Cells::AddSum(const Atoms& a, const Atoms& b, double weight) {
+  AddAlone(a, b, weight);
+  AddPairs(a, b, weight);
+}
+
+void Cells::AddAlone(const Atoms& a, const Atoms& b, double weight) {
   at_zero_ += weight * a.at_zero * b.at_zero;
   if (a.at_zero > 0)
     for (size_t j = 0; j < b.value.size(); ++j) Add(b.value[j], weight * a.at_zero * b.mass[j]);
   if (b.at_zero > 0)
     for (size_t i = 0; i < a.value.size(); ++i) Add(a.value[i], weight * b.at_zero * a.mass[i]);
+}
+
+void Cells::AddPairs(const Atoms& a, const Atoms& b, double weight) {
   // Rows are taken in turn into sums of their own: neighbours in a row fall into one cell.
   const bool same = &a == &b;
   std::vector<double> mass(kSums * mass_.size(), 0), beyond(kSums * mass_.size(), 0);
@@ -125,13 +134,31 @@ Atoms Cells::Take(Bound bound) const {
   return atoms;
 }
 
+// A summand alone is far below all pairs where values differ little. The cells in between would be
+// without end, so that the two parts have cells of their own.
 Atoms SumOf(const Atoms& a, const Atoms& b, int bits, Bound bound) {
-  double low = a.value.front() + b.value.front();
-  if (a.at_zero > 0) low = std::min(low, b.value.front());
-  if (b.at_zero > 0) low = std::min(low, a.value.front());
-  Cells cells(low, a.value.back() + b.value.back(), bits);
-  cells.AddSum(a, b);
-  return cells.Take(bound);
+  const double pairs_low = a.value.front() + b.value.front();
+  const double pairs_high = a.value.back() + b.value.back();
+  double low = pairs_low, alone_high = 0;
+  for (const auto& [zero, other] : {std::pair(&a, &b), std::pair(&b, &a)}) {
+    if (!(zero->at_zero > 0)) continue;
+    low = std::min(low, other->value.front());
+    alone_high = std::max(alone_high, other->value.back());
+  }
+  const bool apart = low < pairs_low && pairs_low - alone_high > std::ldexp(pairs_low, 2 - bits);
+  if (!apart) {
+    Cells cells(low, pairs_high, bits);
+    cells.AddSum(a, b);
+    return cells.Take(bound);
+  }
+  Cells alone(low, alone_high, bits), pairs(pairs_low, pairs_high, bits);
+  alone.AddAlone(a, b);
+  pairs.AddPairs(a, b);
+  Atoms sum = alone.Take(bound);
+  const Atoms above = pairs.Take(bound);
+  sum.value.insert(sum.value.end(), above.value.begin(), above.value.end());
+  sum.mass.insert(sum.mass.end(), above.mass.begin(), above.mass.end());
+  return sum;
 }
 
 double Trim(Atoms& atoms, double tail, Bound bound) {

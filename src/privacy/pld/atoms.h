@@ -37,6 +37,10 @@ class Cells {
   // Adds the law of the sum of two independent ones. Every mass is positive and sums are exact to
   // their last places, so all masses are relatively exact, however small.
   void AddSum(const Atoms& a, const Atoms& b, double weight = 1);
+  // The part of it where one of the two is 0, or both are.
+  void AddAlone(const Atoms& a, const Atoms& b, double weight = 1);
+  // The other part.
+  void AddPairs(const Atoms& a, const Atoms& b, double weight = 1);
 
   Atoms Take(Bound bound) const;
 

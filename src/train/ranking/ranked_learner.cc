@@ -191,12 +191,14 @@ void RankedLearner::Score(std::span<const uint32_t> history, std::span<float> sc
                               scores);
 }
 
-Result<bool> RankedLearner::GivesNumbers() {
+bool RankedLearner::AreNumbers() const {
   return std::ranges::all_of(parameters_, [](float x) { return std::isfinite(x); });
 }
 
+Result<bool> RankedLearner::GivesNumbers() { return AreNumbers(); }
+
 std::shared_ptr<const std::string> RankedLearner::TakeReleased() {
-  if (!std::exchange(changed_, false)) return nullptr;
+  if (!std::exchange(changed_, false) || !AreNumbers()) return nullptr;
   return std::make_shared<const std::string>(model::ranking::EncodeRanker(model_, parameters_));
 }
 

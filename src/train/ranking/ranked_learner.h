@@ -88,6 +88,7 @@ class RankedLearner final : public Learner {
 
  private:
   RankerTraining PlanOf(double sigma) const;
+  bool AreNumbers() const;
   Status Learn();
   NextItemExam::Model Answers();
   void MakeSource();
