@@ -312,6 +312,30 @@ TEST_F(KafkaSourceTest, BrokersThatGoAndComeBackAreNoFailure) {
   for (size_t i = 0; i < 50; ++i) ASSERT_EQ(heard.values[0][i], std::to_string(i));
 }
 
+// A long step pauses all partitions; operators are told of an outage all the same.
+TEST_F(KafkaSourceTest, AnOutageIsToldWhileAllPartitionsArePaused) {
+  kafka_.Create("t", 2);
+  for (int32_t p = 0; p < 2; ++p) kafka_.WriteNumbers("t", p, 0, 30);
+  const auto source = Open();
+  ASSERT_TRUE(source->Seek({}));
+  Heard heard;
+  PollRecords(*source, &heard, 60);
+  source->Pause(source->partitions());
+  kafka_.SetDown(true);
+  const Status gone = PollUntil(*source, &heard, [&] { return !source->health().connected; });
+  ASSERT_TRUE(gone) << gone.error().message;
+  EXPECT_NE(source->health().alert, "");
+  kafka_.SetDown(false);
+  const Status back = PollUntil(*source, &heard, [&] { return source->health().connected; });
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(source->health().alert, "");
+  for (int32_t p = 0; p < 2; ++p) kafka_.WriteNumbers("t", p, 30, 10);
+  source->Resume(source->partitions());
+  PollRecords(*source, &heard, 80);
+  for (int32_t p = 0; p < 2; ++p)
+    for (size_t i = 0; i < 40; ++i) ASSERT_EQ(heard.values[p][i], std::to_string(i));
+}
+
 TEST_F(KafkaSourceTest, ASourceOutOfReachAtTheStartIsReadWhenItComes) {
   kafka_.Create("t", 1);
   kafka_.WriteNumbers("t", 0, 0, 10);

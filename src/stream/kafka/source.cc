@@ -246,6 +246,9 @@ Result<PollOutcome> KafkaSource::Poll(Milliseconds timeout, event::RawRecords* r
   records->Clear();
   TACIT_RETURN_IF_ERROR(LookAfter());
   if (!reader_.open() || AllPaused()) {
+    // Back-pressure lasts as long as a step: an outage and failed commits are noticed meanwhile.
+    if (const Status served = reader_.open() ? reader_.Serve() : Status(); !served)
+      Reopen(served.error().message);
     std::this_thread::sleep_for(timeout);
     return PollOutcome::kNothing;
   }
@@ -304,7 +307,7 @@ Status KafkaSource::LookAfter() {
     CommitAdvice(/*wait=*/false);
     ShowLag();
   }
-  if (now >= next_refresh_ && !AllPaused()) {
+  if (now >= next_refresh_) {
     Refresh();
     next_refresh_ = clock_.Now() + options_.refresh;
   }
