@@ -67,7 +67,8 @@ std::string WitnessBeside(const std::string& directory) {
   namespace fs = std::filesystem;
   const std::string witness = directory + ".witness";
   if (fs::exists(witness)) return witness;
-  fs::path store = fs::absolute(directory).lexically_normal();
+  std::error_code error;  // no name at all is nowhere
+  fs::path store = fs::absolute(directory, error).lexically_normal();
   if (!store.has_filename()) store = store.parent_path();
   const std::string apart =
       store.parent_path().string() + "-witness/" + store.filename().string() + ".witness";
