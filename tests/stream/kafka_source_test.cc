@@ -129,6 +129,23 @@ TEST_F(KafkaSourceTest, ReadingGoesOnFromPositions) {
 
 // Deduplication knows new records by those before them: these are read again, as far as they are
 // there.
+// As after a crash in a period of partition 1, with a backlog in partition 0.
+TEST_F(KafkaSourceTest, ABegunPeriodIsReadBeforeTheBacklogOfOtherPartitions) {
+  kafka_.Create("t", 2);
+  kafka_.WriteNumbers("t", 0, 0, 50);
+  kafka_.WriteNumbers("t", 1, 0, 50);
+  const auto source = Open();
+  ASSERT_TRUE(source->Seek(
+      std::vector<PartitionOffset>{{.partition = 0}, {.partition = 1, .first_until = 20}}));
+  Heard heard;
+  const Status first = PollUntil(*source, &heard, [&] { return heard.values[1].size() >= 20; });
+  ASSERT_TRUE(first) << first.error().message;
+  EXPECT_EQ(heard.records, 20u) << "others are read before it is";
+  PollRecords(*source, &heard, 100);
+  for (int32_t p = 0; p < 2; ++p)
+    for (size_t i = 0; i < 50; ++i) ASSERT_EQ(heard.values[p][i], std::to_string(i));
+}
+
 TEST_F(KafkaSourceTest, RecordsBeforeAPositionAreDeliveredWhereTheyAreAskedFor) {
   kafka_.Create("t", 2);
   for (int32_t p = 0; p < 2; ++p) kafka_.WriteNumbers("t", p, 0, 100);

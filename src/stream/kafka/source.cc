@@ -131,6 +131,7 @@ Status KafkaSource::VerifyIdentity(const std::string& stored) {
 Status KafkaSource::Seek(std::span<const PartitionOffset> positions) {
   GiveUp();
   turns_.Clear();
+  turns_.SetFirst(positions);
   expected_.positions.assign(positions.begin(), positions.end());
   opened_before_ = false;
   first_try_ = next_try_ = clock_.Now();
