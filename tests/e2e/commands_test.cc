@@ -175,10 +175,16 @@ TEST(CommandsTest, NothingIsPrintedIntoTheStore) {
 TEST(CommandsTest, PathsThatCannotBeAreNamed) {
   TempDir dir;
   const std::string folder = dir.path(), missing = dir / "missing";
+  const std::string config = test::SmallRun().WriteConfig(dir);
+  test::WriteSmallLog(dir, 1, 100, 1);
+  // The system refuses to look at it, as at what this user may not see.
+  const std::string odd = dir / std::string(300, 'x');
   for (const auto& [arguments, says] :
        std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"ledger", "verify", "--file", folder}, folder + ": cannot be read: Is a directory"},
            {{"ledger", "show", "--store", ""}, "there is no store at"},
+           {{"ledger", "show", "--store", odd}, "there is no store at " + odd},
+           {{"evaluate", "ctr", "--config", config, "--data", odd}, odd + ": File name too long"},
            {{"store", "verify", "--store", ""}, "there is no store at"},
            {{"ledger", "recover", "--store", missing}, "there is no store at " + missing},
            {{"query", "score", "--url", "http://127.0.0.1:1", "--learner", "x", "--request",
@@ -195,6 +201,10 @@ TEST(CommandsTest, PathsThatCannotBeAreNamed) {
     EXPECT_THAT(ended.err, HasSubstr(says)) << testing::PrintToString(arguments);
     EXPECT_FALSE(std::filesystem::exists(missing));
   }
+  const Ended daemon =
+      test::Run({TACITD, "--config", config, "--until-end", "--set", "store.witness=" + odd});
+  EXPECT_EQ(daemon.exit_code, 2);
+  EXPECT_THAT(daemon.err, HasSubstr(odd + ": File name too long"));
 }
 
 // Status 3 is for stores that refuse.
