@@ -39,7 +39,7 @@ int RunWithOutput(const char* program, const std::function<int()>& body) {
   }
   const bool flushed = std::fflush(stdout) == 0;
   if (flushed && std::ferror(stdout) == 0) return code;
-  // What failed before the last of it left no errno.
+  // A failure before the last flush left no errno.
   const int lost = ReportLost(program, flushed ? "writing it failed" : std::strerror(errno));
   return code == kExitDone ? lost : code;
 }

@@ -91,7 +91,7 @@ void Conceal(const Request& request, Reply* reply) {
 Router::Router(metrics::Registry& metrics)
     : metrics_(metrics), unrouted_(MakeCounters("other", "other", Access::kAll)) {}
 
-// How often users are looked up or forgotten is the operator's, like the route itself.
+// The number of requests about users is the operator's, like their routes.
 Router::Counters Router::MakeCounters(std::string_view method, std::string_view path,
                                       Access access) {
   using metrics::Audience;

@@ -153,7 +153,7 @@ TEST(CommandsTest, AnswersThatCannotBePrintedAreNoSuccess) {
       EXPECT_EQ(ended.exit_code, 1) << command << where << ended.err;
       EXPECT_THAT(ended.err, HasSubstr("what was printed is not complete: ")) << command << where;
     }
-  // Where no message can be given, the status remains.
+  // The status remains if no message can be given.
   EXPECT_EQ(test::Run({"/bin/sh", "-c", tacit + " ledgre 2>/dev/full"}).exit_code, 1);
 }
 

@@ -174,7 +174,7 @@ TEST_F(CheckpointTravelTest, AMemberLargerThanTheManifestSaysIsNotWritten) {
                                     file, kBytes, large.bytes)));
 }
 
-// What the manifest says is compared with the disk before a byte is written, in one file or in all.
+// The manifest's sizes are compared with the disk before a byte is written, in one file or in all.
 TEST_F(CheckpointTravelTest, AnArchiveThatTheDiskHasNoRoomForIsRefused) {
   const auto store = MustOpen(options_);
   Train(*store, 3);

@@ -415,7 +415,7 @@ TEST_F(RestoreTest, LeavesTheCheckpointAsItWas) {
   MustRestore();
 }
 
-// Of two restores at once the second is refused before it touches anything, and a lock that a crash
+// The second of two restores at once is refused before it touches anything, and a lock that a crash
 // left behind holds nobody up.
 TEST_F(RestoreTest, OneAtATimeRestoresAStore) {
   const std::string file = options_.path + ".restoring.lock";
