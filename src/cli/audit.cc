@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <memory>
 #include <string>
@@ -15,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/ledger.h"
 #include "config/config.h"
+#include "config/text_file.h"
 #include "console/exit_code.h"
 #include "console/stop_signals.h"
 #include "lab/audit/audit_report.h"
@@ -40,9 +39,7 @@ struct AuditCommandOptions {
 
 // The text of the configuration with its overrides: what runs are remembered under.
 Result<std::string> KeyOf(const AuditCommandOptions& options) {
-  std::ifstream file(options.config, std::ios::binary);
-  std::string key((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (!file) return Fail(ErrorCode::kIo, options.config + ": cannot be read");
+  TACIT_ASSIGN(std::string key, config::ReadTextFile(options.config));
   for (const std::string& override : options.overrides) key += "\n" + override;
   return key;
 }

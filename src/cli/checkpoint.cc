@@ -70,8 +70,16 @@ std::string LineOf(const json::object& checkpoint) {
       UtcText(checkpoint.at("time_ms").to_number<int64_t>()), TextOf(checkpoint, "folder"));
 }
 
+// A name that is misspelt must not be taken for a folder without checkpoints.
+Status CheckFolder(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return {};
+  return Fail(ErrorCode::kNotFound, fmt::format("there is no folder {}", path));
+}
+
 // The list of a folder, in the form that a daemon answers.
 Result<json::object> ListFolder(const std::string& path) {
+  TACIT_RETURN_IF_ERROR(CheckFolder(path));
   serve::CheckpointReport report{.path = path};
   TACIT_ASSIGN(report.places, store::ListCheckpoints(path, &report.unreadable));
   serve::Reply reply;
@@ -222,6 +230,7 @@ Result<int> Restore(const CheckpointOptions& options) {
 }
 
 Result<int> Prune(const CheckpointOptions& options) {
+  TACIT_RETURN_IF_ERROR(CheckFolder(options.path));
   std::vector<std::string> held;
   TACIT_ASSIGN(const auto removed, store::PruneCheckpoints(options.path, options.keep, &held));
   for (const std::string& folder : held) fmt::print("kept {}: it is being served\n", folder);

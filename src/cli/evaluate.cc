@@ -41,8 +41,9 @@ Status CheckOptions(const EvaluateClicksOptions& options) {
     return BadUsage(fmt::format("--train-files {}: there are {} files", options.train_files,
                                 options.data.size()));
   for (const std::string& file : options.data)
-    if (!std::filesystem::exists(file))
-      return Fail(ErrorCode::kNotFound, fmt::format("--data {}: no such file", file));
+    if (std::error_code error; !std::filesystem::exists(file, error))
+      return Fail(ErrorCode::kNotFound,
+                  fmt::format("--data {}: {}", file, error ? error.message() : "no such file"));
   TACIT_RETURN_IF_ERROR(console::CheckWritable("--results", options.results));
   TACIT_RETURN_IF_ERROR(console::CheckWritable("--markdown", options.markdown));
   return console::CheckWritable("--svg", options.svg);

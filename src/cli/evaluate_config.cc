@@ -26,7 +26,8 @@ struct EvaluateConfigOptions {
 };
 
 Result<int> Evaluate(const EvaluateConfigOptions& options) {
-  if (!options.store.empty() && fs::exists(options.store))
+  std::error_code error;
+  if (!options.store.empty() && fs::exists(options.store, error))
     return BadUsage(
         fmt::format("--store {}: exists already; a run begins with a new store", options.store));
   TACIT_ASSIGN(config::Config config, config::Load(options.config, options.overrides));

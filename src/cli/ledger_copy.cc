@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <map>
 #include <span>
@@ -13,6 +11,7 @@
 #include "base/text.h"
 #include "cli/ask_daemon.h"
 #include "cli/ledger.h"
+#include "config/text_file.h"
 #include "console/json_number.h"
 
 namespace tacit::cli {
@@ -123,9 +122,8 @@ Result<json::object> FetchPage(const std::string& url, uint64_t from) {
 }
 
 Result<LedgerCopy> CopyFromFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file) return Fail(ErrorCode::kIo, fmt::format("{} cannot be read", path));
+  constexpr size_t kMiBMost = 4096;
+  TACIT_ASSIGN(const std::string text, config::ReadTextFile(path, kMiBMost));
   const std::string none =
       fmt::format("{} is no ledger that `tacit ledger export --raw` has written", path);
   json::error_code error;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <boost/json.hpp>
+#include <filesystem>
 #include <map>
 #include <memory>
 
@@ -79,6 +80,9 @@ void PrintText(const store::RecoveredLedger& recovered, const std::string& end) 
 }
 
 Result<int> Recover(RecoverOptions options) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(options.request.store, error))
+    return BadUsage(fmt::format("there is no store at {}", options.request.store));
   const std::string witness =
       options.witness.empty() ? wiring::WitnessBeside(options.request.store) : options.witness;
   std::string end = "; there is no witness to tell whether that is all";

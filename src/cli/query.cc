@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 
 #include <boost/json.hpp>
-#include <fstream>
-#include <iterator>
 #include <memory>
 
 #include "cli/ask_checkpoint.h"
@@ -10,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/query_file.h"
 #include "cli/query_recommend.h"
+#include "config/text_file.h"
 #include "console/exit_code.h"
 #include "event/codec.h"
 #include "serve/score_answer.h"
@@ -106,10 +105,9 @@ void PrintAnswer(const json::object& answer, const std::vector<std::string>& lin
 Result<std::string> RequestBody(const std::string& given) {
   if (!given.starts_with('@')) return given;
   const std::string path = given.substr(1);
-  std::ifstream file(path, std::ios::binary);
-  std::string body{std::istreambuf_iterator<char>(file), {}};
-  if (!file) return Fail(ErrorCode::kInvalidArgument, "--request: cannot read " + path);
-  if (body.empty()) return Fail(ErrorCode::kInvalidArgument, "--request: " + path + " is empty");
+  auto body = config::ReadTextFile(path);
+  if (!body) return Fail(ErrorCode::kInvalidArgument, "--request: cannot read " + path);
+  if (body->empty()) return Fail(ErrorCode::kInvalidArgument, "--request: " + path + " is empty");
   return body;
 }
 

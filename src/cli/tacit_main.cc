@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "console/exit_code.h"
+#include "console/standard_streams.h"
 #include "console/version_text.h"
 #include "cuda/bench/gpu_bench.h"
 #include "wiring/assembly.h"
@@ -38,9 +39,7 @@ std::optional<int> EndWithoutCommand(const CLI::App& cli, std::string_view word)
   return tacit::console::kExitUsage;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int Run(int argc, char** argv) {
   // Standard output is for answers alone: with --json it is one document.
   spdlog::set_default_logger(spdlog::stderr_logger_mt("tacit"));
   CLI::App cli("tacit: logs, questions, ledgers and experiments around tacitd.");
@@ -75,4 +74,11 @@ int main(int argc, char** argv) {
   tacit::wiring::RaiseFileLimit();
   const auto code = action();
   return code ? *code : tacit::console::Report("tacit", code.error());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  tacit::console::HoldStandardStreams();
+  return tacit::console::RunWithOutput("tacit", [&] { return Run(argc, argv); });
 }

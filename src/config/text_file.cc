@@ -5,23 +5,24 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <sstream>
 
 namespace tacit::config {
-
-Result<std::string> ReadTextFile(const std::string& path) {
+Result<std::string> ReadTextFile(const std::string& path, size_t mib_most) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  // Streaming an empty buffer into `text` would count as a failure.
-  const bool is_empty = file && file.peek() == std::ifstream::traits_type::eof() && errno == 0;
-  if (file && !is_empty) text << file.rdbuf();
-  if (!is_empty && (!file || !text)) {
-    const ErrorCode code = errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo;
-    return Fail(
-        code, fmt::format("{}: cannot be read: {}", path, std::strerror(errno == 0 ? EIO : errno)));
+  std::string text;
+  char piece[1 << 16];
+  while (file && text.size() >> 20 <= mib_most) {
+    file.read(piece, sizeof(piece));
+    text.append(piece, static_cast<size_t>(file.gcount()));
   }
-  return std::move(text).str();
+  if (text.size() >> 20 > mib_most)
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{}: is longer than {} MiB", path, mib_most));
+  if (file.eof() && !file.bad()) return text;
+  const ErrorCode code = errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo;
+  return Fail(code,
+              fmt::format("{}: cannot be read: {}", path, std::strerror(errno == 0 ? EIO : errno)));
 }
 
 }  // namespace tacit::config

@@ -1,13 +1,14 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "base/result.h"
 
 namespace tacit::config {
 
-// Returns the content of a file, which may be empty. An error names the file and nothing of its
-// content.
-Result<std::string> ReadTextFile(const std::string& path);
+// Returns the content of a file of up to `mib_most` MiB, which may be empty. An error names the
+// file and nothing of its content. A device never ends, and would take all memory.
+Result<std::string> ReadTextFile(const std::string& path, size_t mib_most = 64);
 
 }  // namespace tacit::config

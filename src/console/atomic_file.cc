@@ -24,6 +24,9 @@ Result<std::unique_ptr<AtomicFile>> AtomicFile::Create(const std::string& path, 
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored))
     return Fail(ErrorCode::kInvalidArgument, path + ": is a directory");
+  // The name would be taken from a device, and root may do so.
+  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored))
+    return Fail(ErrorCode::kInvalidArgument, path + ": is not a regular file, to be replaced");
   const std::string temporary = fmt::format("{}.part-{}", path, ::getpid());
   // A file that a killed process of the same number left behind is nobody's.
   ::unlink(temporary.c_str());

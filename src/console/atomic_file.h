@@ -13,7 +13,8 @@ namespace tacit::console {
 // gets its own with Commit. Without Commit nothing is left of it. One thread.
 class AtomicFile {
  public:
-  // kInvalidArgument: it cannot be made there. `mode` is the file's, before the umask.
+  // kInvalidArgument: it cannot be made there, or a device or pipe has its name. `mode` is the
+  // file's, before the umask.
   static Result<std::unique_ptr<AtomicFile>> Create(const std::string& path, unsigned mode = 0644);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;

@@ -461,16 +461,16 @@ class Daemon {
   void TellOutcome() {
     NotifyStatus(Activity());
     if (failed_) return;
-    const bool halted = outcome_ == train::Outcome::kHalted;
     for (const wiring::LearnerPlan& plan : assembly_.learners)
-      if (!halted && progress_.days(plan.index.value).empty())
+      if (outcome_ != train::Outcome::kHalted && progress_.days(plan.index.value).empty())
         spdlog::info("learner '{}' has nothing left to learn", plan.id);
-    fmt::print("{}", wiring::LearntTables(assembly_, progress_));
-    if (learning_->feed().records_dead() > 0)
-      fmt::print("{} of {} records could not be learnt from: see {}\n",
-                 WithThousands(learning_->feed().records_dead()),
-                 WithThousands(learning_->feed().records_read()),
-                 wiring::PlaceOfDeadLetters(assembly_.config));
+    std::string tables = wiring::LearntTables(assembly_, progress_);
+    if (const train::Feed& feed = learning_->feed(); feed.records_dead() > 0)
+      tables += fmt::format("{} of {} records could not be learnt from: see {}\n",
+                            WithThousands(feed.records_dead()), WithThousands(feed.records_read()),
+                            wiring::PlaceOfDeadLetters(assembly_.config));
+    // fmt throws where standard output takes no more, and serving must not end by that.
+    std::fputs(tables.c_str(), stdout);
     std::fflush(stdout);
   }
 

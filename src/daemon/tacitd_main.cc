@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "console/exit_code.h"
+#include "console/standard_streams.h"
 #include "console/stop_signals.h"
 #include "console/version_text.h"
 #include "cuda/learn/gpu.h"
@@ -107,9 +108,7 @@ void LeaveNoCore() {
   (void)prctl(PR_SET_DUMPABLE, 0);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int Main(int argc, char** argv) {
   // Files written hold histories, keys and dead letters: only the owner and the group may read
   // them.
   umask(umask(0) | S_IRWXO);
@@ -169,4 +168,11 @@ int main(int argc, char** argv) {
   }
   const auto code = Run(line);
   return code ? *code : tacit::console::Report("tacitd", code.error());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  tacit::console::HoldStandardStreams();
+  return tacit::console::RunWithOutput("tacitd", [&] { return Main(argc, argv); });
 }

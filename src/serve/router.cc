@@ -89,21 +89,28 @@ void Conceal(const Request& request, Reply* reply) {
 }  // namespace
 
 Router::Router(metrics::Registry& metrics)
-    : metrics_(metrics), unrouted_(MakeCounters("other", "other")) {}
+    : metrics_(metrics), unrouted_(MakeCounters("other", "other", Access::kAll)) {}
 
-Router::Counters Router::MakeCounters(std::string_view method, std::string_view path) {
+// The number of requests about users is the operator's, like their routes.
+Router::Counters Router::MakeCounters(std::string_view method, std::string_view path,
+                                      Access access) {
   using metrics::Audience;
+  const bool is_operators = access == Access::kOwner || access == Access::kOperator;
+  const Audience audience = is_operators ? Audience::kOperator : Audience::kPublic;
+  const std::string prefix = is_operators ? "tacit_http_operator_" : "tacit_http_";
+  const std::string what = is_operators ? " by routes of operators and users" : "";
   const metrics::Labels labels = {{"method", std::string(method)}, {"path", std::string(path)}};
   Counters counters;
   for (const size_t digit : {2, 4, 5}) {
     metrics::Labels with_status = labels;
     with_status.emplace_back("status", std::to_string(digit) + "xx");
-    counters.answered[digit] = metrics_.AddCounter(Audience::kPublic, "tacit_http_requests_total",
-                                                   "HTTP requests answered", with_status);
+    counters.answered[digit] = metrics_.AddCounter(audience, prefix + "requests_total",
+                                                   "HTTP requests answered" + what, with_status);
   }
-  counters.seconds = metrics_.AddHistogram(Audience::kPublic, "tacit_http_request_seconds",
-                                           "From the whole request to its answer, sending excluded",
-                                           metrics::ExponentialBounds(1e-5, 4, 10), labels);
+  counters.seconds =
+      metrics_.AddHistogram(audience, prefix + "request_seconds",
+                            "From the whole request to its answer" + what + ", sending excluded",
+                            metrics::ExponentialBounds(1e-5, 4, 10), labels);
   return counters;
 }
 
@@ -114,8 +121,8 @@ void Router::Add(std::string_view method, std::string_view path, Endpoint endpoi
   if (is_new && braces > 0) patterns_.push_back(at);
   std::vector<Route>& routes = at->second;
   for (const Route& route : routes) TACIT_CHECK(route.method != method, path);
-  routes.push_back(
-      {std::string(method), at->first, std::move(endpoint), access, MakeCounters(method, path)});
+  routes.push_back({std::string(method), at->first, std::move(endpoint), access,
+                    MakeCounters(method, path, access)});
 }
 
 Router::Routes::iterator Router::FindPath(std::string_view path, PathParts* parts) {

@@ -22,7 +22,8 @@ enum class Access : uint8_t {
   kOperator,  // operators, at their listener
 };
 
-// Picks the handler by method and path, and counts answers. A part of a route's path in braces,
+// Picks the handler by method and path, and counts answers: those of kOwner and kOperator routes
+// for operators alone. A part of a route's path in braces,
 // "/v1/users/{id}", stands for any text without a slash. Answers an unknown path with 404
 // and the nearest path, a method that the path lacks with 405 and Allow, and an operator's route at
 // a public listener with 403. Where callers are known by tokens, a request without one is answered
@@ -59,7 +60,7 @@ class Router final : public Handler {
     Counters counters;
   };
   using Routes = std::map<std::string, std::vector<Route>, std::less<>>;
-  Counters MakeCounters(std::string_view method, std::string_view path);
+  Counters MakeCounters(std::string_view method, std::string_view path, Access access);
   Routes::iterator FindPath(std::string_view path, PathParts* parts);
   Route* Find(const Request& request, PathParts* parts, Reply* reply);
   // Refuses, and returns false, unless the caller may ask this route; null: there is none.

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
+#include <cerrno>
 #include <cstring>
 #include <deque>
 #include <thread>
@@ -16,6 +18,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/named_thread.h"
+#include "base/unique_fd.h"
 #include "serve/address.h"
 #include "serve/loop.h"
 
@@ -46,14 +49,16 @@ Result<Protocol::endpoint> EndpointOf(asio::io_context& io, const Address& addre
   return Protocol::endpoint(found.begin()->endpoint());
 }
 
-// Removes a socket file on which no process answers: a process that died left it.
-void RemoveStaleSocket(asio::io_context& io, const Address& address) {
+// Removes a socket file on which no process answers: a process that died left it. The probe does
+// not wait: a listener whose backlog is full is there, however long it leaves callers waiting.
+void RemoveStaleSocket(const Protocol::endpoint& endpoint, const std::string& path) {
   struct stat info {};
-  if (::stat(address.unix_path.c_str(), &info) != 0 || !S_ISSOCK(info.st_mode)) return;
-  asio::local::stream_protocol::socket probe(io);
-  error_code error;
-  probe.connect(asio::local::stream_protocol::endpoint(address.unix_path), error);
-  if (error == asio::error::connection_refused) ::unlink(address.unix_path.c_str());
+  if (::stat(path.c_str(), &info) != 0 || !S_ISSOCK(info.st_mode)) return;
+  const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (probe.get() < 0) return;
+  if (::connect(probe.get(), endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0 &&
+      errno == ECONNREFUSED)
+    ::unlink(path.c_str());
 }
 
 // The threads that serve a role's connections, and the memory that those connections share.
@@ -103,7 +108,7 @@ Status Listening::Open() {
   acceptor.open(endpoint.protocol(), error);
   if (error) return ListenError(address, error);
   if (address.is_unix()) {
-    RemoveStaleSocket(io, address);
+    RemoveStaleSocket(endpoint, address.unix_path);
     // bind creates the socket file with this mode at most, further cut by the umask.
     if (::fchmod(acceptor.native_handle(), 0600) != 0)
       return ListenError(address, error_code(errno, boost::system::system_category()));

@@ -170,6 +170,24 @@ Result<CheckpointManifest> UnpackManifest(const std::string& file, Unpacker* unp
   return manifest;
 }
 
+// kIo: the disk has less room than the files of the manifest take, whether or not it is honest.
+Status CheckRoomFor(const std::string& file, const CheckpointManifest& manifest,
+                    const std::string& parent) {
+  std::error_code error;
+  const auto disk = fs::space(parent, error);
+  if (error) return Fail(FolderError(error.value(), "asking for the room of", parent));
+  uint64_t left = disk.available;
+  for (const CheckpointFile& one : manifest.files) {
+    if (one.bytes > left)
+      return Fail(ErrorCode::kIo,
+                  fmt::format("{} cannot be unpacked into {}: its disk has {} MiB left, and the "
+                              "files take more; make room there",
+                              file, parent, disk.available >> 20));
+    left -= one.bytes;
+  }
+  return {};
+}
+
 // Takes one file of the manifest. Its name there leads nowhere else, so that it stays in the draft.
 Status UnpackFile(const std::string& file, const CheckpointManifest& manifest,
                   const std::string& folder, std::set<std::string>* taken, Unpacker* unpacker) {
@@ -228,6 +246,7 @@ Result<CheckpointPlace> UnpackCheckpoint(const std::string& file, const std::str
   std::error_code error;
   if (fs::exists(place, error))
     return Fail(ErrorCode::kRefused, fmt::format("{} is there already", place));
+  TACIT_RETURN_IF_ERROR(CheckRoomFor(file, manifest, parent));
   TACIT_ASSIGN(CheckpointDraft draft, CheckpointDraft::Begin(lock));
   std::set<std::string> taken;
   for (;;) {

@@ -39,6 +39,13 @@ std::vector<WitnessPlace> PlacesOf(const StoreOptions& options) {
   return places;
 }
 
+Result<std::filesystem::path> Canonical(const std::string& path) {
+  std::error_code error;
+  auto canonical = std::filesystem::weakly_canonical(path, error);
+  if (!error) return canonical;
+  return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: {}", path, error.message()));
+}
+
 Status CheckOptions(const StoreOptions& options) {
   if (options.path.empty()) return Fail(ErrorCode::kInvalidArgument, "the store has no path");
   if (IsCheckpoint(options.path))
@@ -52,16 +59,18 @@ Status CheckOptions(const StoreOptions& options) {
                                                          options.path, kMaxShards, options.shards));
   TACIT_CHECK(options.fold_after_commits > 0 && options.overlay_bytes > 0);
   for (const WitnessPlace& place : PlacesOf(options)) {
-    const auto inside = std::filesystem::weakly_canonical(place.path)
-                            .lexically_relative(std::filesystem::weakly_canonical(options.path));
+    TACIT_ASSIGN(const auto outer, Canonical(options.path));
+    TACIT_ASSIGN(const auto inner, Canonical(place.path));
+    const auto inside = inner.lexically_relative(outer);
     if (!inside.empty() && *inside.begin() != "..")
       return Fail(ErrorCode::kInvalidArgument,
                   fmt::format("{} {} lies inside store {}: it would be copied and turned back "
                               "with it",
                               place.kind, place.path, options.path));
   }
-  if (!options.mark.empty() && std::filesystem::weakly_canonical(options.mark) ==
-                                   std::filesystem::weakly_canonical(options.witness))
+  TACIT_ASSIGN(const auto mark, Canonical(options.mark));
+  TACIT_ASSIGN(const auto witness, Canonical(options.witness));
+  if (!options.mark.empty() && mark == witness)
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("the mark of store {} is the same file as its witness, {}: put the two "
                             "in different places",

@@ -3,6 +3,9 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <openssl/rand.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -20,6 +23,7 @@
 #include "store/allocation.h"
 #include "store/allowance.h"
 #include "store/file_digest.h"
+#include "store/folder.h"
 #include "store/forgotten.h"
 #include "store/load.h"
 #include "store/rocks.h"
@@ -278,6 +282,33 @@ Status GiveName(const std::string& work, const std::string& path, bool replaces)
 }
 
 }  // namespace
+
+Result<RestoreLock> RestoreLock::Take(const std::string& path) {
+  const std::string file = WorkFolder(path) + ".lock";
+  const fs::path parent = fs::absolute(file).parent_path();
+  std::error_code error;
+  fs::create_directories(parent, error);
+  if (error) return Fail(FolderError(error.value(), "creating", parent));
+  for (;;) {
+    UniqueFd lock(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    if (lock.get() < 0) return Fail(FolderError(errno, "opening", file));
+    if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
+      return errno == EWOULDBLOCK
+                 ? Fail(ErrorCode::kUnavailable,
+                        fmt::format("another process restores store {}: let it end", path))
+                 : Fail(FolderError(errno, "locking", file));
+    // The last holder may have removed the file between open and here: then it locks nothing.
+    struct stat locked {
+    }, named{};
+    if (fstat(lock.get(), &locked) == 0 && stat(file.c_str(), &named) == 0 &&
+        locked.st_ino == named.st_ino && locked.st_dev == named.st_dev)
+      return RestoreLock(file, std::move(lock));
+  }
+}
+
+RestoreLock::~RestoreLock() {
+  if (lock_.get() >= 0) unlink(file_.c_str());
+}
 
 Result<Restored> RestoreStore(const RestoreRequest& request) {
   const std::string& path = request.store.path;

@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "base/terms.h"
+#include "base/unique_fd.h"
 #include "privacy/ledger.h"
 #include "store/allowance_gap.h"
 #include "store/checkpoint.h"
@@ -54,12 +56,30 @@ struct Restored {
   double epsilon = 0, delta = 0;  // of all learners together
 };
 
+// The right to make the store at a path anew, over all processes. The destructor gives it up.
+// Whoever decides by a copy what a restore has to charge holds it from before reading the copy.
+class RestoreLock {
+ public:
+  // Makes a file beside the store, PATH.restoring.lock, until the lock is given up; a crash leaves
+  // the file, but no lock. kUnavailable: another process restores this store.
+  static Result<RestoreLock> Take(const std::string& path);
+  RestoreLock(RestoreLock&&) noexcept = default;
+  RestoreLock& operator=(RestoreLock&&) = delete;
+  ~RestoreLock();
+
+ private:
+  RestoreLock(std::string file, UniqueFd lock) : file_(std::move(file)), lock_(std::move(lock)) {}
+  std::string file_;
+  UniqueFd lock_;
+};
+
 // Works in a folder beside the store, PATH.restoring, and gives it the store's name when all is on
 // disk: a crash leaves things as they were, and the next restore begins anew. A checkpoint must be
 // restored to a free path; every byte of it is checked first. An older copy at the store's own path
 // is replaced, and then removed. The next start takes the lost store's witness, mark and consumer
 // group over. kRefused: another store is there, or the checkpoint is a release. kCorruption: the
-// copy is damaged. kUnavailable: a process has the copy open.
+// copy is damaged. kUnavailable: a process has the copy open. REQUIRES the lock of the store's
+// path.
 Result<Restored> RestoreStore(const RestoreRequest& request);
 
 }  // namespace tacit::store

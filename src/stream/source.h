@@ -29,6 +29,9 @@ struct PartitionOffset {
   bool from_beginning = false;
   // Also deliver this many records before `offset`, if they still exist; deduplication needs them.
   uint64_t before = 0;
+  // Records before this offset come before those of other partitions, where the source can choose:
+  // a learner has begun a period that ends there. 0: none do.
+  uint64_t first_until = 0;
 
   // The offset at which reading begins; 0 for from_beginning, so only for sources that begin at 0.
   uint64_t first() const { return from_beginning ? 0 : offset - std::min(before, offset); }

@@ -21,9 +21,13 @@ std::optional<uint64_t> NextOffset(const stream::Position& position, int32_t par
   return std::nullopt;
 }
 
-}  // namespace
-
-namespace {
+// The end of the partition's period that the learner has begun; 0: it has begun none.
+uint64_t BegunUntil(const stream::Position& position, int32_t partition) {
+  for (const OffsetRange& range : position.next)
+    if (range.partition == partition && range.end > range.begin && position.period_step > 0)
+      return range.end;
+  return 0;
+}
 
 // Returns the frame and the examples of a run of records from offset `from` on.
 event::RawRecords RunFrom(const event::RawRecords& records, const event::Batch& examples,
@@ -188,6 +192,9 @@ std::vector<stream::PartitionOffset> Feed::FirstPositions(uint64_t pass) const {
       if (learner.start.pass == pass) next = NextOffset(learner.start, partition);
       if (next) first.offset = std::min(first.offset, *next);
       first.from_beginning |= !next;
+      // Periods of other partitions that came before the begun one's end would be held until then.
+      if (next)
+        first.first_until = std::max(first.first_until, BegunUntil(learner.start, partition));
     }
     // Every learner is past this pass: its records need not be read.
     first.from_beginning |= first.offset == stream::PartitionOffset::kNowhere;

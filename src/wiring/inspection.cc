@@ -32,14 +32,15 @@ privacy::Promise InspectionPromise(const Inspection& inspection, double epsilon)
 Result<std::optional<store::ReadOnlyStore>> ReadLedger(const Inspection& inspection,
                                                        const std::string& witness) {
   std::optional<store::ReadOnlyStore> none;
-  if (!std::filesystem::exists(inspection.store)) return none;
+  std::error_code error;
+  if (!std::filesystem::exists(inspection.store, error)) return none;
   TACIT_ASSIGN(const bool held, store::IsHeldByAnother(inspection.store));
   if (held)
     return Fail(ErrorCode::kUnavailable,
                 fmt::format("store {} is open in another process: an inspection is a commit of its "
                             "own; stop tacitd while it is charged",
                             inspection.store));
-  const bool empty = std::filesystem::is_empty(inspection.store);
+  const bool empty = std::filesystem::is_empty(inspection.store, error);
   if (empty) return none;
   TACIT_ASSIGN(auto read, store::OpenReadOnly(inspection.store, witness, {}));
   return std::optional(std::move(read));

@@ -222,9 +222,8 @@ void ReadAgain(const Assembly& assembly, const RestoreOptions& options, const Re
   if (!counted) report->not_read_again = counted.error().message;
 }
 
-}  // namespace
-
-Result<RestoreReport> RestoreStore(const Assembly& assembly, const RestoreOptions& options) {
+// REQUIRES the lock of the store's path.
+Result<RestoreReport> RestoreLocked(const Assembly& assembly, const RestoreOptions& options) {
   store::StoreOptions store = MakeStoreOptions(assembly);
   TACIT_ASSIGN(const Remains copy, store::ReadRemains(options.from));
   TACIT_ASSIGN(const auto memory, NewestMemory(store));
@@ -266,17 +265,33 @@ Result<RestoreReport> RestoreStore(const Assembly& assembly, const RestoreOption
   return report;
 }
 
-Result<std::optional<RestoreReport>> AcceptOlderCopy(const Assembly& assembly) {
-  const store::StoreOptions store = MakeStoreOptions(assembly);
+// Checks whether the store at the path is older than its witness or mark.
+Result<bool> IsOlderCopy(const store::StoreOptions& store) {
   TACIT_ASSIGN(const auto memories, ReadMemories(store));
   const auto copy = store::ReadRemains(store.path);
-  if (!copy && copy.error().code == ErrorCode::kNotFound) return std::optional<RestoreReport>{};
+  if (!copy && copy.error().code == ErrorCode::kNotFound) return false;
   if (!copy) return Fail(copy.error());
-  const bool older = std::ranges::any_of(memories, [&](const Memory& memory) {
+  return std::ranges::any_of(memories, [&](const Memory& memory) {
     return memory.sight->record.lineage == copy->lineage && memory.sight->record.seq > copy->commit;
   });
+}
+
+}  // namespace
+
+Result<RestoreReport> RestoreStore(const Assembly& assembly, const RestoreOptions& options) {
+  TACIT_ASSIGN(const auto lock, store::RestoreLock::Take(assembly.config.store.path));
+  return RestoreLocked(assembly, options);
+}
+
+Result<std::optional<RestoreReport>> AcceptOlderCopy(const Assembly& assembly) {
+  const store::StoreOptions store = MakeStoreOptions(assembly);
+  if (const auto older = IsOlderCopy(store); older && !*older)
+    return std::optional<RestoreReport>{};
+  TACIT_ASSIGN(const auto lock, store::RestoreLock::Take(store.path));
+  // Another start may have restored the store meanwhile.
+  TACIT_ASSIGN(const bool older, IsOlderCopy(store));
   if (!older) return std::optional<RestoreReport>{};
-  TACIT_ASSIGN(RestoreReport report, RestoreStore(assembly, {.from = store.path, .remains = {}}));
+  TACIT_ASSIGN(RestoreReport report, RestoreLocked(assembly, {.from = store.path, .remains = {}}));
   return std::optional(std::move(report));
 }
 

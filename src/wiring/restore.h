@@ -38,11 +38,12 @@ struct RestoreReport {
 // Makes the configuration's store out of `options.from`. What was learnt after it is told, in this
 // order, by the ledger in the remains that reach furthest, and by the totals of witness or mark.
 // kRefused: there is neither witness nor mark of the lost store, or they are older than the copy,
-// or some learner's steps cannot be priced.
+// or some learner's steps cannot be priced. kUnavailable: another process restores the store.
 Result<RestoreReport> RestoreStore(const Assembly& assembly, const RestoreOptions& options);
 
 // Restores the store at the configuration's path in its own place, if it is older than its witness
-// or mark; nothing if it is not, or if there is no store or neither of them.
+// or mark; nothing if it is not, or if there is no store or neither of them. Of two that try at
+// once one restores, and the other gets kUnavailable.
 Result<std::optional<RestoreReport>> AcceptOlderCopy(const Assembly& assembly);
 
 // A line for each thing that an operator should know of it.

@@ -66,12 +66,13 @@ void TellOfWitnessPlaces(const config::Config& config) {
 std::string WitnessBeside(const std::string& directory) {
   namespace fs = std::filesystem;
   const std::string witness = directory + ".witness";
-  if (fs::exists(witness)) return witness;
-  fs::path store = fs::absolute(directory).lexically_normal();
+  std::error_code error;  // what this user cannot see, and no name at all, is nowhere
+  if (fs::exists(witness, error)) return witness;
+  fs::path store = fs::absolute(directory, error).lexically_normal();
   if (!store.has_filename()) store = store.parent_path();
   const std::string apart =
       store.parent_path().string() + "-witness/" + store.filename().string() + ".witness";
-  return fs::exists(apart) ? apart : "";
+  return fs::exists(apart, error) ? apart : "";
 }
 
 void TellOfNoWitness(const std::string& directory) {

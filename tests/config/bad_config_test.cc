@@ -396,6 +396,13 @@ TEST(BadConfigFile, DirectoryIsNotAConfiguration) {
   EXPECT_EQ(config.error().code, ErrorCode::kIo);
 }
 
+TEST(BadConfigFile, AFileWithoutAnEndIsNotAConfiguration) {
+  const Result<Config> config = Load("/dev/zero", {});
+  ASSERT_FALSE(config);
+  EXPECT_EQ(config.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(config.error().message, "/dev/zero: is longer than 64 MiB");
+}
+
 TEST(BadConfigFile, ListIsNotAConfiguration) {
   const Result<Config> config = Parse("- a", "c.yaml", {});
   ASSERT_FALSE(config);

@@ -135,6 +135,78 @@ TEST(CommandsTest, WrongUsageExitsWithTwoAndSaysWhatIsMissing) {
   }
 }
 
+// A file with half of an answer must not be taken for the whole of it.
+TEST(CommandsTest, AnswersThatCannotBePrintedAreNoSuccess) {
+  TempDir dir;
+  const test::SmallRun run;
+  const std::string config = run.WriteConfig(dir);
+  test::WriteSmallLog(dir, 2, 500, 1);
+  ASSERT_EQ(test::Run({TACITD, "--config", config, "--until-end"}).exit_code, 0);
+  const std::string store = dir / "store", tacit = TACIT;
+  for (const std::string& command :
+       {tacit + " --help", tacit + " help", tacit + " ledger show --store " + store,
+        tacit + " ledger export --store " + store,
+        tacit + " privacy plan --json --config " + config,
+        tacit + " inspect " + (dir / "day-0.tsv"), TACITD " --check-config --config " + config})
+    for (const std::string where : {" >/dev/full", " >&-"}) {
+      const Ended ended = test::Run({"/bin/sh", "-c", command + where});
+      EXPECT_EQ(ended.exit_code, 1) << command << where << ended.err;
+      EXPECT_THAT(ended.err, HasSubstr("what was printed is not complete: ")) << command << where;
+    }
+  // The status remains if no message can be given.
+  EXPECT_EQ(test::Run({"/bin/sh", "-c", tacit + " ledgre 2>/dev/full"}).exit_code, 1);
+}
+
+// Closed streams leave their numbers to the next files that are opened: those of the store.
+TEST(CommandsTest, NothingIsPrintedIntoTheStore) {
+  TempDir dir;
+  const test::SmallRun run;
+  const std::string config = run.WriteConfig(dir);
+  test::WriteSmallLog(dir, 2, 500, 1);
+  const Ended ended =
+      test::Run({"/bin/sh", "-c", TACITD " --until-end --config " + config + " <&- >&- 2>&-"});
+  EXPECT_EQ(ended.exit_code, 1) << "the table of days is lost";
+  EXPECT_EQ(std::filesystem::file_size(dir / "store/LOCK"), 0u)
+      << test::ReadFile(dir / "store/LOCK");
+  EXPECT_EQ(test::Run({TACIT, "ledger", "verify", "--store", dir / "store"}).exit_code, 0);
+}
+
+// A folder where a file is asked for, an unset variable of a script, a name that is misspelt.
+TEST(CommandsTest, PathsThatCannotBeAreNamed) {
+  TempDir dir;
+  const std::string folder = dir.path(), missing = dir / "missing";
+  const std::string config = test::SmallRun().WriteConfig(dir);
+  test::WriteSmallLog(dir, 1, 100, 1);
+  // The system refuses to look at it, as at what this user may not see.
+  const std::string odd = dir / std::string(300, 'x');
+  for (const auto& [arguments, says] :
+       std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"ledger", "verify", "--file", folder}, folder + ": cannot be read: Is a directory"},
+           {{"ledger", "show", "--store", ""}, "there is no store at"},
+           {{"ledger", "show", "--store", odd}, "there is no store at " + odd},
+           {{"evaluate", "ctr", "--config", config, "--data", odd}, odd + ": File name too long"},
+           {{"store", "verify", "--store", ""}, "there is no store at"},
+           {{"ledger", "recover", "--store", missing}, "there is no store at " + missing},
+           {{"query", "score", "--url", "http://127.0.0.1:1", "--learner", "x", "--request",
+             "@" + folder},
+            "cannot read " + folder},
+           {{"checkpoint", "list", "--path", missing}, "there is no folder " + missing},
+           {{"checkpoint", "prune", "--path", missing, "--keep", "1"},
+            "there is no folder " + missing}}) {
+    std::vector<std::string> command{TACIT};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    const Ended ended = test::Run(command);
+    EXPECT_GT(ended.exit_code, 0) << testing::PrintToString(arguments);
+    EXPECT_THAT(ended.err, HasSubstr("tacit: ")) << testing::PrintToString(arguments);
+    EXPECT_THAT(ended.err, HasSubstr(says)) << testing::PrintToString(arguments);
+    EXPECT_FALSE(std::filesystem::exists(missing));
+  }
+  const Ended daemon =
+      test::Run({TACITD, "--config", config, "--until-end", "--set", "store.witness=" + odd});
+  EXPECT_EQ(daemon.exit_code, 2);
+  EXPECT_THAT(daemon.err, HasSubstr(odd + ": File name too long"));
+}
+
 // Status 3 is for stores that refuse.
 TEST(CommandsTest, AWordThatIsNoCommandIsNamedAndHelpIsOne) {
   const Ended unknown = test::Run({TACIT, "ledgre", "show"});

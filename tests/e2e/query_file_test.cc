@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include <boost/json.hpp>
@@ -199,6 +200,13 @@ TEST(QueryFileCheckpointTest, ADirectoryAnswersAsItsDaemonDoes) {
   ASSERT_EQ(read.exit_code, 0) << read.err;
   EXPECT_EQ(LinesOf(ContentsOf(dir / "of-store")).size(), 2000u);
   EXPECT_EQ(ContentsOf(dir / "of-store"), ContentsOf(dir / "of-daemon"));
+  // A whole file would take the name of a device: root's /dev/null or /dev/stdout.
+  ASSERT_EQ(::mkfifo((dir / "pipe").c_str(), 0600), 0);
+  const Ended device =
+      score({"--checkpoint", dir / "store", "--config", dir / "store.yaml"}, dir / "pipe");
+  EXPECT_EQ(device.exit_code, 2);
+  EXPECT_THAT(device.err, testing::HasSubstr("pipe: is not a regular file"));
+  EXPECT_TRUE(fs::is_fifo(dir / "pipe"));
 }
 
 TEST(QueryFileRecommendTest, RequestsOfAFileAreAnsweredEach) {

@@ -1,5 +1,7 @@
 // A store is lost, and an operator goes on from a checkpoint or from an older copy: what was learnt
 // meanwhile stays charged, and is not learnt from again.
+#include "store/restore.h"
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -266,6 +268,14 @@ TEST(OlderCopyTest, IsAcceptedForItsPrice) {
   const Ended refused = Daemon(config);
   ASSERT_EQ(refused.exit_code, 3);
   EXPECT_THAT(refused.err, HasSubstr("tacitd --accept-older-copy"));
+  {  // another start is at it
+    const auto lock = store::RestoreLock::Take(dir / "store");
+    ASSERT_TRUE(lock) << lock.error().message;
+    const Ended second = Daemon(config, {"--accept-older-copy"});
+    EXPECT_EQ(second.exit_code, 3);
+    EXPECT_THAT(second.err, HasSubstr("another process restores store"));
+    EXPECT_FALSE(fs::exists(dir / "store.restoring"));
+  }
   const Ended accepted = Daemon(config, {"--accept-older-copy"});
   ASSERT_EQ(accepted.exit_code, 0) << accepted.err;
   EXPECT_THAT(accepted.err, HasSubstr("restored from commit"));

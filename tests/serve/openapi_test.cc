@@ -126,7 +126,8 @@ class OpenApiTest : public testing::Test {
   std::set<std::string> Routes() {
     std::set<std::string> routes;
     const std::string text = Ask("GET", "/metrics", "", Role::kOperator).body;
-    const std::regex line("tacit_http_requests_total\\{method=\"([A-Z]+)\",path=\"([^\"]*)\"");
+    const std::regex line(
+        "tacit_http_(?:operator_)?requests_total\\{method=\"([A-Z]+)\",path=\"([^\"]*)\"");
     for (std::sregex_iterator at(text.begin(), text.end(), line), end; at != end; ++at)
       routes.insert((*at)[1].str() + " " + (*at)[2].str());
     return routes;

@@ -1,5 +1,6 @@
 #include "serve/router.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -132,6 +133,32 @@ TEST_F(RouterTest, CountsByRouteAndStatus) {
   EXPECT_THAT(text, HasSubstr("{method=\"GET\",path=\"/v1/thing\",status=\"2xx\"} 1"));
   EXPECT_THAT(text, HasSubstr("{method=\"other\",path=\"other\",status=\"4xx\"} 1"));
   EXPECT_THAT(text, HasSubstr("request_seconds_count{method=\"GET\",path=\"/v1/thing\"} 1"));
+}
+
+// `tacit_users_forgotten_total` is the operator's; no other metric tells the public that number.
+TEST_F(RouterTest, RoutesOfOperatorsAndUsersAreCountedForOperatorsAlone) {
+  const auto answer = [](const Request&, Reply* reply) { reply->body = "{}"; };
+  router_.Add("GET", "/v1/users/{id}", answer, Access::kOwner);
+  router_.Add("DELETE", "/v1/users/{id}", answer, Access::kOperator);
+  Request request;
+  request.path = "/v1/users/u12";
+  request.role = Role::kOperator;
+  for (const char* method : {"GET", "DELETE"}) {
+    request.method = method;
+    Reply reply;
+    router_.Handle(request, &reply);
+    EXPECT_EQ(reply.status, 200u);
+  }
+  const std::string all = registry_.Scrape(metrics::Audience::kPublic);
+  EXPECT_THAT(all, testing::Not(HasSubstr("users")));
+  const std::string operators = registry_.Scrape(metrics::Audience::kOperator);
+  for (const char* method : {"GET", "DELETE"}) {
+    const std::string labels = fmt::format("method=\"{}\",path=\"/v1/users/{{id}}\"", method);
+    EXPECT_THAT(operators,
+                HasSubstr("tacit_http_operator_requests_total{" + labels + ",status=\"2xx\"} 1"));
+    EXPECT_THAT(operators,
+                HasSubstr("tacit_http_operator_request_seconds_count{" + labels + "} 1"));
+  }
 }
 
 }  // namespace

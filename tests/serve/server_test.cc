@@ -11,7 +11,9 @@
 #include <future>
 #include <random>
 #include <thread>
+#include <vector>
 
+#include "base/unique_fd.h"
 #include "echo_server.h"
 
 namespace tacit::serve {
@@ -442,6 +444,35 @@ TEST(ListenTest, AStaleUnixSocketIsReplacedAndAFileIsNot) {
   EchoServer server(options);
   EXPECT_FALSE(server.started());
   EXPECT_EQ(::access(path.c_str(), F_OK), 0) << "a file that is no socket was removed";
+  ::unlink(path.c_str());
+}
+
+// A process that hangs leaves its backlog full; a blocking probe would wait for it.
+TEST(ListenTest, AUnixSocketWhoseBacklogIsFullIsInUse) {
+  const std::string path = SocketPath("full");
+  const auto make = [](int flags) { return ::socket(AF_UNIX, SOCK_STREAM | flags, 0); };
+  sockaddr_un un{};
+  un.sun_family = AF_UNIX;
+  std::strncpy(un.sun_path, path.c_str(), sizeof(un.sun_path) - 1);
+  const auto* name = reinterpret_cast<const sockaddr*>(&un);
+  UniqueFd hung(make(0));
+  ASSERT_EQ(::bind(hung.get(), name, sizeof(un)), 0);
+  ASSERT_EQ(::listen(hung.get(), 1), 0);
+  std::vector<UniqueFd> waiting;
+  do waiting.emplace_back(make(SOCK_NONBLOCK));
+  while (::connect(waiting.back().get(), name, sizeof(un)) == 0 && waiting.size() < 100);
+  ASSERT_LT(waiting.size(), 100u);
+  ServerOptions options;
+  options.listeners = {{"unix:" + path, Role::kPublic}};
+  std::future<void> tried = std::async(std::launch::async, [&] {
+    EchoServer server(options);
+    ASSERT_FALSE(server.started());
+    EXPECT_EQ(server.error().code, ErrorCode::kUnavailable) << server.error().message;
+    EXPECT_THAT(server.error().message, HasSubstr(path));
+  });
+  EXPECT_EQ(tried.wait_for(kPatience), std::future_status::ready) << "it waits for the listener";
+  hung = UniqueFd();  // lets a probe that waits go on
+  tried.wait();
   ::unlink(path.c_str());
 }
 

@@ -174,5 +174,31 @@ TEST_F(CheckpointTravelTest, AMemberLargerThanTheManifestSaysIsNotWritten) {
                                     file, kBytes, large.bytes)));
 }
 
+// The manifest's sizes are compared with the disk before a byte is written, in one file or in all.
+TEST_F(CheckpointTravelTest, AnArchiveThatTheDiskHasNoRoomForIsRefused) {
+  const auto store = MustOpen(options_);
+  Train(*store, 3);
+  const CheckpointMade made = Make(*store, CheckpointKind::kFull);
+  const std::string name = fs::path(made.place.folder).filename(),
+                    there = folder_.root() + "/there";
+  for (const size_t large : {1u, 2u}) {
+    CheckpointManifest manifest = made.place.manifest;
+    // Two of them add up to nothing in 64 bits.
+    for (size_t i = 0; i < large; ++i) manifest.files[i].bytes = uint64_t{1} << 63;
+    std::ofstream(made.place.folder + "/" + kCheckpointManifestName, std::ios::trunc)
+        << EncodeManifest(manifest);
+    const std::string file = folder_.root() + "/packed.tar";
+    std::string command =
+        fmt::format("tar -C {} -cf {} {}/{}", parent_, file, name, kCheckpointManifestName);
+    for (const CheckpointFile& one : manifest.files) command += " " + name + "/" + one.name;
+    ASSERT_EQ(std::system(command.c_str()), 0);
+    const auto unpacked = UnpackCheckpoint(file, there);
+    ASSERT_FALSE(unpacked);
+    EXPECT_EQ(unpacked.error().code, ErrorCode::kIo) << unpacked.error().message;
+    EXPECT_THAT(unpacked.error().message, HasSubstr(file + " cannot be unpacked into " + there));
+    EXPECT_THAT(unpacked.error().message, HasSubstr("make room there"));
+  }
+}
+
 }  // namespace
 }  // namespace tacit::store

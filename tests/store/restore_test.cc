@@ -415,5 +415,24 @@ TEST_F(RestoreTest, LeavesTheCheckpointAsItWas) {
   MustRestore();
 }
 
+// The second of two restores at once is refused before it touches anything, and a lock that a crash
+// left behind holds nobody up.
+TEST_F(RestoreTest, OneAtATimeRestoresAStore) {
+  const std::string file = options_.path + ".restoring.lock";
+  {
+    const auto first = RestoreLock::Take(options_.path + "/");
+    ASSERT_TRUE(first) << first.error().message;
+    const auto second = RestoreLock::Take(options_.path);
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().code, ErrorCode::kUnavailable);
+    EXPECT_THAT(second.error().message,
+                HasSubstr("another process restores store " + options_.path));
+  }
+  EXPECT_FALSE(fs::exists(file));
+  std::ofstream(file).put('x');
+  EXPECT_TRUE(RestoreLock::Take(options_.path));
+  EXPECT_FALSE(fs::exists(file));
+}
+
 }  // namespace
 }  // namespace tacit::store

@@ -175,6 +175,30 @@ TEST(TurnOrder, ABacklogIsTakenInTheOrderOfTime) {
               ElementsAre("0:0-4096", "0:4096-8192", "1:0-4096", "0:8192-12288", "1:4096-8192"));
 }
 
+// Partition 0 has a backlog of what is older; a learner has begun a period of partition 1.
+TEST(TurnOrder, ABegunPeriodIsReadBeforeTheBacklogOfOthers) {
+  Partitions partitions(2, [](int32_t p, uint64_t) { return p * 1000; });
+  partitions.order.SetFirst(1, kBlock + 10);
+  EXPECT_THAT(partitions.Read({{{0, 2 * kBlock}, {1, kBlock + 20}}}),
+              ElementsAre("1:0-4096", "1:4096-4106", "0:0-4096", "0:4096-8192", "1:4106-4116"));
+  // It is the first one's order again.
+  EXPECT_THAT(partitions.Read({{{0, 2 * kBlock + 5}, {1, kBlock + 25}}}),
+              ElementsAre("0:8192-8197", "1:4116-4121"));
+}
+
+TEST(TurnOrder, ABegunPeriodThatIsNotThereYetIsWaitedFor) {
+  TurnOrder order;
+  order.SetFirst(1, 8);
+  order.Set({.partition = 0, .head = TurnOrder::Head{0, 5}});
+  order.Set({.partition = 1});
+  order.Begin({{{0, 10}, {1, 10}}});
+  EXPECT_EQ(order.Next().kind, Kind::kLook);
+  EXPECT_EQ(order.Next().partition, 1);
+  // Its records are gone: those behind it have no precedence.
+  order.Set({.partition = 1, .next = 9, .head = TurnOrder::Head{9, 6}});
+  EXPECT_EQ(order.Next().partition, 0);
+}
+
 TEST(TurnOrder, WhatCameLaterIsBehindWhateverItsTimestamp) {
   Partitions partitions(2, [](int32_t p, uint64_t) { return p == 0 ? 1000 : 0; });
   EXPECT_THAT(partitions.Read({{{0, 10}}}), ElementsAre("0:0-10"));

@@ -129,6 +129,19 @@ TEST_F(KafkaSourceTest, ReadingGoesOnFromPositions) {
 
 // Deduplication knows new records by those before them: these are read again, as far as they are
 // there.
+// As after a crash in a period of partition 1, with a backlog in partition 0.
+TEST_F(KafkaSourceTest, ABegunPeriodIsReadBeforeTheBacklogOfOtherPartitions) {
+  kafka_.Create("t", 2);
+  for (int32_t p = 0; p < 2; ++p) kafka_.WriteNumbers("t", p, 0, 50);
+  const auto source = Open();
+  ASSERT_TRUE(source->Seek(
+      std::vector<PartitionOffset>{{.partition = 0}, {.partition = 1, .first_until = 20}}));
+  Heard heard;
+  ASSERT_TRUE(PollUntil(*source, &heard, [&] { return heard.values[1].size() >= 20; }));
+  EXPECT_EQ(heard.records, 20u) << "others are read before it is";
+  PollRecords(*source, &heard, 100);
+}
+
 TEST_F(KafkaSourceTest, RecordsBeforeAPositionAreDeliveredWhereTheyAreAskedFor) {
   kafka_.Create("t", 2);
   for (int32_t p = 0; p < 2; ++p) kafka_.WriteNumbers("t", p, 0, 100);
@@ -286,6 +299,7 @@ TEST_F(KafkaSourceTest, AMessageWhoseSchemaStaysUnknownIsAFaultOnceItsTimeIsUp) 
   EXPECT_THAT(heard.values[1], ElementsAre(HasSubstr("!")));
 }
 
+// They are told even while a long step pauses all partitions.
 TEST_F(KafkaSourceTest, BrokersThatGoAndComeBackAreNoFailure) {
   kafka_.Create("t", 1);
   kafka_.WriteNumbers("t", 0, 0, 30);
@@ -298,6 +312,7 @@ TEST_F(KafkaSourceTest, BrokersThatGoAndComeBackAreNoFailure) {
   PollRecords(*source, &heard, 30);
   EXPECT_TRUE(source->health().connected);
   for (int round = 0; round < 2; ++round) {
+    if (round == 1) source->Pause(source->partitions());
     kafka_.SetDown(true);
     const Status gone = PollUntil(*source, &heard, [&] { return !source->health().connected; });
     ASSERT_TRUE(gone) << gone.error().message;
@@ -306,6 +321,7 @@ TEST_F(KafkaSourceTest, BrokersThatGoAndComeBackAreNoFailure) {
     const Status back = PollUntil(*source, &heard, [&] { return source->health().connected; });
     ASSERT_TRUE(back) << back.error().message;
     EXPECT_EQ(source->health().alert, "");
+    source->Resume(source->partitions());
     kafka_.WriteNumbers("t", 0, 30 + round * 10, 10);
     PollRecords(*source, &heard, 40 + static_cast<size_t>(round) * 10);
   }

@@ -1,6 +1,7 @@
 #include "stream/log/log_source.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -203,6 +204,9 @@ TEST_F(LogSourceTest, WhatCannotBeALogIsRefusedByName) {
   EXPECT_THAT(refusal({good, PathOf("missing")}), HasSubstr("missing: No such file"));
   EXPECT_THAT(refusal({directory_}), HasSubstr("is a directory"));
   EXPECT_THAT(refusal({"/dev/null"}), HasSubstr("not a regular file"));
+  // A pipe that nobody writes to.
+  ASSERT_EQ(::mkfifo(PathOf("pipe").c_str(), 0600), 0);
+  EXPECT_THAT(refusal({PathOf("pipe")}), HasSubstr("not a regular file"));
   EXPECT_THAT(refusal({good, directory_ + "/./good"}), HasSubstr("same file"));
   std::filesystem::create_symlink(good, PathOf("link"));
   EXPECT_THAT(refusal({good, PathOf("link")}), HasSubstr("same file"));

@@ -44,6 +44,7 @@ class ListSource final : public stream::Source {
   }
   Status Seek(std::span<const stream::PartitionOffset> positions) override {
     ++seeks;
+    asked.assign(positions.begin(), positions.end());
     next_ = positions.empty() || positions[0].from_beginning ? 0 : positions[0].offset;
     return {};
   }
@@ -55,6 +56,7 @@ class ListSource final : public stream::Source {
   Status VerifyIdentity(const std::string&) override { return {}; }
 
   int seeks = 0;
+  std::vector<stream::PartitionOffset> asked;  // by the last Seek
   std::optional<uint64_t> fail_at;
 
  private:
@@ -172,6 +174,24 @@ TEST(FeedTest, LearnersGoOnFromTheirOwnPositions) {
   }
   EXPECT_EQ(first, 500u);
   EXPECT_EQ(second, 500u);
+}
+
+// Periods of others that came before its end would be held until it is over, however many.
+TEST(FeedTest, ABegunPeriodIsAskedForBeforeOtherPartitions) {
+  Bench bench;
+  ListSource source(500, {500}, {}, 6);
+  const stream::Position begun{.pass = 0,
+                               .period_start = {{0, 20, 20}, {1, 7, 7}},
+                               .next = {{0, 20, 120}, {1, 7, 7}},
+                               .step = 9,
+                               .period_step = 2};
+  Feed feed({.learners = {{LearnerIndex(0), Once(50), {}}, {LearnerIndex(1), Once(50), begun}}},
+            source, *bench.codec, bench.transform, bench.sink);
+  ASSERT_TRUE(feed.Start());
+  Drain(feed);
+  ASSERT_EQ(source.asked.size(), 2u);
+  EXPECT_EQ(source.asked[0].first_until, 120u);
+  EXPECT_EQ(source.asked[1].first_until, 0u);
 }
 
 TEST(FeedTest, ALearnerInTheSecondPassDoesNotSeeTheFirst) {

@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <boost/json.hpp>
-#include <fstream>
-#include <iterator>
 
 #include "base/text.h"
+#include "config/text_file.h"
 
 namespace tacit::cli {
 namespace {
@@ -27,9 +26,7 @@ StatedAudit AuditOfRow(const boost::json::object& row) {
 }  // namespace
 
 Result<std::vector<StatedAudit>> ReadAudits(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file) return Fail(ErrorCode::kInvalidArgument, fmt::format("{} cannot be read", path));
+  TACIT_ASSIGN(const std::string text, config::ReadTextFile(path));
   std::vector<StatedAudit> audits;
   try {
     const boost::json::value report = boost::json::parse(text);

@@ -45,6 +45,7 @@ bool KafkaLookup::Seek(int32_t partition, uint64_t offset) {
   const bool assigned = rd_kafka_assign(client_.get(), list.get()) == RD_KAFKA_RESP_ERR_NO_ERROR;
   partition_ = assigned ? partition : -1;
   next_ = offset;
+  end_.reset();
   return assigned;
 }
 
@@ -53,11 +54,23 @@ KafkaMessage KafkaLookup::Find(int32_t partition, uint64_t offset, milliseconds 
   const bool reads_on = partition == partition_ && next_ <= offset && offset - next_ <= kReadOn;
   if (!reads_on && !Seek(partition, offset)) return nullptr;
   for (;;) {
+    if (end_ != nullptr && Steady::now() - ended_at_ >= end_patience_) {
+      KafkaMessage end = std::move(end_);
+      Rest();
+      return end;
+    }
     const auto left = std::chrono::duration_cast<milliseconds>(deadline - Steady::now());
     if (left <= milliseconds(0)) return nullptr;
     KafkaMessage message(rd_kafka_consumer_poll(client_.get(), static_cast<int>(left.count())));
     if (message == nullptr || message->partition != partition || IsTransient(message->err))
       continue;
+    if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF &&
+        static_cast<uint64_t>(message->offset) <= offset) {
+      end_ = std::move(message);
+      ended_at_ = Steady::now();
+      continue;
+    }
+    end_.reset();
     if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
       Rest();
       return IsGone(message->err) ? std::move(message) : nullptr;
@@ -75,6 +88,7 @@ KafkaMessage KafkaLookup::Find(int32_t partition, uint64_t offset, milliseconds 
 void KafkaLookup::Rest() {
   rd_kafka_assign(client_.get(), nullptr);
   partition_ = -1;
+  end_.reset();
 }
 
 }  // namespace tacit::stream

@@ -61,7 +61,26 @@ bool TurnOrder::IsBefore(const Share& a, const Share& b) {
   return key(a) < key(b);
 }
 
+TurnOrder::Turn TurnOrder::Take(const Share& share, uint64_t end) {
+  const uint64_t boundary = (share.place.head->offset / kBlock + 1) * kBlock;
+  block_ = {share.place.partition, std::min(boundary, end)};
+  return {Turn::Kind::kTake, block_->partition, block_->until};
+}
+
+TurnOrder::Turn TurnOrder::ChooseFirst() {
+  for (const auto& [partition, until] : first_) {
+    if (!Knows(partition)) continue;
+    const Share& share = shares_[IndexOf(partition)];
+    const uint64_t end = std::min(share.end, until);
+    if (share.place.next >= end || share.place.empty_until >= end) continue;
+    if (!share.place.head) return {Turn::Kind::kLook, partition, 0};
+    if (share.place.head->offset < end) return Take(share, end);
+  }
+  return {};
+}
+
 TurnOrder::Turn TurnOrder::Choose() {
+  if (const Turn first = ChooseFirst(); first.kind != Turn::Kind::kNoRound) return first;
   const Share* first = nullptr;
   for (const Share& share : shares_) {
     const Place& place = share.place;
@@ -73,10 +92,7 @@ TurnOrder::Turn TurnOrder::Choose() {
     if (place.head->offset >= share.end) continue;
     if (first == nullptr || IsBefore(share, *first)) first = &share;
   }
-  if (first == nullptr) return {};
-  const uint64_t boundary = (first->place.head->offset / kBlock + 1) * kBlock;
-  block_ = {first->place.partition, std::min(boundary, first->end)};
-  return {Turn::Kind::kTake, block_->partition, block_->until};
+  return first == nullptr ? Turn() : Take(*first, first->end);
 }
 
 uint64_t TurnOrder::End(int32_t partition) const {
@@ -93,6 +109,7 @@ void TurnOrder::DropRound() {
 
 void TurnOrder::Clear() {
   shares_.clear();
+  first_.clear();
   block_.reset();
   tick_ = false;
 }

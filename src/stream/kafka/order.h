@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -16,6 +17,7 @@ namespace tacit::stream {
 // are cut into blocks at multiples of kBlock. The next block belongs to the partition whose first
 // record not yet taken has the least (timestamp, blocks taken in this round, partition). So records
 // that existed before are learnt in the order of time, and partitions with equal times take turns.
+// Shares of which something comes first (SetFirst) go before all others, up to there.
 // A block that has begun is taken whole. If the first record of a share is not known yet, the order
 // waits for it.
 //
@@ -46,6 +48,9 @@ class TurnOrder {
     uint64_t until = 0;
   };
 
+  // Takes what the partition has before `until` before the other partitions' records. It follows
+  // from the position that a store has committed, and so from public facts.
+  void SetFirst(int32_t partition, uint64_t until) { first_[partition] = until; }
   // Sets a partition's place. A new partition has no share before the next round.
   void Set(const Place& place);
   bool Knows(int32_t partition) const;
@@ -78,8 +83,11 @@ class TurnOrder {
   static bool IsBefore(const Share& a, const Share& b);
   // Begins the next block, or returns what is missing for that.
   Turn Choose();
+  Turn ChooseFirst();
+  Turn Take(const Share& share, uint64_t end);
 
   std::vector<Share> shares_;  // ascending by partition
+  std::map<int32_t, uint64_t> first_;
   std::optional<Block> block_;
   bool tick_ = false;
 };

@@ -131,6 +131,7 @@ Status KafkaSource::VerifyIdentity(const std::string& stored) {
 Status KafkaSource::Seek(std::span<const PartitionOffset> positions) {
   GiveUp();
   turns_.Clear();
+  turns_.SetFirst(positions);
   expected_.positions.assign(positions.begin(), positions.end());
   opened_before_ = false;
   first_try_ = next_try_ = clock_.Now();
@@ -246,6 +247,9 @@ Result<PollOutcome> KafkaSource::Poll(Milliseconds timeout, event::RawRecords* r
   records->Clear();
   TACIT_RETURN_IF_ERROR(LookAfter());
   if (!reader_.open() || AllPaused()) {
+    // Back-pressure lasts as long as a step: an outage and failed commits are noticed meanwhile.
+    if (const Status served = reader_.open() ? reader_.Serve() : Status(); !served)
+      Reopen(served.error().message);
     std::this_thread::sleep_for(timeout);
     return PollOutcome::kNothing;
   }
@@ -304,7 +308,7 @@ Status KafkaSource::LookAfter() {
     CommitAdvice(/*wait=*/false);
     ShowLag();
   }
-  if (now >= next_refresh_ && !AllPaused()) {
+  if (now >= next_refresh_) {
     Refresh();
     next_refresh_ = clock_.Now() + options_.refresh;
   }

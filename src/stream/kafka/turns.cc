@@ -76,6 +76,11 @@ void KafkaTurns::Clear() {
   over_ = true;
 }
 
+void KafkaTurns::SetFirst(std::span<const PartitionOffset> positions) {
+  for (const PartitionOffset& position : positions)
+    if (position.first_until > 0) order_.SetFirst(position.partition, position.first_until);
+}
+
 bool KafkaTurns::idle() const { return over_ && !round_ && rounds_.empty(); }
 
 std::string KafkaTurns::stall() const {

@@ -38,6 +38,8 @@ class KafkaTurns {
   // Forgets rounds that were begun or closed, because their ends are no longer true.
   void DropRounds();
   void Clear();
+  // After Clear: partitions of which something is read before all others (TurnOrder::SetFirst).
+  void SetFirst(std::span<const PartitionOffset> positions);
 
   const std::vector<std::unique_ptr<KafkaPartition>>& partitions() const { return partitions_; }
   KafkaPartition* Find(int32_t partition) const;

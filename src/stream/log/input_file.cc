@@ -202,7 +202,8 @@ Result<Digest> InputFile::HashPrefix(uint64_t bytes) const {
 }
 
 Result<std::unique_ptr<InputFile>> InputFile::Open(const std::string& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // Without O_NONBLOCK a pipe that nobody writes to would hold the opening up.
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (fd.get() < 0) {
     const bool missing = errno == ENOENT;
     return SystemFailure(missing ? ErrorCode::kNotFound : ErrorCode::kIo, path);

@@ -72,6 +72,9 @@ class HeldPeriods : public Participation {
   // whichever partition is read first.
   std::optional<OffsetRange> under_way_;
   bool closes_unfinished_ = false;  // no more steps are taken of it
+  // Periods that came before it. A source of several partitions reads its offsets first
+  // (PartitionOffset::first_until), so that there are few, as where two learners have begun one
+  // each.
   std::vector<StepBatch> behind_it_;
   std::vector<OffsetRange> lost_;  // on the ledger with the next period
   UserGroups groups_;

@@ -1,0 +1,77 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "mock_kafka.h"
+#include "stream/kafka/lookup.h"
+#include "support/eventually.h"
+
+namespace tacit::stream {
+namespace {
+
+using std::chrono::milliseconds;
+using test::Eventually;
+
+class KafkaLookupTest : public testing::Test {
+ protected:
+  KafkaLookupTest() {
+    kafka_.Create("t", 1);
+    kafka_.WriteNumbers("t", 0, 0, 10);
+  }
+  void Open(KafkaLookup* lookup) {
+    KafkaProperties properties;
+    properties.values = {{"bootstrap.servers", kafka_.bootstrap()}};
+    const Status opened = lookup->Open(properties, "t");
+    ASSERT_TRUE(opened) << opened.error().message;
+  }
+  // The error that a record is found with, and its value.
+  struct Found {
+    rd_kafka_resp_err_t error = RD_KAFKA_RESP_ERR__FAIL;
+    std::string value;
+  };
+  static Found MustFind(KafkaLookup* lookup, uint64_t offset) {
+    Found found;
+    EXPECT_TRUE(Eventually("it is found", [&] {
+      const KafkaMessage message = lookup->Find(0, offset, milliseconds(100));
+      if (message == nullptr) return false;
+      found.error = message->err;
+      if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR)
+        found.value.assign(static_cast<const char*>(message->payload), message->len);
+      return true;
+    }));
+    return found;
+  }
+
+  MockKafka kafka_;
+};
+
+TEST_F(KafkaLookupTest, FindsRecordsInAnyOrder) {
+  KafkaLookup lookup;
+  Open(&lookup);
+  for (const uint64_t offset : {3u, 4u, 9u, 0u, 9u})
+    EXPECT_EQ(MustFind(&lookup, offset).value, std::to_string(offset));
+}
+
+// The source has read the record, so that a partition that ends before it may be that of a new
+// leader who does not know better yet. Taken for gone, the record's dead letter would lose its
+// value.
+TEST_F(KafkaLookupTest, AnEndBeforeTheRecordIsNotBelievedAtOnce) {
+  KafkaLookup lookup(test::kPatience * 10);
+  Open(&lookup);
+  EXPECT_EQ(MustFind(&lookup, 9).value, "9");
+  EXPECT_EQ(lookup.Find(0, 10, milliseconds(1000)), nullptr);
+  kafka_.WriteNumbers("t", 0, 10, 2);
+  EXPECT_EQ(MustFind(&lookup, 10).value, "10");
+  EXPECT_EQ(MustFind(&lookup, 11).value, "11");
+}
+
+TEST_F(KafkaLookupTest, AnEndThatStaysIsBelieved) {
+  KafkaLookup lookup(milliseconds(300));
+  Open(&lookup);
+  EXPECT_EQ(lookup.Find(0, 10, milliseconds(0)), nullptr);
+  EXPECT_EQ(MustFind(&lookup, 10).error, RD_KAFKA_RESP_ERR__PARTITION_EOF);
+  EXPECT_EQ(MustFind(&lookup, 3).value, "3");
+}
+
+}  // namespace
+}  // namespace tacit::stream
