@@ -56,7 +56,7 @@ Status StepOnce(ops::Backend& backend) {
   const std::vector<float> before(stepper.parameters().begin(), stepper.parameters().end());
   train::SequenceStepReport report;
   const Status stepped = stepper.Step(OneUnit(training.model), &report);
-  // What fails behind the step fails here, and what was there before is not told as its result.
+  // Work that fails behind the step fails here.
   if (stepped) TACIT_RETURN_IF_ERROR(stepper.Settle());
   // A step that failed has released nothing.
   const bool same = std::ranges::equal(before, stepper.parameters());

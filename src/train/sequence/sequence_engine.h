@@ -26,7 +26,7 @@ struct SequenceStepSizes {
   bool prior_has_each = false, prior_has_table = false;  // model::LogitPrior::Numbers
 };
 
-// Positions that go through the model on a GPU at a time, fewer for large catalogues.
+// The positions that go through the model on a GPU at a time, fewer for large catalogues.
 inline constexpr uint32_t kGpuWavePositions = 65536;
 // A wave has fewer units than a grid has blocks on its third side, and no more than positions.
 struct GpuWaveLimits {
@@ -34,7 +34,7 @@ struct GpuWaveLimits {
 };
 GpuWaveLimits LimitsOfGpuWave(uint32_t catalogue, uint32_t wave_positions = kGpuWavePositions);
 
-// What the largest wave of steps of so many units has: positions, units, positions that predict,
+// The sizes of the largest wave of steps of so many units: positions, units, positions that predict,
 // and windows of histories.
 struct GpuWaveSizes {
   uint64_t rows = 0, units = 0, counted = 0, crops = 0;
