@@ -123,7 +123,7 @@ class Engine final : public train::SequenceEngine {
   PackedUnits packed_[SequenceWave::kTurns];
   uint32_t turn_ = 0;  // that is packed
   bool on_its_way_[SequenceWave::kTurns] = {};
-  // Of each item the last unit that had it, and the number of units so far.
+  // Per item the last unit that had it; and the number of units so far.
   std::vector<uint64_t> seen_by_;
   uint64_t units_seen_ = 0;
   std::unique_ptr<SequenceWave> wave_;
