@@ -309,7 +309,9 @@ Result<double> StepsWith(const GpuSizes& sizes, const CacheModel& model,
     train::StepReport report;
     const auto start = clock.Now();
     learner.Announce(model.steps[s + 1]);
-    TACIT_RETURN_IF_ERROR(learner.TakeStep(model.steps[s], abandon, &report));
+    const auto taken = learner.TakeStep(model.steps[s], abandon, &report);
+    learner.Withdraw();
+    TACIT_RETURN_IF_ERROR(taken);
     if (s >= sizes.cache_warm_steps) seconds.push_back(Seconds(clock.Now() - start));
   }
   return bench::Median(std::move(seconds));

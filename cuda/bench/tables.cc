@@ -46,7 +46,9 @@ Result<double> TimeStep(const GpuSizes& sizes, uint64_t vocabulary, bool dense) 
     train::StepReport report;
     const stream::StepBatch& step = steps[at++ % kDistinctSteps];
     learner.Announce(steps[at % kDistinctSteps]);
-    TACIT_RETURN_IF_ERROR(learner.TakeStep(step, abandon, &report));
+    const auto taken = learner.TakeStep(step, abandon, &report);
+    learner.Withdraw();
+    TACIT_RETURN_IF_ERROR(taken);
     return {};
   });
 }

@@ -23,30 +23,18 @@
 #include "cuda/learn/engine_need.h"
 #include "cuda/learn/engine_rows.h"
 #include "cuda/learn/plan_watch.h"
+#include "cuda/learn/recipe_law.h"
 #include "cuda/learn/step_chunks.h"
 #include "cuda/learn/step_memory.h"
 #include "cuda/learn/step_rows_index.h"
 #include "cuda/learn/step_staging.h"
 #include "cuda/learn/step_streams.h"
-#include "mechanism/clip_law.h"
 #include "train/loss_sum.h"
 
 namespace tacit::cuda {
 namespace {
 
 using mechanism::Recipe;
-
-ClipLaw LawOf(Recipe::Clip clip) {
-  switch (clip) {
-    case Recipe::Clip::kFlat:
-      return ClipLaw::kFlat;
-    case Recipe::Clip::kAutomatic:
-      return ClipLaw::kAutomatic;
-    case Recipe::Clip::kPerLayer:
-      return ClipLaw::kPerLayer;
-  }
-  return ClipLaw::kFlat;
-}
 
 // The grid on which rows' sums are added up. Without privacy a fine one, whose sums are the same in
 // every order, too: 2^23 is the most that it holds.
@@ -184,6 +172,7 @@ class Engine final : public train::ClickEngine {
   // Rows of which the step's report brings the numbers in any case: about as many as the last step
   // wrote.
   size_t likely_written_ = 0;
+  DeviceSpan<const uint32_t> written_;  // their list, while the index has the next step's already
   std::vector<uint64_t> extra_;
   std::vector<double> root_shares_;  // on the device
   HostBuffer<uint32_t> counts_host_;
@@ -291,11 +280,16 @@ Status Engine::Predict(const stream::StepBatch& step, train::StepReport* report)
 Status Engine::Begin(const stream::StepBatch& step) {
   // Release has begun with it, if it was announced.
   if (ahead_ && staging_->BroughtLast(step)) {
+    TACIT_RETURN_IF_ERROR(stream_.device().BindThread());
     ahead_ = false;
   } else {
     TACIT_RETURN_IF_ERROR(Start(step, DeviceRows::Purpose::kStep));
   }
-  return announced_ != nullptr ? staging_->PackAhead(*announced_) : Status();
+  if (announced_ == nullptr) return {};
+  watch_.Begin();
+  TACIT_RETURN_IF_ERROR(staging_->PackAhead(*announced_));
+  watch_.End();
+  return {};
 }
 
 Status Engine::Start(const stream::StepBatch& step, DeviceRows::Purpose purpose) {
@@ -327,7 +321,8 @@ Status Engine::MakeReady(const stream::StepBatch& step, DeviceRows::Purpose purp
 Status Engine::BringAhead(const stream::StepBatch& next) {
   TACIT_RETURN_IF_ERROR(staging_->BringAhead(next));
   // A larger step would take the memory to which this one's report is on its way.
-  const bool has_room = next.examples.size() <= memory_.logits_host.span().size();
+  const bool has_room = train::GpuRoundedUp(next.examples.size(), options_.round_examples) <=
+                        memory_.logits_host.span().size();
   if (!options_.overlap || !rows_->may_begin_ahead() || !has_room) return {};
   TACIT_RETURN_IF_ERROR(MakeReady(next, DeviceRows::Purpose::kStep));
   begun_ = ahead_ = true;
@@ -518,7 +513,7 @@ Status Engine::AskForReport(const Recipe& recipe) {
   TACIT_RETURN_IF_ERROR(stream_.Download(index_->written_count(), counts.subspan(1, 1)));
   TACIT_RETURN_IF_ERROR(
       stream_.Download(DeviceSpan<const uint32_t>(clipped_.span()), counts.subspan(2, 1)));
-  const auto row = index_->written().row;
+  const auto row = written_ = index_->written().row;
   const bool every = recipe.rows == Recipe::Rows::kEvery;
   likely_written_ = every ? 0 : std::min(row.size, likely_written_);
   if (!every) TACIT_RETURN_IF_ERROR(Reserve(stream_.device(), row.size, &memory_.written_host));
@@ -551,7 +546,7 @@ Status Engine::Report(const Recipe& recipe, size_t examples, train::StepReport* 
   if (!every && counts[1] > likely_written_) {
     const size_t more = counts[1] - likely_written_;
     TACIT_RETURN_IF_ERROR(
-        stream_.Download(index_->written().row.Sub(likely_written_, more),
+        stream_.Download(written_.Sub(likely_written_, more),
                          memory_.written_host.span().subspan(likely_written_, more)));
     TACIT_RETURN_IF_ERROR(stream_.Synchronize());
   }

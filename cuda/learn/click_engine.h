@@ -20,7 +20,7 @@ struct DeviceClickOptions {
   // Examples that go through the model at a time. A larger step goes through in parts of whole
   // units; a unit of more examples than this makes a step fail.
   uint32_t chunk_examples = train::kGpuChunkExamples;
-  // The most that a step's sizes are rounded up to multiples of (step_staging.h), so that few
+  // The most that a step's sizes are rounded up to multiples of (step_packing.h), so that few
   // graphs do for all of them.
   uint32_t round_examples = train::kGpuRoundExamples;
   // Without it all work is on one stream, one launch after the other: the same bits, more slowly.

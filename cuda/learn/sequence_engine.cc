@@ -15,6 +15,7 @@
 #include "cuda/kernels/step_noise.h"
 #include "cuda/learn/device_optimizer.h"
 #include "cuda/learn/plan_watch.h"
+#include "cuda/learn/recipe_law.h"
 #include "cuda/learn/sequence_wave.h"
 #include "model/sequence/coins.h"
 
@@ -147,9 +148,7 @@ Status Engine::AddWave() {
   if (packed_[turn_].units() == 0) return {};
   const Recipe& recipe = options_.sequence.recipe;
   const ClipRule rule{
-      .law = recipe.clip == Recipe::Clip::kFlat ? ClipLaw::kFlat : ClipLaw::kAutomatic,
-      .bound = recipe.bound,
-      .grid_step = recipe.grid.step};
+      .law = LawOf(recipe.clip), .bound = recipe.bound, .grid_step = recipe.grid.step};
   TACIT_RETURN_IF_ERROR(wave_->Add(packed_[turn_], turn_, rule, sums_.span()));
   on_its_way_[turn_] = true;
   turn_ = 1 - turn_;
@@ -250,6 +249,7 @@ Result<train::SequenceStepReport> Engine::Release(double rate_factor) {
   begun_ = false;
   const Recipe& recipe = options_.sequence.recipe;
   noise_.Rekey();
+  // Begin waits for the end of the last step, whose rule BeginStep overwrites on the host.
   TACIT_RETURN_IF_ERROR(step_noise_->Begin(noise_));
   TACIT_RETURN_IF_ERROR(optimizer_->BeginStep(options_.sequence.update_stddev, rate_factor));
   TACIT_RETURN_IF_ERROR(
@@ -257,9 +257,7 @@ Result<train::SequenceStepReport> Engine::Release(double rate_factor) {
                   {.step = recipe.grid.step, .stddev = recipe.grid.stddev, .factor = recipe.factor},
                   optimizer_->rule(), sums_.span(), optimizer_->parameters()));
   TACIT_RETURN_IF_ERROR(step_noise_->End());
-  // The earlier wave first.
-  TACIT_RETURN_IF_ERROR(TakeOutcome(turn_));
-  TACIT_RETURN_IF_ERROR(TakeOutcome(1 - turn_));
+  TACIT_RETURN_IF_ERROR(TakeOutcome(1 - turn_));  // the last wave's
   report_.loss /= static_cast<double>(std::max<size_t>(1, with_loss_));
   return report_;
 }

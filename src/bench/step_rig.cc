@@ -27,9 +27,10 @@ Status StepRig::Step() {
   const stream::StepBatch& step = setup_.steps[next_++ % setup_.steps.size()];
   const auto start = clock.Now();
   learner_->Announce(setup_.steps[next_ % setup_.steps.size()]);
-  TACIT_ASSIGN(const bool taken, learner_->TakeStep(step, abandon, &report));
+  const Result<bool> taken = learner_->TakeStep(step, abandon, &report);
   learner_->Withdraw();
-  if (!taken) return Fail(ErrorCode::kInternal, "a step was abandoned");
+  TACIT_RETURN_IF_ERROR(taken);
+  if (!*taken) return Fail(ErrorCode::kInternal, "a step was abandoned");
   seconds_.push_back(Seconds(clock.Now() - start));
   return {};
 }

@@ -52,9 +52,10 @@ Status TrainingRig::Step(uint64_t* examples) {
   learner_->Announce(setup_.steps[(position_.step + 1) % setup_.steps.size()]);
   const std::atomic<bool> abandon = false;
   train::StepReport report;
-  TACIT_ASSIGN(const bool taken, learner_->TakeStep(step, abandon, &report));
+  const Result<bool> taken = learner_->TakeStep(step, abandon, &report);
   learner_->Withdraw();
-  if (!taken) return Fail(ErrorCode::kInternal, "a step was abandoned");
+  TACIT_RETURN_IF_ERROR(taken);
+  if (!*taken) return Fail(ErrorCode::kInternal, "a step was abandoned");
   *examples += step.examples.size();
   rows_written_ += report.rows_written;
   ++position_.step;

@@ -7,7 +7,7 @@ struct Lengths {
   uint64_t examples = 0, units = 0, entries = 0;
 };
 
-// As cuda/learn/step_staging.cc packs a step; a test compares them.
+// As cuda/learn/step_packing.cc packs a step; a test compares them.
 uint64_t WordsOf(const GpuStepSizes& sizes, const Lengths& of, bool one_chunk) {
   const auto aligned = [](uint64_t words) { return (words + 3) / 4 * 4; };
   return aligned(1) + aligned(of.entries) + aligned(of.examples * sizes.slots) +

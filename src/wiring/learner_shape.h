@@ -42,9 +42,9 @@ struct LearnerShape {
   double chosen_rows = 0;       // rows without any example that a step may write
   double vocabulary_rows = 0;   // of them those of a vocabulary
   double other_bytes = 0;       // more bytes, that are of one kind of model alone
-  double wave_pinned_bytes = 0;  // of a sequence model's steps on their way to a GPU
-  double pinned_bytes = 0;       // of memory that a GPU copies from and to, those included
-  double state_bytes = 0;        // of what one version's recommendations are made from
+  double gpu_wave_bytes = 0;    // of a sequence model's steps on their way to a GPU
+  double pinned_bytes = 0;      // of memory that a GPU copies from and to, those included
+  double state_bytes = 0;       // of what one version's recommendations are made from
   std::vector<Table> tables;
 
   // Returns the bytes of the distinct rows that this many steps can touch.

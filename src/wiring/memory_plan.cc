@@ -72,7 +72,7 @@ double PinnedBytes(const config::Gpu& gpu, const ModelPlan& model, const Learner
                    const LargestStep& step) {
   if (gpu.use == config::Gpu::Use::kNever || !model.WhyNotOnGpu().empty()) return 0;
   double bytes = sizeof(float) * shape.DenseFloats();
-  if (!shape.has_examples) return bytes + shape.wave_pinned_bytes;
+  if (!shape.has_examples) return bytes + shape.gpu_wave_bytes;
   const store::RowLayout layout = model.Rows();
   uint64_t stride = 1;
   for (uint32_t t = 0; t < layout.space.tables().size(); ++t)

@@ -233,7 +233,6 @@ TEST_F(SequenceEngineTest, GoesOnFromAStoredState) {
   EXPECT_EQ(StateOf(*device), StateOf(*host));
 }
 
-// A unit without a finite norm adds nothing, on either side, and the others what they add.
 // The host goes on while the device works on a step: it packs the next units, settles or not,
 // abandons steps, takes one of nobody, and other variances come.
 TEST_F(SequenceEngineTest, BitsDoNotDependOnWhenStepsAreSettled) {
@@ -269,6 +268,7 @@ TEST_F(SequenceEngineTest, BitsDoNotDependOnWhenStepsAreSettled) {
   }
 }
 
+// A unit without a finite norm adds nothing, on either side, and the others what they add.
 TEST_F(SequenceEngineTest, UnitsWithoutANormAreLeftOut) {
   if (device_ == nullptr) return;
   SequenceOptions model = SmallModel();

@@ -32,9 +32,11 @@ uint64_t GpuWaveSizes::words() const {
   return 2 * aligned(rows) + 2 * aligned(crops) + 3 * aligned(counted) + 5 * aligned(units);
 }
 
-uint64_t GpuWavesPinnedBytes(const GpuWaveSizes& largest) {
+uint64_t GpuWavesHostBytes(const GpuWaveSizes& largest) {
+  // What is packed grows by doubling.
+  constexpr uint64_t kCopies = 3;
   const uint64_t outcome = sizeof(float) * (largest.counted + largest.units) + largest.units;
-  return 2 * (sizeof(uint32_t) * largest.words() + outcome);
+  return 2 * (kCopies * sizeof(uint32_t) * largest.words() + outcome);
 }
 
 std::string WhyNotOnEngine(const SequenceEngineOptions& options) {

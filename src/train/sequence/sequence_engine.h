@@ -34,8 +34,8 @@ struct GpuWaveLimits {
 };
 GpuWaveLimits LimitsOfGpuWave(uint32_t catalogue, uint32_t wave_positions = kGpuWavePositions);
 
-// The sizes of the largest wave of steps of so many units: positions, units, positions that predict,
-// and windows of histories.
+// The sizes of the largest wave of steps of so many units: positions, units, positions that
+// predict, and windows of histories.
 struct GpuWaveSizes {
   uint64_t rows = 0, units = 0, counted = 0, crops = 0;
 
@@ -44,8 +44,9 @@ struct GpuWaveSizes {
 };
 GpuWaveSizes LargestGpuWave(const model::SequenceOptions& model, uint64_t units,
                             uint32_t wave_positions = kGpuWavePositions);
-// The pinned memory of steps on their way to a GPU and of what comes back: two waves'.
-uint64_t GpuWavesPinnedBytes(const GpuWaveSizes& largest);
+// The host's memory of steps on their way to a GPU and of what comes back: two waves', packed and
+// then pinned.
+uint64_t GpuWavesHostBytes(const GpuWaveSizes& largest);
 
 struct SequenceEngineOptions {
   model::SequenceOptions model;

@@ -80,6 +80,7 @@ class SequenceLearner final : public Learner {
   Status UseGpu(Gpu& gpu);
   // Sets the model so far, as it predicts. The learner must outlive the calls of Score; no step may
   // be taken while there is one.
+  // REQUIRES Settle() since the last step.
   void Publish(model::TrainedScorer* scorer);
 
  private:

@@ -136,7 +136,7 @@ class SequencePlan final : public ModelPlan {
                          HistoryBytes(*shape, options_.histories.items_most) +
                          train::NextItemExam::Bytes(training.model.catalogue) +
                          StartBytes(options_.start, training.model.catalogue, shape->workers);
-    shape->wave_pinned_bytes = static_cast<double>(train::GpuWavesPinnedBytes(
+    shape->gpu_wave_bytes = static_cast<double>(train::GpuWavesHostBytes(
         train::LargestGpuWave(training.model, train::PlannedStep(options_).units)));
   }
 

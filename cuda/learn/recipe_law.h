@@ -1,0 +1,20 @@
+#pragma once
+
+#include "mechanism/clip_law.h"
+#include "mechanism/recipe.h"
+
+namespace tacit::cuda {
+
+inline ClipLaw LawOf(mechanism::Recipe::Clip clip) {
+  switch (clip) {
+    case mechanism::Recipe::Clip::kFlat:
+      return ClipLaw::kFlat;
+    case mechanism::Recipe::Clip::kAutomatic:
+      return ClipLaw::kAutomatic;
+    case mechanism::Recipe::Clip::kPerLayer:
+      return ClipLaw::kPerLayer;
+  }
+  return ClipLaw::kFlat;
+}
+
+}  // namespace tacit::cuda
