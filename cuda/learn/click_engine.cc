@@ -29,6 +29,7 @@
 #include "cuda/learn/step_rows_index.h"
 #include "cuda/learn/step_staging.h"
 #include "cuda/learn/step_streams.h"
+#include "mechanism/clip_law.h"
 #include "train/loss_sum.h"
 
 namespace tacit::cuda {

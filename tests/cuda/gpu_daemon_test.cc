@@ -455,15 +455,19 @@ TEST_F(GpuDaemon, ADeviceThatIsLostEndsTrainingAtTheLastCommitAndARestartGoesOn)
 // Rows that do not arrive fail a commit, and every later one. What was committed before has its
 // anchor all the same, and its last try to reach the feed's topic, where no broker answers here.
 TEST_F(GpuDaemon, ADeviceThatIsLostLeavesNoCommitWithoutAnchorAndFeed) {
+  // Which calls are a commit's differs from run to run. A run to the end waits for a feed's broker
+  // for a minute, so the first alone has one.
+  constexpr int kFirst = 700;
   uint64_t commits_lost = 0;
-  for (int call = 700; call < 740 && commits_lost == 0; ++call) {
+  for (int call = kFirst; call < kFirst + 60 && commits_lost == 0; ++call) {
     const std::string name = fmt::format("store-{}", call);
+    const bool feeds = call == kFirst;
     const GpuRun run{
         .store = name,
         .more = fmt::format(", anchors: {{path: {}, every: 1h}}", dir_ / (name + ".anchors")),
-        .end =
-            "kafka: {bootstrap.servers: \"127.0.0.1:1\"}\n"
-            "feed: {topic: model, interval_ms: 20, max_age_ms: 3600000}\n"};
+        .end = feeds ? "kafka: {bootstrap.servers: \"127.0.0.1:1\"}\n"
+                       "feed: {topic: model, interval_ms: 20, max_age_ms: 3600000}\n"
+                     : ""};
     const Ended lost = Learn(run, fmt::format("fail={}:{}", call, code::kEccUncorrectable));
     ASSERT_EQ(lost.exit_code, 1) << lost.err;
     commits_lost += lost.err.find("commit failed: commit ") != std::string::npos;
@@ -472,8 +476,10 @@ TEST_F(GpuDaemon, ADeviceThatIsLostLeavesNoCommitWithoutAnchorAndFeed) {
     const auto anchors = wiring::ReadWholeAnchorFile(dir_ / (name + ".anchors"));
     ASSERT_TRUE(anchors) << anchors.error().message;
     EXPECT_EQ(fmt::format("{}", anchors->back().commit), last[1].str()) << lost.err;
-    EXPECT_THAT(lost.err, HasSubstr(fmt::format("commit {} is not published: the next start",
-                                                last[1].str())));
+    if (feeds) {
+      EXPECT_THAT(lost.err, HasSubstr(fmt::format("commit {} is not published: the next start",
+                                                  last[1].str())));
+    }
     ExpectLoss(lost.err, ReadOutcome(dir_, name).steps);
   }
   EXPECT_GT(commits_lost, 0u);
