@@ -1,6 +1,6 @@
 #pragma once
 
-#include "mechanism/clip_law.h"
+#include "cuda/kernels/scales.h"
 #include "mechanism/recipe.h"
 
 namespace tacit::cuda {

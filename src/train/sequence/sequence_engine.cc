@@ -33,7 +33,7 @@ uint64_t GpuWaveSizes::words() const {
 }
 
 uint64_t GpuWavesHostBytes(const GpuWaveSizes& largest) {
-  // What is packed grows by doubling.
+  // Vectors that are packed grow by doubling.
   constexpr uint64_t kCopies = 3;
   const uint64_t outcome = sizeof(float) * (largest.counted + largest.units) + largest.units;
   return 2 * (kCopies * sizeof(uint32_t) * largest.words() + outcome);
