@@ -455,8 +455,8 @@ TEST_F(GpuDaemon, ADeviceThatIsLostEndsTrainingAtTheLastCommitAndARestartGoesOn)
 // Rows that do not arrive fail a commit, and every later one. What was committed before has its
 // anchor all the same, and its last try to reach the feed's topic, where no broker answers here.
 TEST_F(GpuDaemon, ADeviceThatIsLostLeavesNoCommitWithoutAnchorAndFeed) {
-  // Which calls are a commit's differs from run to run. A run to the end waits for a feed's broker
-  // for a minute, so the first alone has one.
+  // The calls that are a commit's differ from run to run. A run to the end waits for a feed's
+  // broker for a minute, so the first alone has one.
   constexpr int kFirst = 700;
   uint64_t commits_lost = 0;
   for (int call = kFirst; call < kFirst + 60 && commits_lost == 0; ++call) {

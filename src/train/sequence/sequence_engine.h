@@ -39,7 +39,7 @@ GpuWaveLimits LimitsOfGpuWave(uint32_t catalogue, uint32_t wave_positions = kGpu
 struct GpuWaveSizes {
   uint64_t rows = 0, units = 0, counted = 0, crops = 0;
 
-  // Of 32 bits, in which it is sent to the GPU.
+  // It is sent to the GPU in so many words of 32 bits.
   uint64_t words() const;
 };
 GpuWaveSizes LargestGpuWave(const model::SequenceOptions& model, uint64_t units,
