@@ -135,7 +135,8 @@ TEST(ClickEngineLaunches, BecomeTwoGraphsAStep) {
   }
 }
 
-// Release puts the announced step's passes behind its own work: Begin has nothing left to do.
+// Release puts the announced step's passes behind its own work: Begin has nothing left to put
+// there.
 TEST(ClickEngineLaunches, OfAnAnnouncedStepsPassesComeBeforeItsBegin) {
   using Kind = train::GpuRowOptions::Kind;
   for (const Kind kind : {Kind::kWhole, Kind::kCache}) {
@@ -149,11 +150,12 @@ TEST(ClickEngineLaunches, OfAnAnnouncedStepsPassesComeBeforeItsBegin) {
     trial.StepOnly(first);
     const uint64_t calls = emulated::Calls();
     ASSERT_TRUE(trial.engine().Begin(next));
-    // A cache must know first what the step before it has written.
+    // The thread is bound, and nothing else done. A cache must know first what the step before it
+    // has written.
     if (kind == Kind::kWhole) {
-      EXPECT_EQ(emulated::Calls(), calls);
+      EXPECT_EQ(emulated::Calls(), calls + 1);
     } else {
-      EXPECT_GT(emulated::Calls(), calls);
+      EXPECT_GT(emulated::Calls(), calls + 1);
     }
     train::StepReport report;
     ASSERT_TRUE(trial.engine().Release(&report));
