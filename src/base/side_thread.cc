@@ -1,8 +1,8 @@
 #include "base/side_thread.h"
 
-#include <pthread.h>
-
 #include <utility>
+
+#include "base/named_thread.h"
 
 namespace tacit {
 
@@ -24,7 +24,7 @@ void SideThread::Start(std::function<void()> job) {
     job_ = std::move(job);
   }
   changed_.notify_all();
-  if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
+  if (!thread_.joinable()) thread_ = ThreadOfName(name_, [this] { Run(); });
 }
 
 void SideThread::Wait() {
@@ -33,7 +33,6 @@ void SideThread::Wait() {
 }
 
 void SideThread::Run() {
-  pthread_setname_np(pthread_self(), name_);
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return stopping_ || job_; });

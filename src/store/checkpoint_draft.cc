@@ -51,14 +51,10 @@ Result<CheckpointParent> CheckpointParent::Lock(const std::string& path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (error) return Fail(FolderError(error.value(), "creating the folder of checkpoints", path));
-  const std::string file = path + "/.lock";
-  UniqueFd lock(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (lock.get() < 0) return Fail(FolderError(errno, "opening", file));
-  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
-    return errno == EWOULDBLOCK
-               ? Fail(ErrorCode::kUnavailable,
-                      fmt::format("another process makes or removes checkpoints in {}", path))
-               : Fail(FolderError(errno, "locking", file));
+  TACIT_ASSIGN(
+      UniqueFd lock,
+      LockFileAlone(path + "/.lock", 0666,
+                    fmt::format("another process makes or removes checkpoints in {}", path)));
   TACIT_RETURN_IF_ERROR(ClearLeftovers(path));
   return CheckpointParent(path, std::move(lock));
 }

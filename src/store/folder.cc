@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,7 +10,6 @@
 #include <cstring>
 #include <filesystem>
 
-#include "base/unique_fd.h"
 #include "store/row_families.h"
 #include "store/store.h"
 
@@ -100,6 +100,14 @@ Result<pid_t> LockHolder(const std::string& store) {
 Error FolderError(int error, std::string_view doing, const std::string& path) {
   return {IsMistake(error) ? ErrorCode::kInvalidArgument : ErrorCode::kIo,
           fmt::format("{} {}: {}{}", doing, path, std::strerror(error), Advice(error))};
+}
+
+Result<UniqueFd> LockFileAlone(const std::string& file, int mode, const std::string& held) {
+  UniqueFd lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, mode));
+  if (lock.get() < 0) return Fail(FolderError(errno, "opening", file));
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
+  return errno == EWOULDBLOCK ? Fail(ErrorCode::kUnavailable, held)
+                              : Fail(FolderError(errno, "locking", file));
 }
 
 Status PrepareFolder(const std::string& path) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "base/unique_fd.h"
 
 // Checks of a store's folder before RocksDB opens it: access, room and lock.
 namespace tacit::store {
@@ -14,6 +15,10 @@ namespace tacit::store {
 // The error for a failed system call, by its errno. kInvalidArgument: it fails until an operator
 // changes the folder or the configuration, and the message says how. kIo: it may be temporary.
 Error FolderError(int error, std::string_view doing, const std::string& path);
+
+// Makes the file, if it is missing, and locks it until the descriptor is closed. kUnavailable, with
+// the message `held`: another process has the lock.
+Result<UniqueFd> LockFileAlone(const std::string& file, int mode, const std::string& held);
 
 // Creates the folder if it is missing, and checks that this user can work in it.
 Status PrepareFolder(const std::string& path);

@@ -290,13 +290,9 @@ Result<RestoreLock> RestoreLock::Take(const std::string& path) {
   fs::create_directories(parent, error);
   if (error) return Fail(FolderError(error.value(), "creating", parent));
   for (;;) {
-    UniqueFd lock(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-    if (lock.get() < 0) return Fail(FolderError(errno, "opening", file));
-    if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
-      return errno == EWOULDBLOCK
-                 ? Fail(ErrorCode::kUnavailable,
-                        fmt::format("another process restores store {}: let it end", path))
-                 : Fail(FolderError(errno, "locking", file));
+    TACIT_ASSIGN(UniqueFd lock,
+                 LockFileAlone(file, 0600,
+                               fmt::format("another process restores store {}: let it end", path)));
     // The last holder may have removed the file between open and here: then it locks nothing.
     struct stat locked {
     }, named{};

@@ -56,8 +56,8 @@ struct Restored {
   double epsilon = 0, delta = 0;  // of all learners together
 };
 
-// The right to make the store at a path anew, over all processes. The destructor gives it up.
-// Whoever decides by a copy what a restore has to charge holds it from before reading the copy.
+// The right to make the store at a path anew, which one process has at a time. The destructor gives
+// it up. A restore takes it before it reads the copy that tells what must be charged.
 class RestoreLock {
  public:
   // Makes a file beside the store, PATH.restoring.lock, until the lock is given up; a crash leaves

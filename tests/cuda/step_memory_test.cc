@@ -8,6 +8,8 @@
 
 #include "cuda/device/emulated.h"
 #include "cuda/device_trial.h"
+#include "cuda/kernels/finish.h"
+#include "cuda/kernels/noise.h"
 #include "cuda/kernels/noise_check.h"
 #include "cuda/learn/engine_need.h"
 #include "cuda/logged_by.h"
@@ -328,6 +330,15 @@ TEST_F(SequenceStepMemory, StepsOfThePlannedSizeTakeNoneAndThePlanNoMore) {
           if (!HasFatalFailure()) Take(*stepper, Units(training.model, users, users));
         if (!HasFatalFailure()) Take(*stepper, FullUnits(training.model, kUsers));
         if (HasFatalFailure()) return;
+        // Pinned memory has the waves, and parameters with the optimiser's state on their way home.
+        ASSERT_TRUE(stepper->Settle());
+        const uint64_t pinned =
+            train::GpuWavesPinnedBytes(
+                train::LargestGpuWave(training.model, kUsers, one.wave_positions)) +
+            sizeof(float) * (stepper->parameters().size() + stepper->optimizer_state().size());
+        constexpr uint64_t kSmall = sizeof(NoiseKey) + sizeof(OptimizerRule);
+        EXPECT_LE(emulated::PinnedBytesTaken(), pinned + kSmall);
+        EXPECT_LE(pinned, emulated::PinnedBytesTaken());
       }
       const auto stepper = Make(training, {}, one.wave_positions);
       Take(*stepper, FullUnits(training.model, kUsers));

@@ -25,7 +25,7 @@ std::chrono::seconds most(0);
 void Say(const std::string& line) { std::cout << line << std::endl; }
 
 TEST(ReplicasCampaign, Kills) {
-  if (kills == 0) GTEST_SKIP();
+  if (kills == 0) GTEST_SKIP() << "asked for by: replicas_campaign kills";
   TACIT_NEED_BROKER(test::kDefaultVersion);
   const uint64_t seed = std::random_device{}();
   Say(fmt::format("seed {}", seed));
@@ -76,7 +76,7 @@ TEST(ReplicasCampaign, Kills) {
 }
 
 TEST(ReplicasCampaign, Lag) {
-  if (config_path.empty()) GTEST_SKIP();
+  if (config_path.empty()) GTEST_SKIP() << "asked for by: replicas_campaign lag";
   TACIT_NEED_BROKER(test::kDefaultVersion);
   for (const std::string& line : test::MeasureLag(config_path, most)) Say(line);
 }

@@ -32,11 +32,14 @@ uint64_t GpuWaveSizes::words() const {
   return 2 * aligned(rows) + 2 * aligned(crops) + 3 * aligned(counted) + 5 * aligned(units);
 }
 
-uint64_t GpuWavesHostBytes(const GpuWaveSizes& largest) {
-  // Vectors that are packed grow by doubling.
-  constexpr uint64_t kCopies = 3;
+uint64_t GpuWavesPinnedBytes(const GpuWaveSizes& largest) {
   const uint64_t outcome = sizeof(float) * (largest.counted + largest.units) + largest.units;
-  return 2 * (kCopies * sizeof(uint32_t) * largest.words() + outcome);
+  return 2 * (sizeof(uint32_t) * largest.words() + outcome);
+}
+
+uint64_t GpuWavesHostBytes(const GpuWaveSizes& largest) {
+  constexpr uint64_t kDoubling = 2;  // as vectors grow
+  return GpuWavesPinnedBytes(largest) + 2 * kDoubling * sizeof(uint32_t) * largest.words();
 }
 
 std::string WhyNotOnEngine(const SequenceEngineOptions& options) {

@@ -44,8 +44,9 @@ struct GpuWaveSizes {
 };
 GpuWaveSizes LargestGpuWave(const model::SequenceOptions& model, uint64_t units,
                             uint32_t wave_positions = kGpuWavePositions);
-// The host's memory of steps on their way to a GPU and of what comes back: two waves', packed and
-// then pinned.
+// The pinned memory of steps on their way to a GPU and of what comes back: two waves'. And all of
+// the host's: units are packed beside it.
+uint64_t GpuWavesPinnedBytes(const GpuWaveSizes& largest);
 uint64_t GpuWavesHostBytes(const GpuWaveSizes& largest);
 
 struct SequenceEngineOptions {
