@@ -12,6 +12,7 @@
 #include "cuda/kernels/gemm.h"
 #include "cuda/kernels/gemm_library.h"
 #include "cuda/kernels/noise.h"
+#include "cuda/kernels/norms.h"
 #include "cuda/kernels/pointwise.h"
 
 namespace tacit::cuda {
@@ -117,15 +118,33 @@ class LayerEnds {
     const size_t work = std::max(GemmWorkFloats(made.forward_, rows, layer.out),
                                  GemmWorkFloats(made.backward_, rows, layer.in));
     TACIT_ASSIGN(made.work_, Buffer<float>::Make(stream.device(), work));
+    if (!made.are()) return made;
+    const auto square = [&](const GemmPlan& plan, uint32_t cols, Buffer<double>* memory,
+                            RowSquares* squares) -> Status {
+      const uint32_t parts = SquaresParts(plan, cols);
+      TACIT_ASSIGN(*memory, Buffer<double>::Make(stream.device(), uint64_t{parts} * rows));
+      *squares = {memory->span().data, parts, rows, rows};
+      return {};
+    };
+    TACIT_RETURN_IF_ERROR(
+        square(made.forward_, layer.out, &made.forward_memory_, &made.of_activated_));
+    TACIT_RETURN_IF_ERROR(
+        square(made.backward_, layer.in, &made.backward_memory_, &made.of_masked_));
     return made;
   }
   // Says whether there are such ends: not for the library's products, nor for those that are split.
   bool are() const { return library_ == nullptr && forward_.splits == 1 && backward_.splits == 1; }
-  Status PutWithEnds(Stream& stream) const {
-    TACIT_RETURN_IF_ERROR(Gemm16Activate(stream, inputs_.matrix, weights_.matrix, bias_.span(),
-                                         activated_.matrix, forward_));
-    return Gemm16ReluBackward(stream, gradient_.matrix, weights_.matrix, inputs_.matrix,
-                              masked_.matrix, backward_);
+  Status PutWithEnds(Stream& stream) const { return PutWithEnds(stream, {}, {}); }
+  // Ends that leave the squares of what they wrote; and those by a pass of their own.
+  Status PutWithSquares(Stream& stream) const {
+    return PutWithEnds(stream, of_activated_, of_masked_);
+  }
+  Status PutSquares(Stream& stream) const {
+    MatrixList<const uint16_t> x(activated_.matrix);
+    x.Add(masked_.matrix);
+    MatrixList<double> squares(FirstPart(of_activated_));
+    squares.Add(FirstPart(of_masked_));
+    return SquareRows<uint16_t>(stream, x, squares);
   }
   Status PutWithLoops(Stream& stream) const {
     const auto forward = Sums(activated_.matrix), backward = Sums(masked_.matrix);
@@ -138,6 +157,13 @@ class LayerEnds {
   }
 
  private:
+  static RowSquares FirstPart(const RowSquares& all) { return {all.data, 1, all.cols, all.stride}; }
+  Status PutWithEnds(Stream& stream, RowSquares of_activated, RowSquares of_masked) const {
+    TACIT_RETURN_IF_ERROR(Gemm16Activate(stream, inputs_.matrix, weights_.matrix, bias_.span(),
+                                         activated_.matrix, forward_, of_activated));
+    return Gemm16ReluBackward(stream, gradient_.matrix, weights_.matrix, inputs_.matrix,
+                              masked_.matrix, backward_, of_masked);
+  }
   DeviceMatrix<float> Sums(const DeviceMatrix<uint16_t>& of) const {
     return {sums_.span().data, of.rows, of.cols, of.cols};
   }
@@ -152,6 +178,8 @@ class LayerEnds {
   GemmPlan forward_, backward_;
   Random16 inputs_, gradient_, weights_, activated_, masked_;
   Buffer<float> sums_, bias_, work_;
+  Buffer<double> forward_memory_, backward_memory_;
+  RowSquares of_activated_, of_masked_;
 };
 
 class Products final : public StepProducts {
@@ -204,12 +232,16 @@ Status AddEnds(const GpuSizes& sizes, Stream& stream, const ProductLayer& layer,
                }));
   bench::BenchRow row{fmt::format("gpu-ends-{}-{}", batch, by.name()), loops * 1e6, "us", {}};
   if (ends.are()) {
-    TACIT_ASSIGN(const double fused, SecondsAsGraph(stream, sizes.seconds / 3, [&](Stream& on) {
-                   return ends.PutWithEnds(on);
-                 }));
+    const auto time = [&](const auto& put) {
+      return SecondsAsGraph(stream, sizes.seconds / 3, put);
+    };
+    TACIT_ASSIGN(const double fused, time([&](Stream& on) { return ends.PutWithEnds(on); }));
+    TACIT_ASSIGN(const double squares, time([&](Stream& on) { return ends.PutWithSquares(on); }));
+    TACIT_ASSIGN(const double pass, time([&](Stream& on) { return ends.PutSquares(on); }));
     row.value = fused * 1e6;
-    row.more = {{"loops_us", loops * 1e6}};
-    row.note = fmt::format("{:.1f} us with loops", loops * 1e6);
+    row.more = {{"loops_us", loops * 1e6}, {"squares_us", squares * 1e6}, {"pass_us", pass * 1e6}};
+    row.note = fmt::format("{:.1f} us with loops; {:.1f} with squares, {:.1f} for these in a pass",
+                           loops * 1e6, squares * 1e6, pass * 1e6);
   }
   rows->push_back(std::move(row));
   return {};

@@ -49,14 +49,16 @@ TACIT_IN_KERNEL int64_t InSteps(float sum, double per_step) {
 TACIT_IN_KERNEL int64_t InSteps(int64_t sum, double) { return sum; }
 
 // A step's network has hardly more places than threads that run at a time: a few registers less,
-// and it is done in one go.
+// and it is done in one go. A block is small enough to run beside two of a product's.
+constexpr uint32_t kDenseBlock = 64;
 template <class Sum>
-TACIT_KERNEL_OF(kBlock, 5)
-DenseKernel(Drawing drawing, const OptimizerRule* at_rule, DeviceSpan<const Sum> sums,
-            DenseParameters parameters) {
-  const uint64_t place = GlobalThread(), begin = place * kNumbersPerPlace;
-  if (begin >= sums.size) return;
-  const uint64_t left = sums.size - begin;
+TACIT_KERNEL_OF(kDenseBlock, 10)
+DenseKernel(Drawing drawing, const OptimizerRule* at_rule, DensePart part,
+            DeviceSpan<const Sum> sums, DenseParameters parameters) {
+  const uint64_t place = part.begin / kNumbersPerPlace + GlobalThread();
+  const uint64_t begin = place * kNumbersPerPlace;
+  if (begin >= part.end) return;
+  const uint64_t left = part.end - begin;
   const auto count = static_cast<uint32_t>(left < kNumbersPerPlace ? left : kNumbersPerPlace);
   int64_t steps[kNumbersPerPlace];
   float update[kNumbersPerPlace];
@@ -123,25 +125,28 @@ Drawing MakeDrawing(DeviceSpan<const NoiseKey> key, const GridRelease& release) 
 runtime::LaunchShape Threads(uint64_t n) {
   return {.grid = BlocksFor(n, kBlock), .block = {kBlock}, .shared_bytes = 0};
 }
+runtime::LaunchShape Places(const DensePart& part) {
+  const uint64_t places = (part.end - part.begin + kNumbersPerPlace - 1) / kNumbersPerPlace;
+  return {.grid = BlocksFor(places, kDenseBlock), .block = {kDenseBlock}, .shared_bytes = 0};
+}
 
 }  // namespace
 
 Status FinishDense(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRelease& release,
-                   DeviceSpan<const OptimizerRule> rule, DeviceSpan<const float> sums,
-                   const DenseParameters& parameters) {
-  TACIT_CHECK(parameters.weights.size == sums.size);
-  const uint64_t places = (sums.size + kNumbersPerPlace - 1) / kNumbersPerPlace;
-  return Launch(stream, "FinishDense", Threads(places), DenseKernel<float>,
-                MakeDrawing(key, release), RuleOf(rule), sums, parameters);
+                   DeviceSpan<const OptimizerRule> rule, const DensePart& part,
+                   DeviceSpan<const float> sums, const DenseParameters& parameters) {
+  CheckPart(part, sums, parameters);
+  return Launch(stream, "FinishDense", Places(part), DenseKernel<float>, MakeDrawing(key, release),
+                RuleOf(rule), part, sums, parameters);
 }
 
 Status FinishSteps(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRelease& release,
                    DeviceSpan<const OptimizerRule> rule, DeviceSpan<const int64_t> sums,
                    const DenseParameters& parameters) {
-  TACIT_CHECK(parameters.weights.size == sums.size);
-  const uint64_t places = (sums.size + kNumbersPerPlace - 1) / kNumbersPerPlace;
-  return Launch(stream, "FinishSteps", Threads(places), DenseKernel<int64_t>,
-                MakeDrawing(key, release), RuleOf(rule), sums, parameters);
+  const DensePart all{0, sums.size};
+  CheckPart(all, sums, parameters);
+  return Launch(stream, "FinishSteps", Places(all), DenseKernel<int64_t>, MakeDrawing(key, release),
+                RuleOf(rule), all, sums, parameters);
 }
 
 Status FinishRows(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRelease& release,

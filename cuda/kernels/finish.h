@@ -48,13 +48,20 @@ struct DenseParameters {
   DeviceSpan<float> average = {};
 };
 
-// Rounds the f32 sums to the grid, adds the noise of NoiseQuery::kDense (number i at place i / 16),
-// and steps the parameters. The rule is read in device memory: it differs from step to step.
-Status FinishDense(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRelease& release,
-                   DeviceSpan<const OptimizerRule> rule, DeviceSpan<const float> sums,
-                   const DenseParameters& parameters);
+// The numbers [begin, end) of the flat dense vector. Both are multiples of 16, but for the vector's
+// end: no place of noise is in two parts.
+struct DensePart {
+  uint64_t begin = 0, end = 0;
+};
 
-// The same for sums that are whole steps already.
+// Rounds a part of the f32 sums to the grid, adds the noise of NoiseQuery::kDense (number i at
+// place i / 16), and steps those parameters. The rule is read in device memory: it differs from
+// step to step.
+Status FinishDense(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRelease& release,
+                   DeviceSpan<const OptimizerRule> rule, const DensePart& part,
+                   DeviceSpan<const float> sums, const DenseParameters& parameters);
+
+// The same for all sums, which are whole steps already.
 Status FinishSteps(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRelease& release,
                    DeviceSpan<const OptimizerRule> rule, DeviceSpan<const int64_t> sums,
                    const DenseParameters& parameters);

@@ -11,11 +11,11 @@
 namespace tacit::cuda {
 namespace {
 
-TACIT_KERNEL PlainDenseKernel(double factor, const OptimizerRule* at_rule,
+TACIT_KERNEL PlainDenseKernel(double factor, const OptimizerRule* at_rule, DensePart part,
                               DeviceSpan<const float> sums, DenseParameters parameters) {
-  const uint64_t begin = GlobalThread() * kStepNumbers;
-  if (begin >= sums.size) return;
-  const uint64_t left = sums.size - begin;
+  const uint64_t begin = part.begin + GlobalThread() * kStepNumbers;
+  if (begin >= part.end) return;
+  const uint64_t left = part.end - begin;
   const auto count = static_cast<uint32_t>(left < kStepNumbers ? left : kStepNumbers);
   const OptimizerRule rule = *at_rule;
   TACIT_UNROLL
@@ -59,10 +59,12 @@ runtime::LaunchShape Threads(uint64_t n) {
 }  // namespace
 
 Status FinishDensePlain(Stream& stream, double factor, DeviceSpan<const OptimizerRule> rule,
-                        DeviceSpan<const float> sums, const DenseParameters& parameters) {
-  TACIT_CHECK(parameters.weights.size == sums.size);
-  return Launch(stream, "FinishDensePlain", Threads((sums.size + kStepNumbers - 1) / kStepNumbers),
-                PlainDenseKernel, factor, RuleOf(rule), sums, parameters);
+                        const DensePart& part, DeviceSpan<const float> sums,
+                        const DenseParameters& parameters) {
+  CheckPart(part, sums, parameters);
+  const uint64_t threads = (part.end - part.begin + kStepNumbers - 1) / kStepNumbers;
+  return Launch(stream, "FinishDensePlain", Threads(threads), PlainDenseKernel, factor,
+                RuleOf(rule), part, sums, parameters);
 }
 
 Status FinishRowsPlain(Stream& stream, double scale, DeviceSpan<const OptimizerRule> rule,

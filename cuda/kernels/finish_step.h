@@ -24,6 +24,16 @@ TACIT_IN_KERNEL float Averaged(float weight, float keep, float average) {
   return keep == 0 ? weight : weight + keep * (average - weight);
 }
 
+template <class Sum>
+void CheckPart(const DensePart& part, const DeviceSpan<const Sum>& sums,
+               const DenseParameters& parameters) {
+  TACIT_CHECK(parameters.weights.size == sums.size && part.begin <= part.end &&
+              part.end <= sums.size);
+  TACIT_CHECK(
+      part.begin % kStepNumbers == 0 && (part.end % kStepNumbers == 0 || part.end == sums.size),
+      "a place of noise in two parts");
+}
+
 // Steps four numbers, of which `count` are there.
 TACIT_IN_KERNEL void StepFour(const OptimizerRule& rule, const DenseParameters& p, uint64_t i,
                               uint32_t count, const float* update) {

@@ -43,6 +43,9 @@ GemmPlan PlanRows(uint32_t n, GemmWay way);
 // The numbers of working memory that a product wants.
 size_t GemmWorkFloats(const GemmPlan& plan, uint32_t m, uint32_t n);
 
+// The parts in which a product of n columns leaves the squares of its rows. REQUIRES k > 0 of it.
+uint32_t SquaresParts(const GemmPlan& plan, uint32_t n);
+
 // c = op(a) op(b) + beta c in f32; beta is 0 or 1. With beta 0 nothing of c is read. REQUIRES
 // shapes that agree and work of GemmWorkFloats; for bf16, strides that are multiples of 8 and data
 // that begins at a multiple of 16 bytes; for kWgmma, a device that has it.
@@ -56,10 +59,11 @@ Status Gemm16(Stream& stream, Form form_a, DeviceMatrix<const uint16_t> a, Form 
 //                       (or, where `out` is of bf16, rounded)
 //   Gemm16Round         AddBias of a b^T without a bias, rounded
 //   Gemm16ReluBackward  ReluBackward of a b^T
-// REQUIRES what Gemm16 and pointwise.h do, and a plan without splits; `out` is no factor.
+// REQUIRES what Gemm16 and pointwise.h do, and a plan without splits; `out` is no factor. The two
+// with `squares` leave there |out_r|^2 of its rows in SquaresParts parts, where it has memory.
 Status Gemm16Activate(Stream& stream, DeviceMatrix<const uint16_t> a,
                       DeviceMatrix<const uint16_t> b, DeviceSpan<const float> bias,
-                      DeviceMatrix<uint16_t> out, const GemmPlan& plan);
+                      DeviceMatrix<uint16_t> out, const GemmPlan& plan, RowSquares squares = {});
 Status Gemm16AddBias(Stream& stream, DeviceMatrix<const uint16_t> a, DeviceMatrix<const uint16_t> b,
                      DeviceSpan<const float> bias, DeviceMatrix<float> out, const GemmPlan& plan);
 Status Gemm16AddBias(Stream& stream, DeviceMatrix<const uint16_t> a, DeviceMatrix<const uint16_t> b,
@@ -69,7 +73,8 @@ Status Gemm16Round(Stream& stream, DeviceMatrix<const uint16_t> a, DeviceMatrix<
                    DeviceMatrix<uint16_t> out, const GemmPlan& plan);
 Status Gemm16ReluBackward(Stream& stream, DeviceMatrix<const uint16_t> a,
                           DeviceMatrix<const uint16_t> b, DeviceMatrix<const uint16_t> activation,
-                          DeviceMatrix<uint16_t> out, const GemmPlan& plan);
+                          DeviceMatrix<uint16_t> out, const GemmPlan& plan,
+                          RowSquares squares = {});
 Status Gemm32(Stream& stream, Form form_a, DeviceMatrix<const float> a, Form form_b,
               DeviceMatrix<const float> b, float beta, DeviceMatrix<float> c, const GemmPlan& plan,
               DeviceSpan<float> work);

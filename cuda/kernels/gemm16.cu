@@ -23,7 +23,8 @@
 namespace tacit::cuda {
 namespace {
 
-constexpr uint32_t kDepth = 64;  // of k in a stage
+constexpr uint32_t kDepth = 64;           // of k in a stage
+constexpr uint32_t kSquaresColumns = 32;  // of a warp, hence of a part of a row's squares
 
 // The warps of a block share a tile as `kWarpsM` x `kWarpsN`, each 16 kRows x 16 kColumns numbers.
 template <uint32_t kSide>
@@ -36,6 +37,9 @@ template <>
 struct Shape<64> {
   static constexpr uint32_t kWarpsM = 2, kWarpsN = 2, kRows = 2, kColumns = 2, kStages = 3;
 };
+
+static_assert(16 * Shape<128>::kColumns == kSquaresColumns &&
+              16 * Shape<64>::kColumns == kSquaresColumns);
 
 template <uint32_t kSide, bool kTransA, bool kTransB>
 struct Ring {
@@ -103,9 +107,13 @@ TACIT_KERNEL GemmKernel(GemmArgs<uint16_t> g, End of_all) {
     TACIT_UNROLL
     for (uint32_t half = 0; half < 2; ++half) {
       const uint32_t row = m0 + wm + 16 * i + LaneIndex() / 4 + 8 * half;
-      if (row >= g.m) continue;
-      PutPairs<2 * S::kColumns>(end, pairs, row, n0 + wn + 2 * (LaneIndex() % 4), g.n,
-                                [&](uint32_t j) { return &sum[i][j][2 * half]; });
+      const bool real = row < g.m;
+      SquaresOf<End> squares;
+      if (real)
+        PutPairs<2 * S::kColumns>(
+            end, pairs, row, n0 + wn + 2 * (LaneIndex() % 4), g.n,
+            [&](uint32_t j) { return &sum[i][j][2 * half]; }, squares);
+      PutSquares(end, real, row, (n0 + wn) / kSquaresColumns, squares);
     }
   }
 }
@@ -160,7 +168,23 @@ Status MultiplyTo(Stream& stream, const char* name, DeviceMatrix<const uint16_t>
                          : LaunchTiles<128, false, kTransB>(stream, name, args, 1, end);
 }
 
+// The same, with the squares of its rows where they are asked for.
+template <bool kTransB, class End>
+Status MultiplyTo(Stream& stream, const char* name, DeviceMatrix<const uint16_t> a,
+                  DeviceMatrix<const uint16_t> b, uint32_t cols, const GemmPlan& plan,
+                  const End& end, RowSquares squares) {
+  if (squares.data == nullptr) return MultiplyTo<kTransB>(stream, name, a, b, cols, plan, end);
+  TACIT_CHECK(squares.rows == SquaresParts(plan, cols) && squares.cols == a.rows && a.cols > 0,
+              "squares of other rows");
+  return MultiplyTo<kTransB>(stream, name, a, b, cols, plan, Squared<End>{end, squares});
+}
+
 }  // namespace
+
+uint32_t SquaresParts(const GemmPlan& plan, uint32_t n) {
+  const uint32_t columns = plan.way == GemmWay::kWgmma ? plan.tile : kSquaresColumns;
+  return (n + columns - 1) / columns;
+}
 
 Status Gemm16(Stream& stream, Form form_a, DeviceMatrix<const uint16_t> a, Form form_b,
               DeviceMatrix<const uint16_t> b, float beta, DeviceMatrix<float> c,
@@ -180,12 +204,12 @@ Status Gemm16(Stream& stream, Form form_a, DeviceMatrix<const uint16_t> a, Form 
 
 Status Gemm16Activate(Stream& stream, DeviceMatrix<const uint16_t> a,
                       DeviceMatrix<const uint16_t> b, DeviceSpan<const float> bias,
-                      DeviceMatrix<uint16_t> out, const GemmPlan& plan) {
+                      DeviceMatrix<uint16_t> out, const GemmPlan& plan, RowSquares squares) {
   TACIT_CHECK(out.rows == a.rows && (out.cols == b.cols || out.cols == b.cols + 1),
               "shapes differ");
   TACIT_CHECK(bias.size == b.cols && out.stride >= out.cols, "one bias per column");
   return MultiplyTo<false>(stream, "Gemm16Activate", a, b, b.cols, plan,
-                           ActivateEnd{bias.data, b.cols, out});
+                           ActivateEnd{bias.data, b.cols, out}, squares);
 }
 
 Status Gemm16AddBias(Stream& stream, DeviceMatrix<const uint16_t> a, DeviceMatrix<const uint16_t> b,
@@ -213,13 +237,13 @@ Status Gemm16Round(Stream& stream, DeviceMatrix<const uint16_t> a, DeviceMatrix<
 
 Status Gemm16ReluBackward(Stream& stream, DeviceMatrix<const uint16_t> a,
                           DeviceMatrix<const uint16_t> b, DeviceMatrix<const uint16_t> activation,
-                          DeviceMatrix<uint16_t> out, const GemmPlan& plan) {
+                          DeviceMatrix<uint16_t> out, const GemmPlan& plan, RowSquares squares) {
   TACIT_CHECK(out.rows == a.rows && out.cols == b.rows && activation.rows == out.rows &&
                   activation.cols == out.cols,
               "shapes differ");
   TACIT_CHECK(out.stride >= out.cols && activation.stride >= activation.cols, "rows overlap");
   return MultiplyTo<true>(stream, "Gemm16ReluBackward", a, b, b.rows, plan,
-                          MaskEnd{activation, out});
+                          MaskEnd{activation, out}, squares);
 }
 
 }  // namespace tacit::cuda

@@ -43,7 +43,6 @@ constexpr uint32_t kWide = 64;            // numbers in 128 bytes, a row of a ti
 constexpr uint32_t kDepth = kWgmmaDepth;  // of k in a stage
 constexpr uint32_t kStep = 16;            // of k in one instruction
 constexpr uint32_t kMultiplying = 256, kThreads = kMultiplying + kWarp;
-constexpr uint32_t kTogether = 4;         // pairs of sums that end side by side
 constexpr uint32_t kSwizzleBytes = 1024;  // tiles begin at multiples of this
 
 constexpr uint32_t StagesOf(uint32_t columns) {
@@ -188,11 +187,18 @@ WgmmaKernel(const GemmArgs<uint16_t> g, const End of_all, uint32_t tiles,
     TACIT_UNROLL
     for (uint32_t half = 0; half < 2; ++half) {
       const uint32_t row = work.m0 + from + WarpIndex() % 4 * 16 + LaneIndex() / 4 + 8 * half;
-      if (row >= g.m) continue;
-      TACIT_UNROLL
-      for (uint32_t j = 0; j < kColumns / 8; j += kTogether)
-        PutPairs<kTogether>(end, pairs, row, work.n0 + 8 * j + LaneIndex() % 4 * 2, g.n,
-                            [&](uint32_t i) { return &sum[4 * (j + i) + 2 * half]; });
+      const bool real = row < g.m;
+      // Pairs that end side by side. Squares want the registers of two.
+      constexpr uint32_t kTogether = kHasSquares<End> ? 2 : 4;
+      SquaresOf<End> squares;
+      if (real) {
+        TACIT_UNROLL
+        for (uint32_t j = 0; j < kColumns / 8; j += kTogether)
+          PutPairs<kTogether>(
+              end, pairs, row, work.n0 + 8 * j + LaneIndex() % 4 * 2, g.n,
+              [&](uint32_t i) { return &sum[4 * (j + i) + 2 * half]; }, squares);
+      }
+      PutSquares(end, real, row, work.n0 / kColumns, squares);
     }
     // Products want all lanes of a warp together, and rows behind the last one part them.
     SyncWarp();
@@ -276,6 +282,10 @@ Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPla
   return LaunchEnd<true>(stream, "GemmWgmmaActivate", args, plan, end);
 }
 Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPlan& plan,
+                   const Squared<ActivateEnd>& end) {
+  return LaunchEnd<true>(stream, "GemmWgmmaActivate", args, plan, end);
+}
+Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPlan& plan,
                    const AddBiasEnd& end) {
   return LaunchEnd<true>(stream, "GemmWgmmaAddBias", args, plan, end);
 }
@@ -289,6 +299,10 @@ Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPla
 }
 Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPlan& plan,
                    const MaskEnd& end) {
+  return LaunchEnd<false>(stream, "GemmWgmmaReluBackward", args, plan, end);
+}
+Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPlan& plan,
+                   const Squared<MaskEnd>& end) {
   return LaunchEnd<false>(stream, "GemmWgmmaReluBackward", args, plan, end);
 }
 

@@ -17,6 +17,8 @@ Status LaunchWgmma(Stream& stream, Form form_a, Form form_b, const GemmArgs<uint
 Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPlan& plan,
                    const ActivateEnd& end);
 Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPlan& plan,
+                   const Squared<ActivateEnd>& end);
+Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPlan& plan,
                    const AddBiasEnd& end);
 Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPlan& plan,
                    const AddBiasRoundEnd& end);
@@ -25,6 +27,8 @@ Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPla
                    const RoundEnd& end);
 Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPlan& plan,
                    const MaskEnd& end);
+Status LaunchWgmma(Stream& stream, const GemmArgs<uint16_t>& args, const GemmPlan& plan,
+                   const Squared<MaskEnd>& end);
 
 // Says whether it is there: in programs of the emulated device where they link it.
 bool HasWgmma();

@@ -14,6 +14,11 @@ Status LaunchWgmma(Stream&, const GemmArgs<uint16_t>&, const GemmPlan&, const Ac
   TACIT_CHECK(false, "this device has no wgmma");
   return {};
 }
+Status LaunchWgmma(Stream&, const GemmArgs<uint16_t>&, const GemmPlan&,
+                   const Squared<ActivateEnd>&) {
+  TACIT_CHECK(false, "this device has no wgmma");
+  return {};
+}
 Status LaunchWgmma(Stream&, const GemmArgs<uint16_t>&, const GemmPlan&, const AddBiasEnd&) {
   TACIT_CHECK(false, "this device has no wgmma");
   return {};
@@ -27,6 +32,10 @@ Status LaunchWgmma(Stream&, const GemmArgs<uint16_t>&, const GemmPlan&, const Ro
   return {};
 }
 Status LaunchWgmma(Stream&, const GemmArgs<uint16_t>&, const GemmPlan&, const MaskEnd&) {
+  TACIT_CHECK(false, "this device has no wgmma");
+  return {};
+}
+Status LaunchWgmma(Stream&, const GemmArgs<uint16_t>&, const GemmPlan&, const Squared<MaskEnd>&) {
   TACIT_CHECK(false, "this device has no wgmma");
   return {};
 }

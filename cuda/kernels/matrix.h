@@ -26,6 +26,10 @@ struct DeviceMatrix {
   TACIT_DEVICE T* Row(uint64_t r) const { return data + r * stride; }
 };
 
+// |x_r|^2 of the rows of a matrix x, in parts whose sum it is: a row for each part, a column for
+// each row of x.
+using RowSquares = DeviceMatrix<double>;
+
 // Matrices that one launch works on, a value passed to kernels as it is.
 template <class T>
 struct MatrixList {

@@ -1,11 +1,13 @@
-// Squared norms in double. For matrices, a warp a row; for units of several rows, a block a unit.
-//   bytes:      each number once for rows; for a unit of n rows each number up to n times, out of
-//   the
-//               second-level cache
+// Squared norms in double. For matrices, a warp a row; for units of several rows, a block a unit;
+// from squares that are there, a thread a row.
+//   bytes:      each number once for rows; 8 a part of squares; for a unit of n rows each number up
+//               to n times, out of the second-level cache
 //   operations: one product and one addition in double a number; for a unit n^2 / 2 times as many,
 //               or a.cols g.cols n where that is less
-// Steps whose units have one row each are bound by memory: 2 x 2,048 x 598 numbers of bf16 are 4.9
-// MB. Measured on an H200: 76 us for the five layers of a step of 16,384. Registers: README.md.
+// Steps whose units have one row each are bound by memory. With both factors of five layers read
+// again they took 76 us of a step of 16,384 on an H200; now products leave the squares of the wide
+// ones, and the input is read: forecast 10 us, by 20 MB of it and 12 MB of squares.
+// Registers: README.md.
 #include "base/check.h"
 #include "cuda/device/kernel.h"
 #include "cuda/kernels/norms.h"
@@ -42,15 +44,28 @@ TACIT_KERNEL RowSquaredNormsKernel(DeviceMatrix<const float> x, DeviceSpan<float
 }
 
 template <class T>
-TACIT_KERNEL RowGradientNormsKernel(MatrixList<const T> as, MatrixList<const T> gs,
-                                    DeviceSpan<double> own) {
+TACIT_KERNEL SquareRowsKernel(MatrixList<const T> xs, MatrixList<double> squares) {
   const uint32_t which = BlockIndex().y;
-  const DeviceMatrix<const T> a = as.at[which], g = gs.at[which];
+  const DeviceMatrix<const T> x = xs.at[which];
   const uint64_t r = GlobalWarp();
-  if (r >= a.rows) return;
-  const double of_a = WarpDot(a.Row(r), a.Row(r), a.cols);
-  const double of_g = WarpDot(g.Row(r), g.Row(r), g.cols);
-  if (LaneIndex() == 0) own[uint64_t{which} * a.rows + r] = of_a * of_g;
+  if (r >= x.rows) return;
+  const double squared = WarpDot(x.Row(r), x.Row(r), x.cols);
+  if (LaneIndex() == 0) squares.at[which].data[r] = squared;
+}
+
+// Adds up the parts of a row.
+TACIT_IN_KERNEL double SumOf(const DeviceMatrix<const double>& squares, uint64_t r) {
+  double sum = 0;
+  for (uint32_t part = 0; part < squares.rows; ++part) sum += squares.Row(part)[r];
+  return sum;
+}
+
+TACIT_KERNEL RowGradientNormsKernel(MatrixList<const double> as, MatrixList<const double> gs,
+                                    DeviceSpan<double> own) {
+  const uint32_t which = BlockIndex().y, rows = as.at[which].cols;
+  const uint64_t r = GlobalThread();
+  if (r >= rows) return;
+  own[uint64_t{which} * rows + r] = SumOf(as.at[which], r) * SumOf(gs.at[which], r);
 }
 
 struct alignas(16) Scratch {
@@ -122,18 +137,24 @@ TACIT_KERNEL UnitNormsKernel(DeviceSpan<const uint32_t> unit_end, MatrixList<con
 }
 
 // The same for units of one row each at most.
-TACIT_KERNEL OneRowNormsKernel(DeviceSpan<const uint32_t> unit_end, uint64_t rows,
-                               DeviceSpan<const double> all_own, DeviceSpan<float> all_out) {
+TACIT_KERNEL OneRowNormsKernel(DeviceSpan<const uint32_t> unit_end, MatrixList<const double> as,
+                               MatrixList<const double> gs, DeviceSpan<float> all_out) {
+  const uint32_t which = BlockIndex().y;
   const uint64_t u = GlobalThread();
   if (u >= unit_end.size) return;
   const uint32_t first = u == 0 ? 0 : unit_end[u - 1];
-  all_out[BlockIndex().y * unit_end.size + u] =
-      unit_end[u] == first ? 0.0f : static_cast<float>(all_own[BlockIndex().y * rows + first]);
+  const double squared =
+      unit_end[u] == first ? 0 : SumOf(as.at[which], first) * SumOf(gs.at[which], first);
+  all_out[which * unit_end.size + u] = static_cast<float>(squared);
 }
 
-runtime::LaunchShape Warps(uint64_t n) {
-  return {.grid = BlocksFor(n * kWarp, kBlock), .block = {kBlock}, .shared_bytes = 0};
+// A thread each of n, for so many matrices.
+runtime::LaunchShape Threads(uint64_t n, uint32_t matrices) {
+  runtime::LaunchShape shape{.grid = BlocksFor(n, kBlock), .block = {kBlock}, .shared_bytes = 0};
+  shape.grid.y = matrices;
+  return shape;
 }
+runtime::LaunchShape Warps(uint64_t n, uint32_t matrices) { return Threads(n * kWarp, matrices); }
 
 // The rows of every pair of matrices, which have equally many.
 template <class T>
@@ -144,34 +165,49 @@ uint32_t RowsOf(const MatrixList<const T>& a, const MatrixList<const T>& g) {
                 "one output gradient per input");
   return a.at[0].rows;
 }
+uint32_t RowsOf(const MatrixList<const double>& a_squares,
+                const MatrixList<const double>& g_squares) {
+  TACIT_CHECK(a_squares.count == g_squares.count && a_squares.count > 0);
+  for (uint32_t i = 0; i < a_squares.count; ++i)
+    TACIT_CHECK(a_squares.at[i].cols == a_squares.at[0].cols &&
+                    g_squares.at[i].cols == a_squares.at[0].cols,
+                "squares of one output gradient per input");
+  return a_squares.at[0].cols;
+}
 
 }  // namespace
 
 Status RowSquaredNorms(Stream& stream, DeviceMatrix<const float> x, DeviceSpan<float> out) {
   TACIT_CHECK(out.size == x.rows, "one norm per row");
-  return Launch(stream, "RowSquaredNorms", Warps(x.rows), RowSquaredNormsKernel, x, out);
+  return Launch(stream, "RowSquaredNorms", Warps(x.rows, 1), RowSquaredNormsKernel, x, out);
 }
 
 template <class T>
-Status RowGradientNorms(Stream& stream, const MatrixList<const T>& a, const MatrixList<const T>& g,
-                        DeviceSpan<double> own) {
-  const uint32_t rows = RowsOf(a, g);
-  TACIT_CHECK(own.size == uint64_t{a.count} * rows, "one norm per row");
-  runtime::LaunchShape shape = Warps(rows);
-  shape.grid.y = a.count;
-  return Launch(stream, "RowGradientNorms", shape, RowGradientNormsKernel<T>, a, g, own);
+Status SquareRows(Stream& stream, const MatrixList<const T>& x, const MatrixList<double>& squares) {
+  TACIT_CHECK(x.count == squares.count);
+  for (uint32_t i = 0; i < x.count; ++i)
+    TACIT_CHECK(squares.at[i].rows == 1 && squares.at[i].cols == x.at[i].rows, "one part per row");
+  if (x.count == 0) return {};
+  return Launch(stream, "SquareRows", Warps(x.rows_max(), x.count), SquareRowsKernel<T>, x,
+                squares);
 }
 
-Status OneRowNorms(Stream& stream, DeviceSpan<const uint32_t> unit_end, uint32_t rows,
-                   DeviceSpan<const double> own, DeviceSpan<float> out) {
+Status RowGradientNorms(Stream& stream, const MatrixList<const double>& a_squares,
+                        const MatrixList<const double>& g_squares, DeviceSpan<double> own) {
+  const uint32_t rows = RowsOf(a_squares, g_squares);
+  TACIT_CHECK(own.size == uint64_t{a_squares.count} * rows, "one norm per row");
+  return Launch(stream, "RowGradientNorms", Threads(rows, a_squares.count), RowGradientNormsKernel,
+                a_squares, g_squares, own);
+}
+
+Status OneRowNorms(Stream& stream, DeviceSpan<const uint32_t> unit_end,
+                   const MatrixList<const double>& a_squares,
+                   const MatrixList<const double>& g_squares, DeviceSpan<float> out) {
+  RowsOf(a_squares, g_squares);
+  TACIT_CHECK(out.size == a_squares.count * unit_end.size, "one norm per unit");
   if (out.size == 0) return {};
-  const size_t matrices = out.size / unit_end.size;
-  TACIT_CHECK(matrices * unit_end.size == out.size && own.size == matrices * rows,
-              "one norm per row and unit");
-  runtime::LaunchShape shape = Warps((unit_end.size + kWarp - 1) / kWarp);
-  shape.grid.y = static_cast<uint32_t>(matrices);
-  return Launch(stream, "OneRowNorms", shape, OneRowNormsKernel, unit_end, uint64_t{rows}, own,
-                out);
+  return Launch(stream, "OneRowNorms", Threads(unit_end.size, a_squares.count), OneRowNormsKernel,
+                unit_end, a_squares, g_squares, out);
 }
 
 template <class T>
@@ -190,11 +226,10 @@ Status UnitSquaredNorms(Stream& stream, DeviceSpan<const uint32_t> unit_end,
                 UnitNormsKernel<T>, unit_end, a, g, own, out);
 }
 
-#define TACIT_NORMS(T)                                                                        \
-  template Status RowGradientNorms<T>(Stream&, const MatrixList<const T>&,                    \
-                                      const MatrixList<const T>&, DeviceSpan<double>);        \
-  template Status UnitSquaredNorms<T>(Stream&, DeviceSpan<const uint32_t>,                    \
-                                      const MatrixList<const T>&, const MatrixList<const T>&, \
+#define TACIT_NORMS(T)                                                                           \
+  template Status SquareRows<T>(Stream&, const MatrixList<const T>&, const MatrixList<double>&); \
+  template Status UnitSquaredNorms<T>(Stream&, DeviceSpan<const uint32_t>,                       \
+                                      const MatrixList<const T>&, const MatrixList<const T>&,    \
                                       DeviceSpan<const double>, DeviceSpan<float>)
 TACIT_NORMS(float);
 TACIT_NORMS(uint16_t);

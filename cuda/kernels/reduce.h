@@ -14,6 +14,14 @@ TACIT_IN_KERNEL T WarpSum(T mine) {
   return mine;
 }
 
+// The sum over four neighbouring lanes, the first of which is a multiple of four, the same in each.
+// All lanes of the warp must be there.
+template <class T>
+TACIT_IN_KERNEL T QuadSum(T mine) {
+  mine += ShuffleXor(mine, 1);
+  return mine + ShuffleXor(mine, 2);
+}
+
 // The sum over the block's threads, the same in every thread. `scratch` holds a number a warp; it
 // may be used again after the call. All threads must be there.
 template <class T>

@@ -26,11 +26,11 @@
 #include "cuda/learn/recipe_law.h"
 #include "cuda/learn/step_chunks.h"
 #include "cuda/learn/step_memory.h"
+#include "cuda/learn/step_reports.h"
 #include "cuda/learn/step_rows_index.h"
 #include "cuda/learn/step_staging.h"
 #include "cuda/learn/step_streams.h"
 #include "mechanism/clip_law.h"
-#include "train/loss_sum.h"
 
 namespace tacit::cuda {
 namespace {
@@ -45,6 +45,15 @@ double StepOf(const Recipe& recipe) { return recipe.is_private ? recipe.grid.ste
 std::string TextOf(const train::GpuStepSizes& planned) {
   if (planned.examples == 0) return {};
   return fmt::format("{} examples with {} rows", planned.examples, planned.entries);
+}
+
+// Parts of the dense vector that are finished beside products begin at places of noise, and have so
+// many numbers at least: fewer wait for the next part.
+constexpr uint64_t kPlaceNumbers = 16, kFinishLeast = 32;
+
+// The step after this one may be one that is refused: it is when its own turn comes.
+Status UnlessRefused(const Status& done) {
+  return !done && done.error().code == ErrorCode::kRefused ? Status() : done;
 }
 
 // The rows of a step whose units have one example each, and are as many as the mechanism expects.
@@ -67,7 +76,6 @@ class Engine final : public train::ClickEngine {
         dense_(std::make_shared<const store::DenseState>(dense)),
         layers_(LayersOf(options_.click.model)),
         groups_(static_cast<uint32_t>(layers_.size() + 1)),
-        dims_(options_.click.model.space),
         watch_(stream_.device(), TextOf(options_.click.planned)) {
     for (const RowSpace::Table& table : space().tables()) embedding_width_ += table.dim;
     stride_ = std::max(1u, space().max_dim());
@@ -134,12 +142,9 @@ class Engine final : public train::ClickEngine {
     return recipe.is_private ? step_noise_->key() : DeviceSpan<const NoiseKey>();
   }
   Status AddSums(const StepChunk& chunk, const Recipe& recipe, const ClipRule& rule);
+  Status FinishLayers(const Recipe& recipe, size_t l);
   Result<ClipRule> MakeRule(const Recipe& recipe);
   Status FinishTables(const Recipe& recipe);
-  Status AskForReport(const Recipe& recipe);
-  Status AskForLosses();
-  Status Report(const Recipe& recipe, size_t examples, train::StepReport* report);
-  void ReportLosses(size_t examples, train::StepReport* report) const;
   StepRows RowsOf(const StepChunk& chunk) const;
 
   StepStreams streams_;
@@ -168,21 +173,16 @@ class Engine final : public train::ClickEngine {
   bool begun_ = false;                 // and that is not released
   bool ahead_ = false;                 // likewise, before Begin was called for it
   const StepChunk* in_net_ = nullptr;  // whose activations and gradients the net holds
-  const DimsOfRows dims_;
+  uint64_t unfinished_ = 0;            // dense parameters that the step has yet to reach
   PlanWatch watch_;
-  // Rows of which the step's report brings the numbers in any case: about as many as the last step
-  // wrote.
-  size_t likely_written_ = 0;
-  DeviceSpan<const uint32_t> written_;  // their list, while the index has the next step's already
   std::vector<uint64_t> extra_;
   std::vector<double> root_shares_;  // on the device
-  HostBuffer<uint32_t> counts_host_;
   StepMemory memory_;
+  std::optional<StepReports> reports_;
   Buffer<float> input_gradient_;  // of one chunk at a time
   Buffer<float> dense_sums_;      // without noise
   Buffer<uint32_t> clipped_;
   Buffer<double> shares_;
-  std::optional<Event> reported_;
 };
 
 Status Engine::Open() {
@@ -192,18 +192,22 @@ Status Engine::Open() {
   TACIT_RETURN_IF_ERROR(CheckNoise(stream_));
   ProductOptions products = options_.products;
   if (products.usual_rows == 0) products.usual_rows = UsualRows(*mechanism_.recipe(), most);
-  TACIT_ASSIGN(net_,
-               MakeDeviceNet(stream_, options_.click.model.precision, layers_, most, products));
+  TACIT_ASSIGN(net_, MakeDeviceNet(stream_, {.precision = options_.click.model.precision,
+                                             .layers = layers_,
+                                             .rows_max = most,
+                                             .use = mechanism_.recipe()->is_private
+                                                        ? DeviceNetOptions::Use::kLearnPrivately
+                                                        : DeviceNetOptions::Use::kLearn,
+                                             .products = products}));
   TACIT_ASSIGN(optimizer_, DeviceOptimizer::Make(stream_, options_.click.optimizer, *dense_));
   TACIT_ASSIGN(StepNoise step_noise, StepNoise::Make(stream_));
   step_noise_.emplace(std::move(step_noise));
-  TACIT_ASSIGN(counts_host_, HostBuffer<uint32_t>::Make(device, 4));
+  TACIT_ASSIGN(StepReports reports, StepReports::Make(stream_, space(), memory_));
+  reports_.emplace(std::move(reports));
   TACIT_ASSIGN(input_gradient_, Buffer<float>::Make(device, size_t{most} * embedding_width_));
   TACIT_ASSIGN(dense_sums_, Buffer<float>::Make(device, dense_size()));
   TACIT_ASSIGN(clipped_, Buffer<uint32_t>::Make(device, 1));
   TACIT_ASSIGN(shares_, Buffer<double>::Make(device, groups_));
-  TACIT_ASSIGN(Event reported, Event::Make(device));
-  reported_.emplace(std::move(reported));
   return OpenSteps();
 }
 
@@ -269,13 +273,7 @@ Status Engine::Predict(const stream::StepBatch& step, train::StepReport* report)
   TACIT_RETURN_IF_ERROR(Start(step, DeviceRows::Purpose::kPreview));
   TACIT_RETURN_IF_ERROR(index_->End(stream_));
   begun_ = false;
-  TACIT_RETURN_IF_ERROR(stream_.Download(index_->touched_count(), counts_host_.span().first(1)));
-  TACIT_RETURN_IF_ERROR(AskForLosses());
-  TACIT_RETURN_IF_ERROR(stream_.Synchronize());
-  *report = {};
-  ReportLosses(staged_->examples, report);
-  report->rows_touched = counts_host_.span()[0];
-  return {};
+  return reports_->Preview(*index_, staged_->examples, report);
 }
 
 Status Engine::Begin(const stream::StepBatch& step) {
@@ -288,7 +286,7 @@ Status Engine::Begin(const stream::StepBatch& step) {
   }
   if (announced_ == nullptr) return {};
   watch_.Begin();
-  TACIT_RETURN_IF_ERROR(staging_->PackAhead(*announced_));
+  TACIT_RETURN_IF_ERROR(UnlessRefused(staging_->PackAhead(*announced_)));
   watch_.End();
   return {};
 }
@@ -320,7 +318,8 @@ Status Engine::MakeReady(const stream::StepBatch& step, DeviceRows::Purpose purp
 // device works on while the host reads the report, charges, and comes back with Begin. The passes
 // release nothing, and Begin with another step abandons them.
 Status Engine::BringAhead(const stream::StepBatch& next) {
-  TACIT_RETURN_IF_ERROR(staging_->BringAhead(next));
+  const Status brought = staging_->BringAhead(next);
+  if (!brought) return UnlessRefused(brought);
   // A larger step would take the memory to which this one's report is on its way.
   const bool has_room = train::GpuRoundedUp(next.examples.size(), options_.round_examples) <=
                         memory_.logits_host.span().size();
@@ -395,7 +394,7 @@ Status Engine::Scales(const StepChunk& chunk, const ClipRule& rule) {
                       unit_of, First(memory_.example_scale, groups_ * examples));
 }
 
-// The rows' sums go beside those of the layers.
+// The rows' sums go beside those of the layers, and behind the last chunk's the step's end.
 Status Engine::AddSums(const StepChunk& chunk, const Recipe& recipe, const ClipRule& rule) {
   if (in_net_ != &chunk) {
     TACIT_RETURN_IF_ERROR(Forward(chunk));
@@ -407,15 +406,38 @@ Status Engine::AddSums(const StepChunk& chunk, const Recipe& recipe, const ClipR
   TACIT_RETURN_IF_ERROR(AddRowSums(streams_.beside(), RowsOf(chunk),
                                    memory_.example_scale.span().Sub(at_rows, examples),
                                    StepOf(recipe), stride_, RowSumsOfStep()));
-  const bool is_first = &chunk == staged_->chunks.data();
+  const bool is_first = &chunk == &staged_->chunks.front();
+  const bool is_last = &chunk == &staged_->chunks.back();
+  if (is_last) {
+    TACIT_RETURN_IF_ERROR(FinishTables(recipe));
+    TACIT_RETURN_IF_ERROR(index_->End(streams_.beside()));
+  }
   return net_->Sum(First(memory_.example_scale, recipe.is_private ? at_rows : 0),
-                   is_first ? 0.0f : 1.0f, dense_sums_.span());
+                   is_first ? 0.0f : 1.0f, dense_sums_.span(),
+                   [&](size_t l) { return is_last ? FinishLayers(recipe, l) : Status(); });
+}
+
+// Steps the parameters whose sums are there when layer l's are, while the layers before it are
+// multiplied. A few wait for the next layer.
+Status Engine::FinishLayers(const Recipe& recipe, size_t l) {
+  const uint64_t begin = (layers_[l].offset + kPlaceNumbers - 1) / kPlaceNumbers * kPlaceNumbers;
+  if (l > 0 && begin + kFinishLeast > unfinished_) return {};
+  const DensePart part{.begin = begin, .end = std::exchange(unfinished_, begin)};
+  TACIT_RETURN_IF_ERROR(streams_.AwaitSummed());
+  const GridRelease release{
+      .step = recipe.grid.step, .stddev = recipe.grid.stddev, .factor = recipe.factor};
+  Stream& beside = streams_.beside();
+  return recipe.is_private ? FinishDense(beside, step_noise_->key(), release, optimizer_->rule(),
+                                         part, dense_sums_.span(), optimizer_->parameters())
+                           : FinishDensePlain(beside, recipe.factor, optimizer_->rule(), part,
+                                              dense_sums_.span(), optimizer_->parameters());
 }
 
 // Does all that follows the passes. Beside norms and products the step's rows are selected and
 // listed, their sums formed, their noise drawn.
 Status Engine::Sums(const Recipe& recipe, const ClipRule& rule) {
   Stream& beside = streams_.beside();
+  unfinished_ = dense_size();
   TACIT_RETURN_IF_ERROR(stream_.Fill(clipped_.span(), 0));
   TACIT_RETURN_IF_ERROR(streams_.Fork());
   TACIT_RETURN_IF_ERROR(beside.Fill(RowSumsOfStep(), 0));
@@ -429,15 +451,6 @@ Status Engine::Sums(const Recipe& recipe, const ClipRule& rule) {
     }
     TACIT_RETURN_IF_ERROR(AddSums(chunk, recipe, rule));
   }
-  TACIT_RETURN_IF_ERROR(FinishTables(recipe));
-  TACIT_RETURN_IF_ERROR(index_->End(beside));
-  const GridRelease release{
-      .step = recipe.grid.step, .stddev = recipe.grid.stddev, .factor = recipe.factor};
-  TACIT_RETURN_IF_ERROR(recipe.is_private
-                            ? FinishDense(stream_, step_noise_->key(), release, optimizer_->rule(),
-                                          dense_sums_.span(), optimizer_->parameters())
-                            : FinishDensePlain(stream_, recipe.factor, optimizer_->rule(),
-                                               dense_sums_.span(), optimizer_->parameters()));
   return streams_.Join();
 }
 
@@ -477,14 +490,13 @@ Status Engine::Release(train::StepReport* report) {
   if (recipe->is_private) TACIT_RETURN_IF_ERROR(step_noise_->End());
   begun_ = false;
   in_net_ = nullptr;
-  const size_t examples = staged_->examples;
-  TACIT_RETURN_IF_ERROR(AskForReport(*recipe));
+  TACIT_RETURN_IF_ERROR(reports_->Ask(*index_, clipped_.span(), staged_->examples,
+                                      recipe->rows == Recipe::Rows::kEvery));
   // The step runs meanwhile.
   TACIT_RETURN_IF_ERROR(rows_->FetchAnnounced());
   if (announced_ != nullptr) TACIT_RETURN_IF_ERROR(BringAhead(*std::exchange(announced_, nullptr)));
-  TACIT_RETURN_IF_ERROR(Report(*recipe, examples, report));
-  TACIT_RETURN_IF_ERROR(rows_->End(memory_.written_host.span().first(
-      recipe->rows == Recipe::Rows::kEvery ? 0 : report->rows_written)));
+  TACIT_RETURN_IF_ERROR(reports_->Read(report));
+  TACIT_RETURN_IF_ERROR(rows_->End(reports_->written()));
   watch_.End();
   return {};
 }
@@ -505,66 +517,6 @@ Status Engine::FinishTables(const Recipe& recipe) {
     return FinishRowsPlain(beside, recipe.factor * StepOf(recipe), rule, view.places, written,
                            sums);
   return FinishRows(beside, step_noise_->key(), release, rule, view.places, written, sums);
-}
-
-// Puts copies behind the step's work: Report reads what they bring.
-Status Engine::AskForReport(const Recipe& recipe) {
-  const std::span<uint32_t> counts = counts_host_.span();
-  TACIT_RETURN_IF_ERROR(stream_.Download(index_->touched_count(), counts.subspan(0, 1)));
-  TACIT_RETURN_IF_ERROR(stream_.Download(index_->written_count(), counts.subspan(1, 1)));
-  TACIT_RETURN_IF_ERROR(
-      stream_.Download(DeviceSpan<const uint32_t>(clipped_.span()), counts.subspan(2, 1)));
-  const auto row = written_ = index_->written().row;
-  const bool every = recipe.rows == Recipe::Rows::kEvery;
-  likely_written_ = every ? 0 : std::min(row.size, likely_written_);
-  if (!every) TACIT_RETURN_IF_ERROR(Reserve(stream_.device(), row.size, &memory_.written_host));
-  TACIT_RETURN_IF_ERROR(stream_.Download(row.Sub(0, likely_written_),
-                                         memory_.written_host.span().first(likely_written_)));
-  TACIT_RETURN_IF_ERROR(AskForLosses());
-  return stream_.Record(*reported_);
-}
-
-Status Engine::AskForLosses() {
-  const size_t n = staged_->examples;
-  TACIT_RETURN_IF_ERROR(
-      stream_.Download(First(memory_.logits, n), memory_.logits_host.span().first(n)));
-  return stream_.Download(First(memory_.loss, n), memory_.loss_host.span().first(n));
-}
-
-void Engine::ReportLosses(size_t examples, train::StepReport* report) const {
-  report->logits = memory_.logits_host.span().first(examples);
-  report->examples = report->losses = examples;
-  report->loss_sum = train::SumOfLosses(memory_.loss_host.span().first(examples));
-}
-
-// The one wait of a step, if about as many rows were written as in the last one.
-Status Engine::Report(const Recipe& recipe, size_t examples, train::StepReport* report) {
-  TACIT_RETURN_IF_ERROR(reported_->Synchronize());
-  *report = {};
-  ReportLosses(examples, report);
-  const std::span<uint32_t> counts = counts_host_.span();
-  const bool every = recipe.rows == Recipe::Rows::kEvery;
-  if (!every && counts[1] > likely_written_) {
-    const size_t more = counts[1] - likely_written_;
-    TACIT_RETURN_IF_ERROR(
-        stream_.Download(written_.Sub(likely_written_, more),
-                         memory_.written_host.span().subspan(likely_written_, more)));
-    TACIT_RETURN_IF_ERROR(stream_.Synchronize());
-  }
-  likely_written_ = every ? 0 : counts[1] + counts[1] / 4;
-  report->rows_touched = counts[0];
-  report->units_clipped = counts[2];
-  const auto tables = space().tables();
-  if (every) {
-    report->rows_written = space().rows();
-    for (const RowSpace::Table& table : tables)
-      report->row_floats_written += table.rows * table.dim;
-    return {};
-  }
-  report->rows_written = counts[1];
-  for (const uint32_t one : memory_.written_host.span().first(counts[1]))
-    report->row_floats_written += dims_.Of(one);
-  return {};
 }
 
 }  // namespace

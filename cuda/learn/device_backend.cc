@@ -205,9 +205,14 @@ class DeviceBackend final : public ops::Backend {
     ops::CheckUnits(unit_end, a.rows, out.size());
     const auto from_a = Upload(a), from_g = Upload(g);
     const auto ends = Upload<uint32_t>(unit_end);
-    const auto own = Make<double>(a.rows);
+    const auto own = Make<double>(a.rows), squares = Make<double>(2 * a.rows);
     const auto norms = Make<float>(out.size());
-    Must(RowGradientNorms<T>(stream_, from_a.view, from_g.view, own.span()));
+    const auto rows = static_cast<uint32_t>(a.rows);
+    const RowSquares of_a(squares.span().data, 1, rows, rows),
+        of_g(of_a.data + rows, 1, rows, rows);
+    Must(SquareRows<T>(stream_, from_a.view, of_a));
+    Must(SquareRows<T>(stream_, from_g.view, of_g));
+    Must(RowGradientNorms(stream_, of_a, of_g, own.span()));
     Must(cuda::UnitSquaredNorms<T>(stream_, ends.span(), from_a.view, from_g.view, own.span(),
                                    norms.span()));
     Download(norms, out);

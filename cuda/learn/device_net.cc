@@ -19,6 +19,8 @@
 namespace tacit::cuda {
 namespace {
 
+using Use = DeviceNetOptions::Use;
+
 // Rows of all matrices begin at multiples of 16 bytes, whichever numbers they hold.
 uint64_t StrideOf(size_t cols) { return (cols + 7) / 8 * 8; }
 
@@ -32,16 +34,25 @@ GemmPlan PlanOn(const DeviceFacts& facts, uint32_t m, uint32_t n, uint32_t k) {
 
 // The floats that the products of a net's largest step work with.
 template <class T>
-size_t WorkFloats(const DeviceFacts& facts, const std::vector<model::LinearLayer>& layers,
-                  uint32_t rows_max) {
+size_t WorkFloats(const DeviceFacts& facts, const DeviceNetOptions& options) {
+  const uint32_t rows = options.rows_max;
   size_t work = 0;
-  for (const model::LinearLayer& layer : layers) {
+  for (const model::LinearLayer& layer : options.layers) {
     const auto in = static_cast<uint32_t>(layer.in), out = static_cast<uint32_t>(layer.out);
-    work = std::max({work, GemmWorkFloats(PlanOn<T>(facts, in + 1, out, rows_max), in + 1, out),
-                     GemmWorkFloats(PlanOn<T>(facts, rows_max, out, in), rows_max, out),
-                     GemmWorkFloats(PlanOn<T>(facts, rows_max, in, out), rows_max, in)});
+    work = std::max(work, GemmWorkFloats(PlanOn<T>(facts, rows, out, in), rows, out));
+    if (options.use == Use::kScore) continue;
+    work = std::max({work, GemmWorkFloats(PlanOn<T>(facts, in + 1, out, rows), in + 1, out),
+                     GemmWorkFloats(PlanOn<T>(facts, rows, in, out), rows, in)});
   }
   return work;
+}
+
+// The most parts in which the kernels of a net leave the squares of rows of so many columns.
+template <class T>
+uint32_t SquaresPartsMost(const DeviceFacts& facts, size_t cols) {
+  if (!kRoundsTo<T>) return 1;
+  const auto n = static_cast<uint32_t>(cols);
+  return std::max(1u, SquaresParts({.tile = 64, .way = OwnWay(facts)}, n));
 }
 
 size_t Widest(const std::vector<model::LinearLayer>& layers) {
@@ -78,6 +89,36 @@ class Rows {
   uint32_t cols_ = 0;
 };
 
+// The squares of a matrix's rows: left by the product that wrote them, or, in one part, to be
+// formed.
+class KeptSquares {
+ public:
+  static Result<KeptSquares> Make(Device& device, uint32_t rows_max, uint32_t parts_most) {
+    KeptSquares kept;
+    TACIT_ASSIGN(kept.buffer_, Buffer<double>::Make(device, size_t{rows_max} * parts_most));
+    return kept;
+  }
+  KeptSquares() = default;
+  // The place for those of a product.
+  RowSquares Left(uint32_t parts, uint32_t rows) {
+    are_left_ = true;
+    parts_ = parts;
+    return Get(rows);
+  }
+  // Its rows are written by another kernel.
+  void Forget() {
+    are_left_ = false;
+    parts_ = 1;
+  }
+  bool are_left() const { return are_left_; }
+  RowSquares Get(uint32_t rows) const { return {buffer_.span().data, parts_, rows, rows}; }
+
+ private:
+  Buffer<double> buffer_;
+  bool are_left_ = false;
+  uint32_t parts_ = 1;
+};
+
 template <class T>
 DeviceMatrix<T> FirstColumns(const DeviceMatrix<T>& x, size_t cols) {
   return {x.data, x.rows, static_cast<uint32_t>(cols), x.stride};
@@ -90,15 +131,15 @@ class Net final : public DeviceNet {
   static constexpr double kRounding = kRounds ? 0x1p-8 : 0x1p-24;
 
  public:
-  Net(Stream& stream, std::vector<model::LinearLayer> layers)
-      : stream_(stream), layers_(std::move(layers)) {}
+  Net(Stream& stream, DeviceNetOptions options) : stream_(stream), options_(std::move(options)) {}
 
-  Status Take(uint32_t rows_max);
+  Status Take();
   // Decides what multiplies. Called once, after Take.
-  Status Choose(const ProductOptions& options, uint32_t rows_max);
+  Status Choose();
 
   Status Input(const GatherInput& from, uint32_t rows) override {
     rows_ = rows;
+    input_squares_[0].Forget();
     return GatherSum<T>(stream_, from, input_[0].First(rows));
   }
 
@@ -122,6 +163,7 @@ class Net final : public DeviceNet {
 
   Status Backward(DeviceSpan<const float> dlogit, DeviceMatrix<float> input_gradient) override {
     const DeviceMatrix<const float> last(dlogit.data, rows_, 1, 1);
+    gradient_squares_.back().Forget();
     TACIT_RETURN_IF_ERROR(AddBias<T>(stream_, last, {}, false, gradient_.back().First(rows_)));
     for (size_t l = layers_.size() - 1; l > 0; --l) TACIT_RETURN_IF_ERROR(PutLayerBackward(l));
     auto first_rows = Factor(0);
@@ -132,11 +174,13 @@ class Net final : public DeviceNet {
 
   Status SquaredNorms(DeviceSpan<const uint32_t> unit_end, bool one_row_each,
                       DeviceSpan<float> out) override {
-    const MatrixList<const T> a = All(input_), g = All(gradient_);
+    TACIT_RETURN_IF_ERROR(SquareMissing());
+    const MatrixList<const double> of_a = All(input_squares_), of_g = All(gradient_squares_);
+    if (one_row_each) return OneRowNorms(stream_, unit_end, of_a, of_g, out);
     const auto own = own_.span().Sub(0, layers_.size() * rows_);
-    TACIT_RETURN_IF_ERROR(RowGradientNorms<T>(stream_, a, g, own));
-    if (one_row_each) return OneRowNorms(stream_, unit_end, rows_, own, out);
-    TACIT_RETURN_IF_ERROR(UnitSquaredNorms<T>(stream_, unit_end, a, g, own, out));
+    TACIT_RETURN_IF_ERROR(RowGradientNorms(stream_, of_a, of_g, own));
+    TACIT_RETURN_IF_ERROR(UnitSquaredNorms<T>(stream_, unit_end, MatrixList<const T>(All(input_)),
+                                              MatrixList<const T>(All(gradient_)), own, out));
     return BoundByRows(stream_, unit_end, own, rows_, kRounding, out);
   }
 
@@ -146,13 +190,15 @@ class Net final : public DeviceNet {
                              input_gradient);
   }
 
-  Status Sum(DeviceSpan<const float> scale, float beta, DeviceSpan<float> sums) override {
-    const MatrixList<T> scaled = All(scale.size > 0 ? scaled_ : gradient_);
-    if (scale.size > 0) TACIT_RETURN_IF_ERROR(ScaleRows<T>(stream_, scale, All(gradient_), scaled));
-    for (size_t l = 0; l < layers_.size(); ++l) {
+  Status Sum(DeviceSpan<const float> scale, float beta, DeviceSpan<float> sums,
+             const Summed& summed) override {
+    const MatrixList<T> gradients = All(gradient_);
+    if (scale.size > 0) TACIT_RETURN_IF_ERROR(ScaleRows<T>(stream_, scale, gradients, gradients));
+    for (size_t l = layers_.size(); l-- > 0;) {
       const DeviceMatrix<float> sum(sums.data + layers_[l].offset, In(l) + 1, Out(l), Out(l));
       TACIT_RETURN_IF_ERROR(Multiply(Form::kTransposed, input_[l].First(rows_), Form::kAsIs,
-                                     scaled.at[l], beta, sum));
+                                     gradients.at[l], beta, sum));
+      TACIT_RETURN_IF_ERROR(summed(l));
     }
     return {};
   }
@@ -163,6 +209,11 @@ class Net final : public DeviceNet {
   MatrixList<T> All(const std::vector<Rows<T>>& of_layers) const {
     MatrixList<T> all;
     for (const Rows<T>& rows : of_layers) all.Add(rows.First(rows_));
+    return all;
+  }
+  MatrixList<double> All(const std::vector<KeptSquares>& of_layers) const {
+    MatrixList<double> all;
+    for (const KeptSquares& squares : of_layers) all.Add(squares.Get(rows_));
     return all;
   }
   // A layer's input rows without the 1 behind them.
@@ -208,16 +259,45 @@ class Net final : public DeviceNet {
   bool EndsItself(const GemmPlan& plan) const {
     return kRounds && library_ == nullptr && plan.splits == 1;
   }
+  // The place for the squares of a product's rows: none, if nobody will ask.
+  RowSquares SquaresOf(const GemmPlan& plan, uint32_t n, uint32_t k, KeptSquares& kept) {
+    if (options_.use != Use::kLearnPrivately || k == 0) return {};
+    return kept.Left(SquaresParts(plan, n), rows_);
+  }
+  // Forms the squares that no product left.
+  Status SquareMissing() const {
+    MatrixList<const T> x;
+    MatrixList<double> squares;
+    const auto form = [&] {
+      const Status done = SquareRows<T>(stream_, x, squares);
+      x = {};
+      squares = {};
+      return done;
+    };
+    const auto add = [&](const Rows<T>& rows, const KeptSquares& kept) -> Status {
+      if (kept.are_left()) return {};
+      x.Add(rows.First(rows_));
+      squares.Add(kept.Get(rows_));
+      return x.count == x.kMost ? form() : Status();
+    };
+    for (size_t l = 0; l < layers_.size(); ++l) {
+      TACIT_RETURN_IF_ERROR(add(input_[l], input_squares_[l]));
+      TACIT_RETURN_IF_ERROR(add(gradient_[l], gradient_squares_[l]));
+    }
+    return form();
+  }
   // The layer's outputs: the next one's inputs, or the logits.
   Status PutLayer(size_t l, DeviceSpan<const float> bias, DeviceSpan<float> logits) {
     const bool last = l + 1 == layers_.size();
     const DeviceMatrix<float> of_logits(logits.data, rows_, 1, 1);
     const GemmPlan plan = PlanOf(rows_, Out(l), In(l));
+    if (!last) input_squares_[l + 1].Forget();
     if constexpr (kRounds) {
       if (EndsItself(plan))
-        return last ? Gemm16AddBias(stream_, Inputs(l), Factor(l), bias, of_logits, plan)
-                    : Gemm16Activate(stream_, Inputs(l), Factor(l), bias,
-                                     input_[l + 1].First(rows_), plan);
+        return last
+                   ? Gemm16AddBias(stream_, Inputs(l), Factor(l), bias, of_logits, plan)
+                   : Gemm16Activate(stream_, Inputs(l), Factor(l), bias, input_[l + 1].First(rows_),
+                                    plan, SquaresOf(plan, Out(l), In(l), input_squares_[l + 1]));
     }
     const DeviceMatrix<float> raw = last ? of_logits : Raw(Inputs(l + 1));
     TACIT_RETURN_IF_ERROR(Multiply(Form::kAsIs, Inputs(l), Form::kAsIs, Factor(l), 0, raw));
@@ -228,10 +308,11 @@ class Net final : public DeviceNet {
   Status PutLayerBackward(size_t l) {
     const auto kept = gradient_[l - 1].First(rows_);
     const GemmPlan plan = PlanOf(rows_, In(l), Out(l));
+    gradient_squares_[l - 1].Forget();
     if constexpr (kRounds) {
       if (EndsItself(plan))
         return Gemm16ReluBackward(stream_, gradient_[l].First(rows_), Factor(l), Inputs(l), kept,
-                                  plan);
+                                  plan, SquaresOf(plan, In(l), Out(l), gradient_squares_[l - 1]));
     }
     const auto raw = Raw(kept);
     TACIT_RETURN_IF_ERROR(
@@ -242,69 +323,89 @@ class Net final : public DeviceNet {
   Status PutAllProducts(DeviceSpan<float> sums);
 
   Stream& stream_;
-  const std::vector<model::LinearLayer> layers_;
+  const DeviceNetOptions options_;
+  const std::vector<model::LinearLayer>& layers_ = options_.layers;
   Blas* library_ = nullptr;  // what multiplies; null: our own
   uint32_t rows_ = 0;
   DeviceSpan<const float> dense_;
-  std::vector<Rows<T>> input_, gradient_, scaled_;  // per layer, as is rounded_
-  std::vector<Rows<T>> rounded_;                    // weights, for bf16
-  Rows<float> raw_;                                 // for bf16
+  // Per layer. Where the net only scores, gradients have no memory, nor have squares.
+  std::vector<Rows<T>> input_, gradient_;
+  std::vector<KeptSquares> input_squares_, gradient_squares_;
+  std::vector<Rows<T>> rounded_;  // weights, for bf16
+  Rows<float> raw_;               // for bf16
   Buffer<double> own_;
   Buffer<float> work_;
   std::unique_ptr<Blas> kept_library_;
 };
 
 template <class T>
-Status Net<T>::Take(uint32_t rows_max) {
+Status Net<T>::Take() {
   TACIT_CHECK(!layers_.empty() && layers_.back().out == 1, "a net ends in one logit");
   Device& device = stream_.device();
-  for (const model::LinearLayer& layer : layers_) {
-    const auto in = static_cast<uint32_t>(layer.in);
+  const uint32_t rows_max = options_.rows_max;
+  const bool learns = options_.use != Use::kScore;
+  input_squares_.resize(layers_.size());
+  gradient_squares_.resize(layers_.size());
+  const auto square = [&](size_t cols, KeptSquares* squares) -> Status {
+    TACIT_ASSIGN(*squares,
+                 KeptSquares::Make(device, rows_max, SquaresPartsMost<T>(device.facts(), cols)));
+    return {};
+  };
+  for (size_t l = 0; l < layers_.size(); ++l) {
+    const model::LinearLayer& layer = layers_[l];
     TACIT_ASSIGN(Rows<T> input, Rows<T>::Make(device, rows_max, layer.in + 1));
     input_.push_back(std::move(input));
-    TACIT_ASSIGN(Rows<T> gradient, Rows<T>::Make(device, rows_max, layer.out));
-    gradient_.push_back(std::move(gradient));
-    TACIT_ASSIGN(Rows<T> scaled, Rows<T>::Make(device, rows_max, layer.out));
-    scaled_.push_back(std::move(scaled));
+    if (learns) {
+      TACIT_ASSIGN(Rows<T> gradient, Rows<T>::Make(device, rows_max, layer.out));
+      gradient_.push_back(std::move(gradient));
+      TACIT_RETURN_IF_ERROR(square(layer.in, &input_squares_[l]));
+      TACIT_RETURN_IF_ERROR(square(layer.out, &gradient_squares_[l]));
+    }
     if (!kRounds) continue;
-    TACIT_ASSIGN(Rows<T> rounded, Rows<T>::Make(device, in, layer.out));
+    TACIT_ASSIGN(Rows<T> rounded, Rows<T>::Make(device, layer.in, layer.out));
     rounded_.push_back(std::move(rounded));
   }
   if (kRounds) {
     TACIT_ASSIGN(raw_, Rows<float>::Make(device, rows_max, Widest(layers_)));
   }
-  TACIT_ASSIGN(own_, Buffer<double>::Make(device, layers_.size() * rows_max));
-  TACIT_ASSIGN(work_,
-               Buffer<float>::Make(device, WorkFloats<T>(device.facts(), layers_, rows_max)));
+  if (learns) {
+    TACIT_ASSIGN(own_, Buffer<double>::Make(device, layers_.size() * rows_max));
+  }
+  TACIT_ASSIGN(work_, Buffer<float>::Make(device, WorkFloats<T>(device.facts(), options_)));
   return {};
 }
 
 // As Take and Choose take it.
 template <class T>
-DeviceNetBytes BytesOf(const DeviceFacts& facts, const std::vector<model::LinearLayer>& layers,
-                       uint32_t rows_max, train::GpuProducts by) {
+DeviceNetBytes BytesOf(const DeviceFacts& facts, const DeviceNetOptions& options) {
+  const uint64_t rows_max = options.rows_max;
+  const bool learns = options.use != Use::kScore;
   MemoryNeed need(facts.memory_piece_bytes);
-  for (const model::LinearLayer& layer : layers) {
-    for (const uint64_t stride : {StrideOf(layer.in + 1), StrideOf(layer.out), StrideOf(layer.out)})
-      need.Add<T>(rows_max * stride);
+  for (const model::LinearLayer& layer : options.layers) {
+    need.Add<T>(rows_max * StrideOf(layer.in + 1));
+    if (learns)
+      need.Add<T>(rows_max * StrideOf(layer.out))
+          .template Add<double>(rows_max * SquaresPartsMost<T>(facts, layer.in))
+          .template Add<double>(rows_max * SquaresPartsMost<T>(facts, layer.out));
     if (kRoundsTo<T>) need.Add<T>(layer.in * StrideOf(layer.out));
   }
-  if (kRoundsTo<T>) need.Add<float>(rows_max * StrideOf(Widest(layers)));
-  need.Add<double>(layers.size() * rows_max);
-  need.Add<float>(WorkFloats<T>(facts, layers, rows_max));
-  const bool tries = kRoundsTo<T> && by != train::GpuProducts::kOwn;
+  if (kRoundsTo<T>) need.Add<float>(rows_max * StrideOf(Widest(options.layers)));
+  if (learns) need.Add<double>(options.layers.size() * rows_max);
+  need.Add<float>(WorkFloats<T>(facts, options));
+  const bool tries = kRoundsTo<T> && options.products.by != train::GpuProducts::kOwn;
   if (tries) need.Add<uint8_t>(kBlasWorkspaceBytes);
   const uint64_t kept = need.bytes();
-  if (tries) need.Add<float>(TrialFloats(layers, rows_max));
+  if (tries) need.Add<float>(TrialFloats(options.layers, options.rows_max));
   return {.kept = kept, .making = need.bytes()};
 }
 
 // A step's three products per layer with their ends, of what lies there, as Forward, Backward and
-// Sum put them. `sums` are biases and logits as well.
+// Sum put them; or the one that scores. `sums` are biases and logits as well.
 template <class T>
 Status Net<T>::PutAllProducts(DeviceSpan<float> sums) {
   for (size_t l = 0; l < layers_.size(); ++l) {
     TACIT_RETURN_IF_ERROR(PutLayer(l, sums.Sub(0, layers_[l].out), sums));
+    if (options_.use == Use::kScore) continue;
     if (l > 0) {
       TACIT_RETURN_IF_ERROR(PutLayerBackward(l));
     } else {
@@ -312,24 +413,26 @@ Status Net<T>::PutAllProducts(DeviceSpan<float> sums) {
                                      Factor(0), 0, FirstColumns(raw_.First(rows_), layers_[0].in)));
     }
     TACIT_RETURN_IF_ERROR(Multiply(Form::kTransposed, input_[l].First(rows_), Form::kAsIs,
-                                   scaled_[l].First(rows_), 0,
+                                   gradient_[l].First(rows_), 0,
                                    {sums.data, In(l) + 1, Out(l), Out(l)}));
   }
   return {};
 }
 
 template <class T>
-Status Net<T>::Choose(const ProductOptions& options, uint32_t rows_max) {
-  if (!kRounds || options.by == train::GpuProducts::kOwn) return {};
+Status Net<T>::Choose() {
+  const ProductOptions& products = options_.products;
+  if (!kRounds || products.by == train::GpuProducts::kOwn) return {};
   // The trial multiplies numbers of a usual size, and its sums go where nothing else is.
   constexpr uint8_t kByte = 0x3f;  // twice: .75 in bf16
   TACIT_ASSIGN(const auto sums,
-               Buffer<float>::Make(stream_.device(), TrialFloats(layers_, rows_max)));
+               Buffer<float>::Make(stream_.device(), TrialFloats(layers_, options_.rows_max)));
   TACIT_RETURN_IF_ERROR(stream_.Fill(sums.span(), kByte));
-  for (auto* of_layers : {&input_, &gradient_, &scaled_, &rounded_})
+  for (auto* of_layers : {&input_, &gradient_, &rounded_})
     for (Rows<T>& rows : *of_layers) TACIT_RETURN_IF_ERROR(stream_.Fill(rows.all(), kByte));
-  rows_ = options.usual_rows > 0 ? std::min(options.usual_rows, rows_max) : rows_max;
-  TACIT_ASSIGN(kept_library_, ChooseProducts(stream_, options, [&](Blas* library) {
+  rows_ = products.usual_rows > 0 ? std::min(products.usual_rows, options_.rows_max)
+                                  : options_.rows_max;
+  TACIT_ASSIGN(kept_library_, ChooseProducts(stream_, products, [&](Blas* library) {
                  library_ = library;
                  return PutAllProducts(sums.span());
                }));
@@ -338,37 +441,30 @@ Status Net<T>::Choose(const ProductOptions& options, uint32_t rows_max) {
 }
 
 template <class T>
-Result<std::unique_ptr<DeviceNet>> MakeNet(Stream& stream, std::vector<model::LinearLayer> layers,
-                                           uint32_t rows_max, const ProductOptions& products) {
-  auto net = std::make_unique<Net<T>>(stream, std::move(layers));
-  TACIT_RETURN_IF_ERROR(net->Take(rows_max));
-  TACIT_RETURN_IF_ERROR(net->Choose(products, rows_max));
+Result<std::unique_ptr<DeviceNet>> MakeNet(Stream& stream, DeviceNetOptions options) {
+  auto net = std::make_unique<Net<T>>(stream, std::move(options));
+  TACIT_RETURN_IF_ERROR(net->Take());
+  TACIT_RETURN_IF_ERROR(net->Choose());
   return std::unique_ptr<DeviceNet>(std::move(net));
 }
 
 }  // namespace
 
-Result<std::unique_ptr<DeviceNet>> MakeDeviceNet(Stream& stream, ops::Precision precision,
-                                                 std::vector<model::LinearLayer> layers,
-                                                 uint32_t rows_max,
-                                                 const ProductOptions& products) {
+Result<std::unique_ptr<DeviceNet>> MakeDeviceNet(Stream& stream, DeviceNetOptions options) {
   constexpr uint32_t kMost = MatrixList<float>::kMost;
-  if (layers.size() > kMost)
+  if (options.layers.size() > kMost)
     return Fail(ErrorCode::kRefused,
                 fmt::format("a network of {} layers has no form for a GPU, which takes {} at most: "
                             "set gpu.use to never, or take fewer layers",
-                            layers.size(), kMost));
-  if (precision == ops::Precision::kBf16)
-    return MakeNet<ops::Bf16>(stream, std::move(layers), rows_max, products);
-  return MakeNet<float>(stream, std::move(layers), rows_max, products);
+                            options.layers.size(), kMost));
+  if (options.precision == ops::Precision::kBf16)
+    return MakeNet<ops::Bf16>(stream, std::move(options));
+  return MakeNet<float>(stream, std::move(options));
 }
 
-DeviceNetBytes BytesOfDeviceNet(const DeviceFacts& facts, ops::Precision precision,
-                                const std::vector<model::LinearLayer>& layers, uint32_t rows_max,
-                                const ProductOptions& products) {
-  return precision == ops::Precision::kBf16
-             ? BytesOf<ops::Bf16>(facts, layers, rows_max, products.by)
-             : BytesOf<float>(facts, layers, rows_max, products.by);
+DeviceNetBytes BytesOfDeviceNet(const DeviceFacts& facts, const DeviceNetOptions& options) {
+  return options.precision == ops::Precision::kBf16 ? BytesOf<ops::Bf16>(facts, options)
+                                                    : BytesOf<float>(facts, options);
 }
 
 }  // namespace tacit::cuda

@@ -51,8 +51,10 @@ Result<train::GpuNeed> NeedOfClickEngine(const DeviceFacts& facts,
   const std::vector<model::LinearLayer> layers = LayersOf(model);
   const auto groups = static_cast<uint32_t>(layers.size() + 1);
   const size_t dense = layers.back().offset + layers.back().size();
-  const DeviceNetBytes net =
-      BytesOfDeviceNet(facts, model.precision, layers, options.chunk_examples, options.products);
+  const DeviceNetBytes net = BytesOfDeviceNet(facts, {.precision = model.precision,
+                                                      .layers = layers,
+                                                      .rows_max = options.chunk_examples,
+                                                      .products = options.products});
   uint64_t embedding_width = 0;
   for (const RowSpace::Table& table : model.space.tables()) embedding_width += table.dim;
   MemoryNeed need(facts.memory_piece_bytes);

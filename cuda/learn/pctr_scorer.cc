@@ -29,6 +29,14 @@ uint64_t EmbeddingWidth(const RowSpace& space) {
   return width;
 }
 
+DeviceNetOptions NetOf(const model::PctrOptions& model, std::vector<model::LinearLayer> layers,
+                       const train::GpuScoreSizes& sizes) {
+  return {.precision = model.precision,
+          .layers = std::move(layers),
+          .rows_max = sizes.examples,
+          .use = DeviceNetOptions::Use::kScore};
+}
+
 class PctrScorer final : public model::PctrDevice {
  public:
   PctrScorer(Device& device, Stream stream, const train::GpuScoreOptions& options)
@@ -110,7 +118,7 @@ Status PctrScorer::Take(const train::GpuScoreOptions& options) {
   TACIT_ASSIGN(fetched_, HostBuffer<float>::Make(device_, sizes_.fetched * sizes_.stride));
   TACIT_ASSIGN(packed_, HostBuffer<uint32_t>::Make(device_, sizes_.input_words));
   TACIT_ASSIGN(answer_, HostBuffer<float>::Make(device_, sizes_.examples));
-  TACIT_ASSIGN(net_, MakeDeviceNet(stream_, options.model.precision, layers_, sizes_.examples));
+  TACIT_ASSIGN(net_, MakeDeviceNet(stream_, NetOf(options.model, layers_, sizes_)));
   TACIT_ASSIGN(dense_, Buffer<float>::Make(device_, train::kGpuScoreVersions * dense_size_));
   TACIT_ASSIGN(rows_, Buffer<float>::Make(
                           device_, train::kGpuScoreVersions * sizes_.places * sizes_.stride));
@@ -228,8 +236,7 @@ Result<std::unique_ptr<model::PctrDevice>> MakePctrScorer(Device& device,
 train::GpuNeed NeedOfPctrScorer(const DeviceFacts& facts, const train::GpuScoreOptions& options) {
   const train::GpuScoreSizes sizes = train::SizesOfGpuScoring(options);
   const std::vector<model::LinearLayer> layers = LayersOf(options.model);
-  const DeviceNetBytes net =
-      BytesOfDeviceNet(facts, options.model.precision, layers, sizes.examples);
+  const DeviceNetBytes net = BytesOfDeviceNet(facts, NetOf(options.model, layers, sizes));
   MemoryNeed rows(facts.memory_piece_bytes), rest(facts.memory_piece_bytes);
   rows.Add<float>(train::kGpuScoreVersions * sizes.places * sizes.stride);
   rest.Add<float>(train::kGpuScoreVersions * DenseSize(layers))

@@ -14,6 +14,7 @@ enum class StepPoint : uint32_t {
   kBegun,     // the stream beside it: everything before has run
   kSelected,  // the model's: which rows are written is known
   kScaled,    // the stream beside it: units' scales are known, and dropped units are wiped
+  kSummed,    // the stream beside it: a layer's sums are there
   kDone,      // the model's: all that went beside it has run
 };
 
@@ -38,16 +39,18 @@ class StepStreams {
   Status AwaitSelected() { return AwaitPoint(model_, selected_, StepPoint::kSelected); }
   // `beside` waits for what is on `model` now.
   Status AwaitScaled() { return Order(model_, scaled_, beside(), StepPoint::kScaled); }
+  Status AwaitSummed() { return Order(model_, summed_, beside(), StepPoint::kSummed); }
 
  private:
   StepStreams(bool overlap, Stream model, Stream beside, Event begun, Event selected, Event scaled,
-              Event done)
+              Event summed, Event done)
       : overlap_(overlap),
         model_(std::move(model)),
         beside_(std::move(beside)),
         begun_(std::move(begun)),
         selected_(std::move(selected)),
         scaled_(std::move(scaled)),
+        summed_(std::move(summed)),
         done_(std::move(done)) {}
   static Status Order(Stream& first, Event& event, Stream& second, StepPoint point) {
     TACIT_RETURN_IF_ERROR(first.Record(event));
@@ -56,7 +59,7 @@ class StepStreams {
 
   bool overlap_ = true;
   Stream model_, beside_;
-  Event begun_, selected_, scaled_, done_;
+  Event begun_, selected_, scaled_, summed_, done_;
 };
 
 }  // namespace tacit::cuda

@@ -128,8 +128,8 @@ TEST(ClickEngineLaunches, BecomeTwoGraphsAStep) {
     const auto launches = [](const char* name) { return emulated::Kernels().at(name).launches; };
     for (int step = 0; step < 5; ++step) {
       trial.StepOnly(one);
-      // Plain, then captured, then but launched.
-      EXPECT_EQ(launches("FinishDense"), step == 0 ? 1u : 2u) << "step " << step;
+      // Plain, then captured, then but launched; dense parameters in two parts.
+      EXPECT_EQ(launches("FinishDense"), step == 0 ? 2u : 4u) << "step " << step;
       EXPECT_EQ(launches("GatherSum"), step == 0 ? 1u : 2u) << "step " << step;
     }
   }
@@ -194,7 +194,7 @@ TEST(ClickEngineLaunches, AreFew) {
   };
   const uint64_t before = launched();
   trial.StepOnly(one);
-  EXPECT_LE(launched() - before, 47u);
+  EXPECT_LE(launched() - before, 48u);
 }
 
 // In bf16 the products write activations, masked gradients and logits themselves.
@@ -218,7 +218,7 @@ TEST(ClickEngineLaunches, AreFewerWhereProductsEndThemselves) {
   EXPECT_EQ(launches["Gemm16ReluBackward"], 2u);
   EXPECT_EQ(launches["AddBias"], 1u);  // rounds the logits' gradients
   EXPECT_EQ(launches["ReluBackward"], 0u);
-  EXPECT_LE(all, 43u);  // 48 with a loop behind each product
+  EXPECT_LE(all, 44u);  // 49 with a loop behind each product
 }
 
 TEST(ClickEngineMemory, TablesThatDoNotFitAreCached) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -131,6 +132,11 @@ TEST_F(ClickEngineTest, AutomaticClip) { Compare({.clip = Clip::kAutomatic}, 3);
 TEST_F(ClickEngineTest, ClipPerLayer) { Compare({.clip = Clip::kPerLayer}, 3); }
 TEST_F(ClickEngineTest, Chunks) { Compare({.threshold = 1}, 4, 5); }
 TEST_F(ClickEngineTest, Bf16) { Compare({.precision = ops::Precision::kBf16}, 3); }
+// Norms come out of the products' ends.
+TEST_F(ClickEngineTest, Bf16OfOneExampleAUnit) {
+  for (const Clip clip : {Clip::kFlat, Clip::kPerLayer})
+    Compare({.clip = clip, .precision = ops::Precision::kBf16});
+}
 TEST_F(ClickEngineTest, Momentum) { Compare({.momentum = 0.9f}); }
 TEST_F(ClickEngineTest, Adagrad) { Compare({.optimizer = "adagrad"}); }
 TEST_F(ClickEngineTest, Adam) { Compare({.optimizer = "adam"}); }
@@ -345,6 +351,38 @@ TEST_F(ClickEngineTest, ForgetsWhatIsWithdrawn) {
     learnt.back().push_back(trial.engine().dense().parameters);
   }
   EXPECT_EQ(learnt[1], learnt[0]);
+}
+
+// A step with a unit that does not fit into a chunk fails at its own turn, and not the one before
+// it.
+TEST_F(ClickEngineTest, RefusesAStepWhenItsTurnComes) {
+  if (device_ == nullptr) return;
+  using Kind = train::GpuRowOptions::Kind;
+  for (const Kind kind : {Kind::kWhole, Kind::kCache}) {
+    for (const bool early : {true, false}) {
+      SCOPED_TRACE(::testing::Message()
+                   << (early ? "early, " : "late, ") << static_cast<int>(kind));
+      DeviceTrial trial(*device_, {.threshold = 1}, 8, {.kind = kind});
+      std::mt19937_64 random(8);
+      const auto first = RandomStep(trial.space(), 2, 5, 1, random);
+      auto large = RandomStep(trial.space(), 2, 9, 1, random);
+      large.units = 1;
+      std::ranges::fill(large.unit_of, 0);
+      if (early) trial.engine().Announce(large);
+      Status done = trial.engine().Begin(first);
+      ASSERT_TRUE(done) << done.error().message;
+      if (!early) trial.engine().Announce(large);
+      train::StepReport report;
+      done = trial.engine().Release(&report);
+      ASSERT_TRUE(done) << done.error().message;
+      EXPECT_EQ(report.examples, 5u);
+      done = trial.engine().Begin(large);
+      ASSERT_FALSE(done);
+      EXPECT_EQ(done.error().code, ErrorCode::kRefused);
+      EXPECT_NE(done.error().message.find("a unit has 9 examples"), std::string::npos)
+          << done.error().message;
+    }
+  }
 }
 
 TEST_F(ClickEngineTest, RefusesWhatHasNoFormForAGpu) {

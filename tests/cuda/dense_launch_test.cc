@@ -37,7 +37,11 @@ TEST_F(DenseLaunches, HaveBlocksOfManyThreads) {
   ASSERT_TRUE(LogisticLoss(*stream_, row, row, out.span().Sub(0, 8), more.span().Sub(0, 8)));
   ASSERT_TRUE(ColumnSums(*stream_, in, more.span().Sub(8, 8)));
   ASSERT_TRUE(RowSquaredNorms(*stream_, in, more.span().Sub(0, 8)));
-  ASSERT_TRUE(RowGradientNorms<float>(*stream_, in, in, own.span()));
+  const auto squared = Make<double>(8);
+  const RowSquares squares(squared.span().data, 1, 8, 8);
+  ASSERT_TRUE(SquareRows<float>(*stream_, in, squares));
+  ASSERT_TRUE(RowGradientNorms(*stream_, squares, squares, own.span()));
+  ASSERT_TRUE(OneRowNorms(*stream_, ends.span(), squares, squares, more.span().Sub(0, 2)));
   ASSERT_TRUE(
       UnitSquaredNorms<float>(*stream_, ends.span(), in, in, own.span(), more.span().Sub(0, 2)));
   const auto slots = ToDevice<DeviceSlot>({{numbers.span().data, 8, 0, 8, 0}});
@@ -50,7 +54,7 @@ TEST_F(DenseLaunches, HaveBlocksOfManyThreads) {
                                 .name = rows.span()},
                                y));
   ASSERT_TRUE(stream_->Synchronize());
-  ASSERT_EQ(emulated::Kernels().size(), 13u);
+  ASSERT_EQ(emulated::Kernels().size(), 15u);
   for (const auto& [name, use] : emulated::Kernels()) {
     EXPECT_GE(use.threads_per_block_min, 64u) << name;
     EXPECT_EQ(use.threads_per_block_min % 32, 0u) << name;

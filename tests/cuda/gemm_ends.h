@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <random>
 #include <vector>
 
@@ -26,8 +28,21 @@ class EndsTrial {
   struct Ends {
     std::vector<uint16_t> activated, masked, biased, rounded;
     std::vector<uint32_t> logits;
-    friend bool operator==(const Ends&, const Ends&) = default;
+    // The squares of rows, of what is activated and of what is masked; none where k is 0.
+    std::vector<double> activated_squares, masked_squares;
+    friend bool operator==(const Ends& a, const Ends& b) {
+      return a.activated == b.activated && a.masked == b.masked && a.biased == b.biased &&
+             a.rounded == b.rounded && a.logits == b.logits &&
+             Close(a.activated_squares, b.activated_squares) &&
+             Close(a.masked_squares, b.masked_squares);
+    }
   };
+  // Says whether these are the same sums, added up in whichever order.
+  static bool Close(const std::vector<double>& a, const std::vector<double>& b) {
+    return std::ranges::equal(a, b, [](double x, double y) {
+      return std::isnan(x) ? std::isnan(y) : std::abs(x - y) <= 1e-14 * y;
+    });
+  }
 
   EndsTrial(Stream& stream, const Shape& shape, std::mt19937_64& random)
       : stream_(stream), shape_(shape) {
@@ -94,12 +109,19 @@ class EndsTrial {
     const auto rounded = ToDevice(std::vector<uint16_t>(m * narrow, 0x1234));
     const DeviceMatrix<uint16_t> to_biased(biased.span().data, m, n, narrow),
         to_rounded(rounded.span().data, m, n, narrow);
+    const uint32_t parts = k > 0 ? SquaresParts(plan, n) : 0;
+    const auto of_activated = ToDevice(std::vector<double>(parts * m, -1)),
+               of_masked = ToDevice(std::vector<double>(parts * m, -1));
+    const RowSquares activated_squares(of_activated.span().data, parts, m, m),
+        masked_squares(of_masked.span().data, parts, m, m);
     if (fused) {
-      EXPECT_TRUE(Gemm16Activate(stream_, of_a, of_b, bias.span(), to_activated, plan));
+      EXPECT_TRUE(Gemm16Activate(stream_, of_a, of_b, bias.span(), to_activated, plan,
+                                 parts > 0 ? activated_squares : RowSquares()));
       EXPECT_TRUE(Gemm16AddBias(stream_, of_a, of_b, bias.span(), to_logits, plan));
       EXPECT_TRUE(Gemm16AddBias(stream_, of_a, of_b, bias.span(), to_biased, plan));
       EXPECT_TRUE(Gemm16Round(stream_, of_a, of_turned, to_rounded, plan));
-      EXPECT_TRUE(Gemm16ReluBackward(stream_, of_a, of_turned, of_active, to_masked, plan));
+      EXPECT_TRUE(Gemm16ReluBackward(stream_, of_a, of_turned, of_active, to_masked, plan,
+                                     parts > 0 ? masked_squares : RowSquares()));
     } else {
       const auto sums = ToDevice(std::vector<float>(m * n));
       const DeviceMatrix<float> to(sums.span().data, m, n, n);
@@ -112,11 +134,36 @@ class EndsTrial {
       EXPECT_TRUE(ReluBackward<uint16_t>(stream_, of_active, to, to_masked));
       EXPECT_TRUE(AddBias<uint16_t>(stream_, to, {}, false, to_rounded));
     }
-    return {.activated = BitsOf<uint16_t, uint16_t>(activated),
-            .masked = BitsOf<uint16_t, uint16_t>(masked),
-            .biased = BitsOf<uint16_t, uint16_t>(biased),
-            .rounded = BitsOf<uint16_t, uint16_t>(rounded),
-            .logits = BitsOf<float, uint32_t>(logits)};
+    Ends ends{.activated = BitsOf<uint16_t, uint16_t>(activated),
+              .masked = BitsOf<uint16_t, uint16_t>(masked),
+              .biased = BitsOf<uint16_t, uint16_t>(biased),
+              .rounded = BitsOf<uint16_t, uint16_t>(rounded),
+              .logits = BitsOf<float, uint32_t>(logits),
+              .activated_squares = {},
+              .masked_squares = {}};
+    if (parts > 0) {
+      ends.activated_squares =
+          fused ? Together(of_activated, parts) : SquaresOf(ends.activated, n + more, wide);
+      ends.masked_squares = fused ? Together(of_masked, parts) : SquaresOf(ends.masked, n, narrow);
+    }
+    return ends;
+  }
+  // Squares of rows, from their parts; and from their numbers.
+  std::vector<double> Together(const Buffer<double>& squares, uint32_t parts) {
+    const auto of_parts = BitsOf<double, double>(squares);
+    std::vector<double> sums(shape_.m, 0);
+    for (size_t i = 0; i < of_parts.size(); ++i) sums[i % shape_.m] += of_parts[i];
+    EXPECT_EQ(of_parts.size(), size_t{parts} * shape_.m);
+    return sums;
+  }
+  std::vector<double> SquaresOf(const std::vector<uint16_t>& x, size_t cols, size_t stride) const {
+    std::vector<double> sums(shape_.m, 0);
+    for (size_t r = 0; r < shape_.m; ++r)
+      for (size_t c = 0; c < cols; ++c) {
+        const double number{ops::FromBf16(x[r * stride + c])};
+        sums[r] += number * number;
+      }
+    return sums;
   }
 
   Stream& stream_;

@@ -24,6 +24,10 @@ class GemmEnds : public OnDevice {
         ASSERT_EQ(fused.logits, separate.logits) << by << ", tile " << tile;
         ASSERT_EQ(fused.biased, separate.biased) << by << ", tile " << tile;
         ASSERT_EQ(fused.rounded, separate.rounded) << by << ", tile " << tile;
+        ASSERT_TRUE(EndsTrial::Close(fused.activated_squares, separate.activated_squares))
+            << by << ", tile " << tile;
+        ASSERT_TRUE(EndsTrial::Close(fused.masked_squares, separate.masked_squares))
+            << by << ", tile " << tile;
       }
     }
   }

@@ -44,7 +44,10 @@ class LibraryEngine : public ::testing::Test {
   Error ErrorOf(const ProductOptions& products, ops::Precision precision = ops::Precision::kBf16) {
     auto stream = Stream::Make(*device_);
     EXPECT_TRUE(stream);
-    const auto net = MakeDeviceNet(*stream, precision, {{5, 3, 0}, {3, 1, 18}}, 16, products);
+    const auto net = MakeDeviceNet(*stream, {.precision = precision,
+                                             .layers = {{5, 3, 0}, {3, 1, 18}},
+                                             .rows_max = 16,
+                                             .products = products});
     return net ? Error{.message = "none"} : net.error();
   }
 

@@ -1,4 +1,5 @@
-// Faults in the kernels that draw noise are proved to cost more than is charged.
+// Faults in the kernels that draw noise, and in what bounds a unit, are proved to cost more than is
+// charged.
 #include "audit/engine_setting.h"
 #include "cuda/engine_audit.h"
 #include "cuda/planted_step.h"
@@ -27,6 +28,7 @@ class PlantedAudit : public DeviceEngineAudit {
     const uint64_t places = (setting.model.space.max_dim() + 15) / 16;
     PlantInFinish(fault, setting.model.space.tables()[0].rows * places);
     PlantInSelect(fault);
+    PlantInGemm(fault);
   }
 };
 
@@ -61,6 +63,13 @@ TEST_F(PlantedAudit, NoiseThatIsTheSameInEveryStepIsFound) {
 
 TEST_F(PlantedAudit, NoiseThatTwoRowsShareIsFound) {
   ExpectFound(StepFault::kSharedNoise, {.name = "noise of two tables", .heavy = Heavy::kRows});
+}
+
+// A norm that lacks a part of its squares lets a unit through that is larger than the clip.
+TEST_F(PlantedAudit, SquaresThatAProductLeavesOutAreFound) {
+  ExpectFound(
+      StepFault::kSquaresOfALane,
+      {.name = "squares of a lane", .precision = ops::Precision::kBf16, .heavy = Heavy::kNumbers});
 }
 
 TEST_F(PlantedAudit, SelectionWithoutNoiseIsFound) {

@@ -20,7 +20,8 @@ constexpr uint64_t kSilent = uint64_t{1} << 62;
 void PlantedDrawPlace(const uint32_t (&key)[kKeyWords], uint64_t query, uint64_t place,
                       const noise::GridScale& scale, int64_t (&steps)[kNumbersPerPlace]) {
   const bool is_dense = query == static_cast<uint64_t>(NoiseQuery::kDense);
-  if (planted == StepFault::kSharedNoise && !is_dense) place %= planted_period;
+  if (planted == (is_dense ? StepFault::kSharedDenseNoise : StepFault::kSharedNoise))
+    place %= planted_period;
   constexpr uint32_t kNoKey[kKeyWords] = {};
   DrawPlace(planted == StepFault::kSameNoise ? kNoKey : key, query, place, scale, steps);
   const bool is_left_out = planted == StepFault::kNoNoise || place >= kSilent ||

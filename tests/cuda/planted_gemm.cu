@@ -28,8 +28,9 @@ GemmArgs<uint16_t> PlantedMakeGemmArgs(Form form_a, DeviceMatrix<const uint16_t>
 
 struct PlantedActivateEnd : ActivateEnd {
   PlantedActivateEnd At(uint32_t) const { return *this; }
-  void Put(bool pairs, uint32_t row, uint32_t col, const Before& biases, float first,
-           float second) const {
+  template <class Squares>
+  void Put(bool pairs, uint32_t row, uint32_t col, const Before& biases, float first, float second,
+           Squares& squares) const {
     if (planted == StepFault::kBiasTwice) {
       first += biases.first;
       second += biases.second;
@@ -37,21 +38,31 @@ struct PlantedActivateEnd : ActivateEnd {
     ActivateEnd end = *this;
     // The column behind the biases' is forgotten.
     if (planted == StepFault::kNoOnes) end.out.cols = cols;
-    end.Put(pairs, row, col, biases, first, second);
+    end.Put(pairs, row, col, biases, first, second, squares);
   }
 };
 
 struct PlantedMaskEnd : MaskEnd {
   PlantedMaskEnd At(uint32_t) const { return *this; }
-  void Put(bool pairs, uint32_t row, uint32_t col, const Before& active, float first,
-           float second) const {
-    if (planted != StepFault::kNoMask) return MaskEnd::Put(pairs, row, col, active, first, second);
+  template <class Squares>
+  void Put(bool pairs, uint32_t row, uint32_t col, const Before& active, float first, float second,
+           Squares& squares) const {
+    if (planted != StepFault::kNoMask)
+      return MaskEnd::Put(pairs, row, col, active, first, second, squares);
     uint16_t numbers[2];
     Narrow(first, &numbers[0]);
     Narrow(second, &numbers[1]);
     PutNeighbours(pairs, col + 1 < out.cols, numbers[0], numbers[1], out.Row(row) + col);
   }
 };
+
+template <class End>
+void PlantedPutSquares(const End& end, bool real, uint32_t row, uint32_t part,
+                       const SquaresOf<End>& squares) {
+  if (planted != StepFault::kSquaresOfALane) return PutSquares(end, real, row, part, squares);
+  if constexpr (kHasSquares<End>)
+    if (real && LaneIndex() % 4 == 1) end.squares.Row(part)[row] = squares.sum;
+}
 
 }  // namespace
 
@@ -61,6 +72,7 @@ void testing::PlantInGemm(StepFault fault) { planted = fault; }
 
 #define SyncBlock PlantedSyncBlock
 #define MakeGemmArgs PlantedMakeGemmArgs
+#define PutSquares PlantedPutSquares
 #define ActivateEnd PlantedActivateEnd
 #define MaskEnd PlantedMaskEnd
 #include "cuda/kernels/gemm16.cu"

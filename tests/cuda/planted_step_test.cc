@@ -20,13 +20,13 @@ class PlantedStep : public OnDevice {
   }
 
   // Tells whether a step without units leaves rows and dense parameters with the CPU's bits.
-  std::pair<bool, bool> IsTheCpus(StepFault fault) {
+  std::pair<bool, bool> IsTheCpus(StepFault fault, uint64_t period = 0) {
     const TrialOptions options{.threshold = 1};
     HostTrial host(options);
     DeviceTrial trial(*device_, options, 64);
     std::mt19937_64 random(3);
     const auto nobody = RandomStep(trial.space(), 2, 0, 1, random);
-    PlantInFinish(fault);
+    PlantInFinish(fault, period);
     host.Step(nobody);
     trial.Step(nobody);
     return {trial.rows().All() == host.rows().All(),
@@ -39,6 +39,11 @@ TEST_F(PlantedStep, NothingIsFoundWhereNothingIsPlanted) {
 }
 TEST_F(PlantedStep, NoiseThatIsLeftOutIsFound) {
   EXPECT_EQ(IsTheCpus(StepFault::kNoNoise), std::pair(false, false));
+}
+// As it would be if each part of the dense parameters drew from the first place on.
+TEST_F(PlantedStep, NoiseOfTheFirstPlacesInLaterOnesIsFound) {
+  for (const uint64_t period : {1, 4, 16})
+    EXPECT_EQ(IsTheCpus(StepFault::kSharedDenseNoise, period), std::pair(true, false));
 }
 TEST_F(PlantedStep, KernelThatDoesNothingIsFound) {
   EXPECT_EQ(IsTheCpus(StepFault::kRowsNotStepped), std::pair(false, true));
@@ -53,8 +58,8 @@ TEST_F(PlantedStep, WrongEndsOfAProductAreFound) {
     return trial.Fused(plan) != trial.Separate(plan);
   };
   EXPECT_FALSE(is_found(StepFault::kNone));
-  for (const StepFault fault :
-       {StepFault::kNoMask, StepFault::kBiasTwice, StepFault::kNoOnes, StepFault::kEndOfAPart})
+  for (const StepFault fault : {StepFault::kNoMask, StepFault::kBiasTwice, StepFault::kNoOnes,
+                                StepFault::kSquaresOfALane, StepFault::kEndOfAPart})
     EXPECT_TRUE(is_found(fault)) << static_cast<int>(fault);
 }
 

@@ -84,6 +84,9 @@ TEST_F(PlantedStreams, MissingWaitForTheSelectionIsFound) {
   TACIT_FIND(StepPoint::kSelected, IsFound);
 }
 TEST_F(PlantedStreams, MissingWaitForTheScalesIsFound) { TACIT_FIND(StepPoint::kScaled, IsFound); }
+TEST_F(PlantedStreams, MissingWaitForALayersSumsIsFound) {
+  TACIT_FIND(StepPoint::kSummed, IsFound);
+}
 TEST_F(PlantedStreams, MissingWaitForTheEndIsFound) { TACIT_FIND(StepPoint::kDone, IsFound); }
 #endif
 
