@@ -6,7 +6,7 @@
 //               optimiser; Adagrad draws a row's noise twice, for its rate needs the whole row
 // All are bound by ChaCha20, at 57 cycles of a multiprocessor for 16 numbers. Measured on an H200:
 // dense DP-SGD of 1e7 rows x 64 in 11.2 ms and of 1e8 in 108 ms, 81 and 84 % of the noise alone;
-// 1.3 M dense numbers with Adam in 47 us, one wave of blocks. Registers: README.md.
+// 1.3 M dense numbers with Adam in 47 us, in one launch. Registers: README.md.
 #include "base/check.h"
 #include "cuda/device/kernel.h"
 #include "cuda/kernels/finish.h"
@@ -48,11 +48,11 @@ TACIT_IN_KERNEL int64_t InSteps(float sum, double per_step) {
 }
 TACIT_IN_KERNEL int64_t InSteps(int64_t sum, double) { return sum; }
 
-// A step's network has hardly more places than threads that run at a time: a few registers less,
-// and it is done in one go. A block is small enough to run beside two of a product's.
+// A layer has some five warps of places for each multiprocessor: registers are not scarce, and none
+// spills. A block is small enough to run beside two of a product's.
 constexpr uint32_t kDenseBlock = 64;
 template <class Sum>
-TACIT_KERNEL_OF(kDenseBlock, 10)
+TACIT_KERNEL_OF(kDenseBlock, 8)
 DenseKernel(Drawing drawing, const OptimizerRule* at_rule, DensePart part,
             DeviceSpan<const Sum> sums, DenseParameters parameters) {
   const uint64_t place = part.begin / kNumbersPerPlace + GlobalThread();

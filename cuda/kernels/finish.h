@@ -11,9 +11,9 @@
 #include "train/optimizer_math.h"
 
 // A step's last kernels: from sums on the grid, by noise, to the update G and the new parameters,
-// in one go. Nothing that is not noised is ever where a released number is read: if the kernel does
-// not run, nothing has moved. finish.cu draws noise: the linker decides which file that is, as for
-// noise.h.
+// in one go. Nothing that is not noised is ever where a released number is read: numbers whose
+// kernel does not run have not moved. finish.cu draws noise: the linker decides which file that is,
+// as for noise.h.
 namespace tacit::cuda {
 
 // A query's grid, and the factor of its release: G = factor * step * (whole steps + noise).

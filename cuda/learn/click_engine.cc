@@ -295,12 +295,12 @@ Status Engine::Start(const stream::StepBatch& step, DeviceRows::Purpose purpose)
   TACIT_RETURN_IF_ERROR(stream_.device().BindThread());
   // A step that was begun and not released is abandoned.
   if (begun_) TACIT_RETURN_IF_ERROR(index_->End(stream_));
-  ahead_ = false;
+  begun_ = ahead_ = false;
   TACIT_RETURN_IF_ERROR(stream_.Synchronize());
-  begun_ = true;
   watch_.Begin();
   TACIT_RETURN_IF_ERROR(MakeReady(step, purpose));
   watch_.End();
+  begun_ = true;
   return Run([&] { return Passes(); });
 }
 
@@ -486,9 +486,9 @@ Status Engine::Release(train::StepReport* report) {
   TACIT_RETURN_IF_ERROR(
       memory_.TakeSums(index_->entries(), stride_, BufferTaker(stream_.device())));
   TACIT_ASSIGN(const ClipRule rule, MakeRule(*recipe));
+  begun_ = false;
   TACIT_RETURN_IF_ERROR(Run([&] { return Sums(*recipe, rule); }));
   if (recipe->is_private) TACIT_RETURN_IF_ERROR(step_noise_->End());
-  begun_ = false;
   in_net_ = nullptr;
   TACIT_RETURN_IF_ERROR(reports_->Ask(*index_, clipped_.span(), staged_->examples,
                                       recipe->rows == Recipe::Rows::kEvery));

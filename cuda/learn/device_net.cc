@@ -32,17 +32,25 @@ GemmPlan PlanOn(const DeviceFacts& facts, uint32_t m, uint32_t n, uint32_t k) {
   return PlanGemm(facts.multiprocessors, m, n, k, kRoundsTo<T> ? OwnWay(facts) : GemmWay::kMma);
 }
 
-// The floats that the products of a net's largest step work with.
+// The floats that products work with: of a net that learns those of its largest step, of one that
+// scores those of any pass, for few rows are split where many are not.
 template <class T>
 size_t WorkFloats(const DeviceFacts& facts, const DeviceNetOptions& options) {
+  constexpr uint32_t kTile = 64;
   const uint32_t rows = options.rows_max;
   size_t work = 0;
   for (const model::LinearLayer& layer : options.layers) {
     const auto in = static_cast<uint32_t>(layer.in), out = static_cast<uint32_t>(layer.out);
-    work = std::max(work, GemmWorkFloats(PlanOn<T>(facts, rows, out, in), rows, out));
-    if (options.use == Use::kScore) continue;
-    work = std::max({work, GemmWorkFloats(PlanOn<T>(facts, in + 1, out, rows), in + 1, out),
-                     GemmWorkFloats(PlanOn<T>(facts, rows, in, out), rows, in)});
+    const auto add = [&](uint32_t m, uint32_t n, uint32_t k) {
+      work = std::max(work, GemmWorkFloats(PlanOn<T>(facts, m, n, k), m, n));
+    };
+    add(rows, out, in);
+    if (options.use == Use::kScore) {
+      for (uint32_t few = kTile; few < rows; few += kTile) add(few, out, in);
+    } else {
+      add(in + 1, out, rows);
+      add(rows, in, out);
+    }
   }
   return work;
 }
@@ -234,8 +242,11 @@ class Net final : public DeviceNet {
     else
       return Weights(l);
   }
+  // A product is split no more than there is work for.
   GemmPlan PlanOf(uint32_t m, uint32_t n, uint32_t k) const {
-    return PlanOn<T>(stream_.device().facts(), m, n, k);
+    GemmPlan plan = PlanOn<T>(stream_.device().facts(), m, n, k);
+    while (plan.splits > 1 && GemmWorkFloats(plan, m, n) > work_.size()) --plan.splits;
+    return plan;
   }
   Status Multiply(Form form_a, DeviceMatrix<const T> a, Form form_b, DeviceMatrix<const T> b,
                   float beta, DeviceMatrix<float> c) {
@@ -245,9 +256,7 @@ class Net final : public DeviceNet {
       if (library_ != nullptr && k > 0)
         return GemmByLibrary(*library_, form_a, a, form_b, b, beta, c);
     }
-    GemmPlan plan = PlanOf(c.rows, c.cols, k);
-    // The work is that of the largest step: a smaller one splits no more than fits.
-    while (plan.splits > 1 && GemmWorkFloats(plan, c.rows, c.cols) > work_.size()) --plan.splits;
+    const GemmPlan plan = PlanOf(c.rows, c.cols, k);
     if constexpr (kRounds)
       return Gemm16(stream_, form_a, a, form_b, b, beta, c, plan, work_.span());
     else
@@ -400,7 +409,8 @@ DeviceNetBytes BytesOf(const DeviceFacts& facts, const DeviceNetOptions& options
 }
 
 // A step's three products per layer with their ends, of what lies there, as Forward, Backward and
-// Sum put them; or the one that scores. `sums` are biases and logits as well.
+// Sum put them, and the squares that they do not leave; or the products that score. `sums` are
+// biases and logits as well.
 template <class T>
 Status Net<T>::PutAllProducts(DeviceSpan<float> sums) {
   for (size_t l = 0; l < layers_.size(); ++l) {
@@ -416,7 +426,7 @@ Status Net<T>::PutAllProducts(DeviceSpan<float> sums) {
                                    gradient_[l].First(rows_), 0,
                                    {sums.data, In(l) + 1, Out(l), Out(l)}));
   }
-  return {};
+  return options_.use == Use::kLearnPrivately ? SquareMissing() : Status();
 }
 
 template <class T>

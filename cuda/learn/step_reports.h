@@ -18,7 +18,7 @@ namespace tacit::cuda {
 
 // The way home of what a click model's step reports. A step asks behind its own work, and reads
 // what has come while the next one's passes may be on the stream already. Losses and rows lie in
-// the host's part of the step's memory until the next step asks.
+// the host's part of the step's memory until the next step begins.
 class StepReports {
  public:
   // `stream`, `space` and `memory` must outlive it.

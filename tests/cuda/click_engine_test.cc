@@ -132,10 +132,15 @@ TEST_F(ClickEngineTest, AutomaticClip) { Compare({.clip = Clip::kAutomatic}, 3);
 TEST_F(ClickEngineTest, ClipPerLayer) { Compare({.clip = Clip::kPerLayer}, 3); }
 TEST_F(ClickEngineTest, Chunks) { Compare({.threshold = 1}, 4, 5); }
 TEST_F(ClickEngineTest, Bf16) { Compare({.precision = ops::Precision::kBf16}, 3); }
-// Norms come out of the products' ends.
-TEST_F(ClickEngineTest, Bf16OfOneExampleAUnit) {
-  for (const Clip clip : {Clip::kFlat, Clip::kPerLayer})
-    Compare({.clip = clip, .precision = ops::Precision::kBf16});
+// Norms come out of the products' ends, of wide layers in several parts.
+TEST_F(ClickEngineTest, Bf16OfWideLayers) {
+  const TrialOptions wide{.precision = ops::Precision::kBf16, .hidden = {130, 65}};
+  Compare(wide);
+  Compare(wide, 3);
+  Compare(wide, 4, 9);
+  TrialOptions per_layer = wide;
+  per_layer.clip = Clip::kPerLayer;
+  Compare(per_layer);
 }
 TEST_F(ClickEngineTest, Momentum) { Compare({.momentum = 0.9f}); }
 TEST_F(ClickEngineTest, Adagrad) { Compare({.optimizer = "adagrad"}); }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <random>
@@ -33,9 +34,12 @@ struct TrialOptions {
   double sigma = 1, threshold = 2;
   // Tables that are larger than a bucket of the cache, two of them equally wide.
   bool large = false;
+  // Two widths, as the shares of a clip per layer have it.
+  std::array<uint32_t, 2> hidden = {9, 6};
 };
 
-inline model::PctrOptions TrialModel(ops::Precision precision, bool large = false) {
+inline model::PctrOptions TrialModel(ops::Precision precision, bool large = false,
+                                     std::array<uint32_t, 2> hidden = TrialOptions().hidden) {
   model::PctrOptions model;
   if (large) {
     model.space.AddTable("first", 1500, 3);
@@ -45,7 +49,7 @@ inline model::PctrOptions TrialModel(ops::Precision precision, bool large = fals
   model.space.AddTable("long", 20, 20);
   model.space.AddTable("one", 7, 1);
   model.dense_width = 2;
-  model.hidden = {9, 6};
+  model.hidden.assign(hidden.begin(), hidden.end());
   model.precision = precision;
   return model;
 }
@@ -109,7 +113,7 @@ inline std::unique_ptr<mechanism::Mechanism> MakeTrialMechanism(const RowSpace& 
 inline train::ClickOptions TrialLearner(const TrialOptions& options) {
   train::ClickOptions click;
   click.id = "trial";
-  click.model = TrialModel(options.precision, options.large);
+  click.model = TrialModel(options.precision, options.large, options.hidden);
   click.seed = 3;
   click.optimizer.kind = train::OptimizerNamed(options.optimizer);
   click.optimizer.learning_rate = 0.05f;
