@@ -72,7 +72,7 @@ class LineFile {
     while (true) {
       if (at_ == buffer_.size()) {
         TACIT_RETURN_IF_ERROR(Fill());
-        if (buffer_.empty()) break;
+        if (at_ == buffer_.size()) break;
       }
       any = true;
       const size_t end = buffer_.find('\n', at_);
@@ -111,6 +111,10 @@ class LineFile {
     if (read < 0 || (read == 0 && error != Z_OK && error != Z_STREAM_END))
       return Fail(ErrorCode::kIo, fmt::format("{}: {}, behind line {}", path_, message, lines_));
     buffer_.resize(static_cast<size_t>(read));
+    // Such a mark at the beginning is no part of the first line, as in logs.
+    constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+    if (!std::exchange(begun_, true) && buffer_.starts_with(kByteOrderMark))
+      at_ = kByteOrderMark.size();
     return {};
   }
 
@@ -120,6 +124,7 @@ class LineFile {
   std::string buffer_;
   size_t at_ = 0;
   uint64_t lines_ = 0;
+  bool begun_ = false;
 };
 
 // Answers requests of the routes of /v1, from several threads at once.
