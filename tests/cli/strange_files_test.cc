@@ -1,0 +1,109 @@
+// Files that are cut short, marked, pipes, or there already: commands say which file it is, and
+// leave nothing half done.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "../e2e/service.h"
+#include "support/files_below.h"
+#include "support/small_run.h"
+
+namespace tacit {
+namespace {
+
+namespace fs = std::filesystem;
+using test::Ended;
+using test::Service;
+using test::SmallRun;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr char kByteOrderMark[] = "\xef\xbb\xbf";
+
+class StrangeFilesTest : public testing::Test {
+ protected:
+  static Ended Tacit(std::vector<std::string> words) {
+    words.insert(words.begin(), TACIT);
+    return test::Run(words);
+  }
+  // Runs it where no file may be longer than so many KiB, as on a disk without room.
+  static Ended TacitWithRoom(int kib, const std::string& words) {
+    return test::Run(
+        {"/bin/bash", "-c", fmt::format("ulimit -c 0 -f {}; exec {} {}", kib, TACIT, words)});
+  }
+  std::string Write(const std::string& name, const std::string& text) const {
+    test::WriteFile(dir_ / name, text);
+    return dir_ / name;
+  }
+  // The first half of the text's bytes as gzip has them.
+  std::string WriteHalfOfGzip(const std::string& name, const std::string& text) const {
+    const std::string path = dir_ / name;
+    gzFile file = gzopen(path.c_str(), "wb1");
+    gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
+    gzclose(file);
+    fs::resize_file(path, fs::file_size(path) / 2);
+    return path;
+  }
+  // A log of one day, and a store that has learnt from it.
+  std::string Learn() const {
+    test::WriteSmallLog(dir_, 1, 600, 1);
+    const std::string config = SmallRun().WriteConfig(dir_);
+    const Ended ended = test::Run({TACITD, "--config", config, "--until-end"});
+    EXPECT_EQ(ended.exit_code, 0) << ended.err;
+    return config;
+  }
+  std::vector<std::string> Names() const {
+    std::vector<std::string> names;
+    for (const fs::path& file : test::FilesBelow(dir_.path()))
+      names.push_back(file.filename().string());
+    return names;
+  }
+
+  const test::TempDir dir_;
+};
+
+// Editors put such a mark before a text. Whoever reads it finds the same records.
+TEST_F(StrangeFilesTest, AByteOrderMarkHidesNoFieldOfTheFirstLine) {
+  std::string json, csv = "click,colour,size\n";
+  for (int i = 0; i < 2000; ++i) {
+    const int click = i % 10 < 3 ? 1 : 0, size = i % 50;
+    json += fmt::format("{{\"click\":{},\"colour\":\"c{}\",\"size\":{}}}\n", click, i % 7, size);
+    csv += fmt::format("{},c{},{}\n", click, i % 7, size);
+  }
+  for (const auto& [name, text] : {std::pair("plain.jsonl", json), std::pair("plain.csv", csv)}) {
+    const std::string plain = Write(name, text), marked = Write("marked", kByteOrderMark + text);
+    const Ended usual = Tacit({"inspect", plain, "--json"}),
+                found = Tacit({"inspect", marked, "--json"});
+    ASSERT_EQ(usual.exit_code, 0) << usual.err;
+    EXPECT_EQ(found.exit_code, 0) << found.err;
+    std::string same = found.out;
+    for (size_t at = same.find(marked); at != same.npos; at = same.find(marked))
+      same.replace(at, marked.size(), plain);
+    EXPECT_EQ(same, usual.out) << name;
+  }
+}
+
+TEST_F(StrangeFilesTest, AWitnessThatIsAPipeIsNotWaitedFor) {
+  Learn();
+  ASSERT_EQ(::mkfifo((dir_ / "pipe").c_str(), 0600), 0);
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"--witness", dir_ / "pipe"},
+        std::vector<std::string>{"--anchors", dir_ / "pipe"}}) {
+    std::vector<std::string> command = {TACIT, "ledger", "verify", "--store", dir_ / "store"};
+    command.insert(command.end(), words.begin(), words.end());
+    test::Process process(command);
+    const auto ended = process.Wait();
+    ASSERT_TRUE(ended) << words[0] << ": it waits";
+    EXPECT_EQ(ended->exit_code, 2) << ended->err;
+    EXPECT_THAT(ended->err, HasSubstr((dir_ / "pipe") + ": is not a regular file"));
+  }
+}
+
+}  // namespace
+}  // namespace tacit
