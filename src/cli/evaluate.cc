@@ -11,6 +11,7 @@
 #include "cli/evaluate_config.h"
 #include "cli/evaluate_sequence.h"
 #include "console/exit_code.h"
+#include "console/number_check.h"
 #include "console/output_file.h"
 #include "lab/clicks/experiment.h"
 #include "lab/clicks/figure.h"
@@ -175,16 +176,16 @@ void AddGridOptions(CLI::App& ctr, EvaluateClicksOptions& options) {
 void AddMeasureOptions(CLI::App& ctr, EvaluateClicksOptions& options) {
   ctr.add_option("--from", options.from, "First record measured")
       ->default_val(0)
-      ->check(CLI::NonNegativeNumber);
+      ->check(console::WholeFrom(0));
   ctr.add_option("--to", options.to, "Record after the last measured; 0: the end")
       ->default_val(0)
-      ->check(CLI::NonNegativeNumber);
+      ->check(console::WholeFrom(0));
   ctr.add_option(
          "--train-to", options.train_to,
          "Number of records to learn from; the rest is predicted with the model as it is then")
-      ->check(CLI::PositiveNumber);
+      ->check(console::WholeFrom(1), "POSITIVE");
   ctr.add_option("--train-files", options.train_files, "The same, as a number of files")
-      ->check(CLI::PositiveNumber);
+      ->check(console::WholeFrom(1), "POSITIVE");
 }
 
 void AddOutputOptions(CLI::App& ctr, EvaluateClicksOptions& options) {

@@ -14,6 +14,7 @@
 #include "cli/generate/interactions.h"
 #include "cli/generate/log_writer.h"
 #include "console/exit_code.h"
+#include "console/number_check.h"
 #include "stream/generator/criteo_generator.h"
 #include "wiring/ground_truth.h"
 
@@ -144,7 +145,7 @@ void AddGenerate(CLI::App& cli, Action* chosen) {
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
   criteo->add_option("--seed", options->seed, "The same seed gives the same bytes")
       ->default_val(1)
-      ->check(CLI::NonNegativeNumber);
+      ->check(console::WholeFrom(0));
   criteo
       ->add_option("--churn", options->churn,
                    "Share of the values that are there for four days only, like campaigns; the "

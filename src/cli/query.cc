@@ -10,6 +10,7 @@
 #include "cli/query_recommend.h"
 #include "config/text_file.h"
 #include "console/exit_code.h"
+#include "console/number_check.h"
 #include "event/codec.h"
 #include "serve/score_answer.h"
 #include "wiring/assembly.h"
@@ -174,10 +175,10 @@ void AddQuery(CLI::App& cli, Action* chosen) {
                     "Take records from this log of the stream's format, plain or gzip");
   score->add_option("--first", options->first, "First line of --tsv, from 0")
       ->default_val(0)
-      ->check(CLI::NonNegativeNumber);
+      ->check(console::WholeFrom(0));
   score->add_option("--count", options->count, "Lines of --tsv")
       ->default_val(3)
-      ->check(CLI::PositiveNumber);
+      ->check(console::WholeFrom(1), "POSITIVE");
   score->add_option("--request", options->request,
                     "A whole JSON body for POST /v1/score; @FILE: the file's");
   score->add_flag("--json", options->json, "Print JSON");

@@ -17,6 +17,7 @@
 #include "cli/generate/interaction_generator.h"
 #include "cli/generate/log_writer.h"
 #include "console/exit_code.h"
+#include "console/number_check.h"
 #include "wiring/ground_truth.h"
 
 namespace tacit::cli {
@@ -204,7 +205,7 @@ void AddGenerateInteractions(CLI::App& generate, Action* chosen) {
       ->check(CLI::Range(1, 10'000'000));
   command->add_option("--seed", stream.seed, "The same seed gives the same bytes")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(console::WholeFrom(0));
   command
       ->add_option_function<std::string>(
           "--form",
