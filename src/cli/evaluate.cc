@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/evaluate_config.h"
 #include "cli/evaluate_sequence.h"
@@ -138,6 +139,10 @@ Result<int> Evaluate(const EvaluateClicksOptions& options) {
   const event::FeatureTransform transform(schema);
   TACIT_ASSIGN(const auto log,
                lab::EventLog::Open(base.source, transform, base.memory_total_bytes / 2));
+  if (log->dead_letters() > 0)
+    fmt::print(stderr, "tacit: warning: {} of {} records could not be read, the first at {}\n",
+               WithThousands(log->dead_letters()), WithThousands(log->records()),
+               log->first_dead_letter());
   TACIT_ASSIGN(const lab::ExperimentOptions experiment,
                MakeExperiment(options, *log, base.training.workers));
   TACIT_ASSIGN(std::vector<lab::GridPoint> points, lab::MakeGrid(grid, *log, experiment.train_to));

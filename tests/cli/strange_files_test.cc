@@ -68,6 +68,43 @@ class StrangeFilesTest : public testing::Test {
   const test::TempDir dir_;
 };
 
+// An experiment on a log that ends in the middle would measure a part and say nothing.
+TEST_F(StrangeFilesTest, AnExperimentOnAPartOfALogIsRefused) {
+  test::WriteSmallLog(dir_, 2, 1500, 4);
+  const std::string config = SmallRun().WriteConfig(dir_), day = test::ReadFile(dir_ / "day-0.tsv");
+  const auto evaluate = [&](const std::string& file) {
+    return Tacit({"evaluate", "ctr", "--config", config, "--data", dir_ / "day-1.tsv", file});
+  };
+  const std::string cut = WriteHalfOfGzip("cut.tsv.gz", day);
+  const Ended truncated = evaluate(cut);
+  EXPECT_EQ(truncated.exit_code, 2) << truncated.err;
+  EXPECT_THAT(truncated.err, HasSubstr(fmt::format("truncated gzip data at byte {} of {}",
+                                                   fs::file_size(cut), cut)));
+  EXPECT_EQ(truncated.out, "");
+
+  const size_t second = day.find('\n') + 1;
+  const std::string big = Write(
+      "big.tsv", day.substr(0, second) + std::string(30 << 20, 'x') + "\n" + day.substr(second));
+  const Ended too_long = evaluate(big);
+  EXPECT_EQ(too_long.exit_code, 2) << too_long.err;
+  EXPECT_THAT(too_long.err, HasSubstr(big + ":2: the record is longer than 1048576 bytes"));
+  EXPECT_EQ(too_long.out, "");
+}
+
+// A record that is bad by itself is left out, as by the daemon, and is told.
+TEST_F(StrangeFilesTest, AnExperimentTellsOfRecordsThatItCouldNotRead) {
+  test::WriteSmallLog(dir_, 1, 1500, 4);
+  const std::string file =
+      Write("day.tsv", test::ReadFile(dir_ / "day-0.tsv") + "maybe\t1\nno\t2\n");
+  const Ended ended = Tacit(
+      {"evaluate", "ctr", "--config", SmallRun().WriteConfig(dir_), "--data", file, "--json"});
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.err,
+              HasSubstr("tacit: warning: 2 of 1,502 records could not be read, the first "
+                        "at " +
+                        file + ":1501: "));
+}
+
 // Editors put such a mark before a text. Whoever reads it finds the same records.
 TEST_F(StrangeFilesTest, AByteOrderMarkHidesNoFieldOfTheFirstLine) {
   std::string json, csv = "click,colour,size\n";
