@@ -105,6 +105,49 @@ TEST_F(StrangeFilesTest, AnExperimentTellsOfRecordsThatItCouldNotRead) {
                         file + ":1501: "));
 }
 
+TEST_F(StrangeFilesTest, ABadLineThatIsToBeScoredIsNamedByFileAndLine) {
+  const std::string config = Learn(), day = test::ReadFile(dir_ / "day-0.tsv");
+  std::vector<size_t> ends;
+  for (size_t at = day.find('\n'); at != day.npos; at = day.find('\n', at + 1)) ends.push_back(at);
+  const std::string bad = Write("bad.tsv", day.substr(0, ends[4] + 1) + "0\tabc\n" + day),
+                    cut = WriteHalfOfGzip("cut.tsv.gz", day),
+                    big = Write("big.tsv", day.substr(0, ends[1] + 1) + std::string(3 << 20, 'x'));
+  SmallRun served;
+  served.store = "served";
+  Service daemon(dir_, served);
+  ASSERT_TRUE(daemon.WaitForSteps(1));
+  for (const std::vector<std::string>& whom :
+       {std::vector<std::string>{"--checkpoint", dir_ / "store", "--config", config},
+        std::vector<std::string>{"--url", daemon.url()}}) {
+    const auto score = [&](const std::string& file, const std::string& first,
+                           const std::string& count) {
+      std::vector<std::string> words = {"query", "score",   "--learner", "ctr",     "--tsv",
+                                        file,    "--first", first,       "--count", count};
+      words.insert(words.end(), whom.begin(), whom.end());
+      return Tacit(words);
+    };
+    EXPECT_EQ(score(bad, "0", "5").exit_code, 0);
+    for (const char* first : {"0", "3"}) {
+      const Ended ended = score(bad, first, "10");
+      EXPECT_EQ(ended.exit_code, 2) << ended.err;
+      EXPECT_THAT(ended.err, HasSubstr(bad + ":6: ")) << whom[0];
+    }
+    const Ended truncated = score(cut, "0", "600");
+    EXPECT_EQ(truncated.exit_code, 2) << truncated.err;
+    EXPECT_THAT(truncated.err,
+                AllOf(HasSubstr(cut + ":"), HasSubstr("truncated gzip data at byte")));
+    const Ended too_long = score(big, "1", "3");
+    EXPECT_EQ(too_long.exit_code, 2) << too_long.err;
+    EXPECT_THAT(too_long.err, HasSubstr(big + ":3: the record is longer than"));
+    const Ended beyond = score(bad, "100000", "1");
+    EXPECT_EQ(beyond.exit_code, 2) << beyond.err;
+    EXPECT_THAT(beyond.err, HasSubstr(bad + ": "));
+    std::vector<std::string> row = {"query", "score", "--learner", "ctr", "--row", "0\tabc"};
+    row.insert(row.end(), whom.begin(), whom.end());
+    EXPECT_THAT(Tacit(row).err, HasSubstr("tacit: row 1: "));
+  }
+}
+
 // Editors put such a mark before a text. Whoever reads it finds the same records.
 TEST_F(StrangeFilesTest, AByteOrderMarkHidesNoFieldOfTheFirstLine) {
   std::string json, csv = "click,colour,size\n";
