@@ -3,7 +3,6 @@
 #include <atomic>
 #include <boost/json.hpp>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -13,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/generate/interactions.h"
 #include "cli/generate/log_writer.h"
+#include "console/atomic_file.h"
 #include "console/exit_code.h"
 #include "console/number_check.h"
 #include "stream/generator/criteo_generator.h"
@@ -114,11 +114,9 @@ Result<int> Generate(const GenerateOptions& options) {
                                   {"rows_per_day", options.rows},
                                   {"churn", options.churn},
                                   {"best_auc", std::move(by_file)}};
-  std::ofstream file(std::filesystem::path(options.out) / wiring::kGroundTruthFile);
-  file << boost::json::serialize(truth) << '\n';
-  if (!file.flush())
-    return Fail(ErrorCode::kIo,
-                fmt::format("cannot write {}/{}", options.out, wiring::kGroundTruthFile));
+  TACIT_RETURN_IF_ERROR(
+      console::WriteAtomically(std::filesystem::path(options.out) / wiring::kGroundTruthFile,
+                               boost::json::serialize(truth) + "\n"));
   if (options.json) {
     fmt::print("{}\n", boost::json::serialize(truth));
   } else {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/json.hpp>
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <sstream>
 
@@ -13,6 +14,7 @@
 #include "cli/inspect/proposal.h"
 #include "cli/inspect/report.h"
 #include "cli/inspect/topic_records.h"
+#include "console/atomic_file.h"
 #include "console/exit_code.h"
 #include "console/output_file.h"
 #include "noise/noise.h"
@@ -225,6 +227,24 @@ Result<std::shared_ptr<const inspect::Records>> OpenRecords(const InspectOptions
   return inspect::ReadTopic(asked, std::move(found));
 }
 
+// A proposal is filled in by a person: it is not written over one that may have been.
+Status CheckOutput(const std::string& path) {
+  if (std::error_code ignored; std::filesystem::is_regular_file(path, ignored))
+    return BadUsage(fmt::format(
+        "--output {}: is there already, and may have been filled in: move it away, or name another",
+        path));
+  return console::CheckWritable("--output", path);
+}
+
+// Writes a whole file, or nothing. A device is written to.
+Status WriteProposal(const std::string& path, const std::string& yaml) {
+  std::error_code ignored;
+  const bool is_device =
+      std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored);
+  if (path.empty() || is_device) return console::WriteFile(path, yaml);
+  return console::WriteAtomically(path, yaml);
+}
+
 // The charge is on disk before a record is looked at, so that nothing is shown that is not paid
 // for.
 Result<int> InspectPrivately(const InspectOptions& options) {
@@ -275,7 +295,7 @@ Result<int> InspectPrivately(const InspectOptions& options) {
                Propose(sample, roles, findings->evidence(), asked));
   TACIT_ASSIGN(const inspect::Trial trial, findings->Try(proposal.config, roles));
   PrintFindings(options, sample, roles, trial, &proposal);
-  TACIT_RETURN_IF_ERROR(console::WriteFile(options.asked.output, proposal.yaml));
+  TACIT_RETURN_IF_ERROR(WriteProposal(options.asked.output, proposal.yaml));
   return trial.bad() * 10 <= trial.good + trial.bad() ? int{console::kExitDone}
                                                       : int{console::kExitFailed};
 }
@@ -285,7 +305,7 @@ Result<int> InspectPrivately(const InspectOptions& options) {
 Result<int> Inspect(const InspectOptions& options) {
   TACIT_RETURN_IF_ERROR(CheckWhence(options));
   TACIT_RETURN_IF_ERROR(CheckPrivate(options));
-  TACIT_RETURN_IF_ERROR(console::CheckWritable("--output", options.asked.output));
+  TACIT_RETURN_IF_ERROR(CheckOutput(options.asked.output));
   if (options.is_private()) return InspectPrivately(options);
   TACIT_ASSIGN(auto records, OpenRecords(options));
   TACIT_ASSIGN(const inspect::Sample sample,
@@ -308,7 +328,7 @@ Result<int> Inspect(const InspectOptions& options) {
   TACIT_ASSIGN(const inspect::Proposal proposal, Propose(sample, roles, options.asked));
   TACIT_ASSIGN(const inspect::Trial trial, TryOut(sample, proposal.config));
   PrintFindings(options, sample, roles, trial, &proposal);
-  TACIT_RETURN_IF_ERROR(console::WriteFile(options.asked.output, proposal.yaml));
+  TACIT_RETURN_IF_ERROR(WriteProposal(options.asked.output, proposal.yaml));
   if (trial.bad() * 10 <= trial.good + trial.bad()) return int{console::kExitDone};
   std::fflush(stdout);
   const inspect::Complaint first = trial.complaints.List().front();

@@ -185,5 +185,70 @@ TEST_F(StrangeFilesTest, AWitnessThatIsAPipeIsNotWaitedFor) {
   }
 }
 
+// A proposal that stands in the file may have been filled in.
+TEST_F(StrangeFilesTest, AProposalIsWrittenOverNothing) {
+  std::string text;
+  for (int i = 0; i < 500; ++i)
+    text += fmt::format("{{\"click\":{},\"colour\":\"c{}\"}}\n", i % 3 == 0 ? 1 : 0, i % 7);
+  const std::string log = Write("log.jsonl", text), own = Write("own.yaml", "# mine\n");
+  const Ended refused = Tacit({"inspect", log, "--output", own});
+  EXPECT_EQ(refused.exit_code, 2) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr(own + ": is there already"));
+  EXPECT_EQ(test::ReadFile(own), "# mine\n");
+  // It is refused before anything is charged.
+  const Ended unpaid =
+      Tacit({"inspect", log, "--private", "1", "--store", dir_ / "data/store", "--format", "json",
+             "--unit", "event", "--delta", "1e-6", "--output", own});
+  EXPECT_EQ(unpaid.exit_code, 2) << unpaid.err;
+  EXPECT_FALSE(fs::exists(dir_ / "data"));
+
+  const Ended written = Tacit({"inspect", log, "--output", dir_ / "new.yaml"});
+  EXPECT_EQ(written.exit_code, 0) << written.err;
+  EXPECT_THAT(test::ReadFile(dir_ / "new.yaml"), HasSubstr("colour"));
+  EXPECT_EQ(Tacit({"inspect", log, "--output", "/dev/null"}).exit_code, 0);
+  const Ended full =
+      TacitWithRoom(1, fmt::format("inspect {} --output {}", log, dir_ / "full.yaml"));
+  EXPECT_EQ(full.exit_code, 1) << full.err;
+  EXPECT_THAT(full.err, HasSubstr(dir_ / "full.yaml"));
+  EXPECT_THAT(Names(), testing::UnorderedElementsAre("log.jsonl", "own.yaml", "new.yaml"));
+}
+
+TEST_F(StrangeFilesTest, AGeneratedLogIsThereWholeOrNotAtAll) {
+  for (const char* words : {"criteo --days 2 --rows 5000", "criteo --days 2 --rows 5000 --plain",
+                            "interactions --days 2 --rows 50000"}) {
+    const Ended ended =
+        TacitWithRoom(100, fmt::format("generate {} --output {}", words, dir_ / "log"));
+    EXPECT_EQ(ended.exit_code, 1) << words << ": " << ended.err;
+    EXPECT_THAT(ended.err, HasSubstr((dir_ / "log") + "/day-0"));
+    for (const std::string& name : Names())
+      EXPECT_THAT(name, Not(HasSubstr("day-"))) << words << " left it";
+  }
+}
+
+TEST_F(StrangeFilesTest, APackedCheckpointIsThereWholeOrNotAtAll) {
+  test::WriteSmallLog(dir_, 1, 600, 1);
+  const std::string operators = "unix:" + (dir_ / "operators");
+  Service daemon(dir_, SmallRun(), {"--set", "serve.operator_listen=" + operators});
+  ASSERT_TRUE(daemon.WaitForSteps(2));
+  const Ended made = Tacit({"checkpoint", "create", "--url", operators});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  std::string folder;
+  for (const fs::directory_entry& entry : fs::directory_iterator(dir_ / "store.checkpoints"))
+    if (entry.is_directory()) folder = entry.path();
+  const std::string place = dir_ / "packed";
+  fs::create_directory(place);
+  const Ended ended =
+      TacitWithRoom(1, fmt::format("checkpoint pack {} --output {}/one.tar.zst", folder, place));
+  EXPECT_EQ(ended.exit_code, 1) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr(place + "/one.tar.zst"));
+  EXPECT_TRUE(fs::is_empty(place)) << test::FilesBelow(place).front();
+  // Nothing can be called so, which shows when it is packed.
+  const Ended nameless = test::Run(
+      {"/bin/bash", "-c",
+       fmt::format("cd {} && exec {} checkpoint pack {} --output ''", place, TACIT, folder)});
+  EXPECT_NE(nameless.exit_code, 0);
+  EXPECT_TRUE(fs::is_empty(place)) << test::FilesBelow(place).front();
+}
+
 }  // namespace
 }  // namespace tacit
