@@ -149,7 +149,7 @@ void AddGenerate(CLI::App& cli, Action* chosen) {
                    "Share of the values that are there for four days only, like campaigns; the "
                    "vocabularies' sizes are then those of all days together")
       ->default_val(0)
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(NumberFrom(0.0, 1.0));
   criteo->add_option("--out,--output", options->out, "Folder for day-00.tsv.gz, ...")->required();
   criteo->add_flag("--published-names", options->published_names,
                    "Name the files day_0.gz, day_1.gz, ..., as Criteo's own 24 days are");

@@ -356,7 +356,7 @@ void AddTopicOptions(CLI::App& command, InspectOptions* options) {
       ->check(CLI::IsMember({"none", "confluent"}));
   command.add_option("--wait", options->wait_s, "With --topic: so many seconds for its brokers")
       ->default_val(10)
-      ->check(CLI::Range(1.0, 600.0));
+      ->check(NumberFrom(1.0, 600.0));
 }
 
 }  // namespace
@@ -371,13 +371,13 @@ void AddInspect(CLI::App& cli, Action* chosen) {
       ->check(CLI::IsMember({"criteo_tsv", "json", "csv"}));
   command->add_option("--rows", options->rows, "Look at so many records, the first ones")
       ->default_val(200'000)
-      ->check(CLI::Range(1.0, 1e9));
+      ->check(NumberFrom(1.0, 1e9));
   command->add_option("--unit", options->asked.unit, "privacy.unit: event or user")
       ->check(CLI::IsMember({"event", "user"}));
   command->add_option("--epsilon", options->asked.epsilon, "privacy.epsilon")
-      ->check(CLI::Range(1e-6, 1e6));
+      ->check(NumberFrom(1e-6, 1e6));
   command->add_option("--delta", options->asked.delta, "privacy.delta")
-      ->check(CLI::Range(1e-300, 0.999));
+      ->check(NumberFrom(1e-300, 0.999));
   command->add_option("--mode", options->asked.mode, "participation.mode")
       ->check(CLI::IsMember({"once", "poisson", "allocate"}));
   command->add_option("--label", options->named.label,
@@ -392,7 +392,7 @@ void AddInspect(CLI::App& cli, Action* chosen) {
       ->add_option("--private", options->private_epsilon,
                    "Look by noised counts alone, of this epsilon at --delta per --unit, which "
                    "--store pays for")
-      ->check(CLI::Range(1e-3, 1e3));
+      ->check(NumberFrom(1e-3, 1e3));
   command->add_option("--store", options->store,
                       "With --private: the store that will learn; it is made if it is not there");
   command->add_option(
@@ -407,7 +407,7 @@ void AddInspect(CLI::App& cli, Action* chosen) {
                    "With --private and --unit user: look at so many records of a user, the "
                    "first ones; noise goes with it")
       ->default_val(20)
-      ->check(CLI::Range(1.0, 4096.0));
+      ->check(NumberFrom(1.0, 4096.0));
   command->add_option("--items", options->asked.items,
                       "The public list of items, for a model of the next item");
   command->add_option("--output", options->asked.output,

@@ -21,6 +21,15 @@ std::optional<uint64_t> WholeOf(const std::string& value) {
   return number;
 }
 
+// The whole value as a finite number: a NaN would pass any comparison that asks whether it is out
+// of bounds.
+std::optional<double> NumberOf(const std::string& value) {
+  char* end = nullptr;
+  const double number = std::strtod(value.c_str(), &end);
+  if (value.empty() || *end != '\0' || !std::isfinite(number)) return std::nullopt;
+  return number;
+}
+
 std::string NotAllowed(std::string_view value, std::string_view allowed) {
   constexpr size_t kShown = 40;
   return fmt::format("'{}{}' is not {}", value.substr(0, kShown),
@@ -39,10 +48,17 @@ NumberCheck WholeFrom(uint64_t least) {
 
 NumberCheck AboveZero() {
   return [](const std::string& value) -> std::string {
-    char* end = nullptr;
-    const double number = std::strtod(value.c_str(), &end);
-    if (!value.empty() && *end == '\0' && std::isfinite(number) && number > 0) return "";
+    const auto number = NumberOf(value);
+    if (number && *number > 0) return "";
     return NotAllowed(value, "a number above 0");
+  };
+}
+
+NumberCheck Between(double least, double most) {
+  return [least, most](const std::string& value) -> std::string {
+    const auto number = NumberOf(value);
+    if (number && *number >= least && *number <= most) return "";
+    return NotAllowed(value, fmt::format("a number from {:g} to {:g}", least, most));
   };
 }
 

@@ -14,5 +14,7 @@ using NumberCheck = std::function<std::string(const std::string& value)>;
 NumberCheck WholeFrom(uint64_t least);
 // Allows finite numbers above 0.
 NumberCheck AboveZero();
+// Allows numbers from `least` to `most`.
+NumberCheck Between(double least, double most);
 
 }  // namespace tacit::console

@@ -39,6 +39,17 @@ std::vector<Numbered> AllNumbered() {
           {{TACITD, "--config", "x"}, "--past-halt", kFromOne}};
 }
 
+// Some of those that take numbers between two others, one of each command.
+std::vector<Numbered> SomeBounded() {
+  return {
+      {{TACIT, "inspect", "x"}, "--private", "a number from 0.001 to 1000"},
+      {{TACIT, "inspect", "x"}, "--delta", "a number from 1e-300 to 0.999"},
+      {{TACIT, "inspect", "x"}, "--rows", "a number from 1 to 1e+09"},
+      {{TACIT, "generate", "criteo", "--output", "x"}, "--churn", "a number from 0 to 1"},
+      {{TACIT, "audit", "--config", "x"}, "--runs", "a number from 200 to 1e+09"},
+      {{TACIT, "ledger", "forecast", "--store", "x"}, "--epsilon", "a number from 1e-06 to 1e+06"}};
+}
+
 TEST(OptionsTest, ABadNumberIsToldWithTheOptionAndWhatIsAllowed) {
   for (const Numbered& numbered : AllNumbered()) {
     std::vector<std::string> bad = {"-1", "abc", "1x", std::string(400, '9') + "x"};
@@ -55,6 +66,18 @@ TEST(OptionsTest, ABadNumberIsToldWithTheOptionAndWhatIsAllowed) {
       EXPECT_LT(ended.err.size(), 200u) << ended.err;
     }
   }
+}
+
+TEST(OptionsTest, WhatIsNoNumberIsWithinNoBounds) {
+  for (const Numbered& numbered : SomeBounded())
+    for (const char* value : {"nan", "-nan", "inf", "-1", "1e30", "abc", "1x"}) {
+      std::vector<std::string> command = numbered.words;
+      command.push_back(numbered.option + "=" + value);
+      const Ended ended = test::Run(command);
+      EXPECT_EQ(ended.exit_code, 2) << numbered.option << " " << value;
+      EXPECT_THAT(ended.err, testing::StartsWith(numbered.option + ": '" + value + "' is not " +
+                                                 numbered.allowed + "\n"));
+    }
 }
 
 TEST(OptionsTest, AGoodNumberIsTaken) {
