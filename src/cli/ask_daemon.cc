@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -65,6 +66,30 @@ Result<json::object> ReadAnswer(const std::string& who, uint32_t status, const s
   const bool asked_wrong = status >= 400 && status < 500;
   return Fail(asked_wrong ? ErrorCode::kInvalidArgument : ErrorCode::kIo,
               fmt::format("{} answered {}: {}", who, status, message));
+}
+
+std::string MessageOf(const serve::Response& response) {
+  json::error_code error;
+  const json::value value = json::parse(response.body, error);
+  const json::value* inner =
+      !error && value.is_object() ? value.get_object().if_contains("error") : nullptr;
+  const json::value* message =
+      inner != nullptr && inner->is_object() ? inner->get_object().if_contains("message") : nullptr;
+  return message != nullptr && message->is_string() ? std::string(message->get_string())
+                                                    : fmt::format("status {}", response.status);
+}
+
+std::optional<RefusedLine> FindRefusedLine(std::string_view message) {
+  constexpr std::string_view kLine = "line ", kBetween = ": ";
+  if (!message.starts_with(kLine)) return std::nullopt;
+  RefusedLine line;
+  const char* const end = message.data() + message.size();
+  const auto read = std::from_chars(message.data() + kLine.size(), end, line.number);
+  if (read.ec != std::errc() || line.number == 0 ||
+      !std::string_view(read.ptr, end).starts_with(kBetween))
+    return std::nullopt;
+  line.reason = std::string(read.ptr + kBetween.size(), end);
+  return line;
 }
 
 Result<json::object> AskDaemonForJson(const std::string& url, std::string_view path,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <boost/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -24,6 +25,14 @@ Result<serve::Response> AskDaemon(const std::string& url, std::string_view path,
 // daemon's message: kInvalidArgument where the request is at fault, else kIo.
 Result<boost::json::object> ReadAnswer(const std::string& who, uint32_t status,
                                        const std::string& body);
+// The message of an answer that is an error's; "status N" where it has none.
+std::string MessageOf(const serve::Response& response);
+// The line, from 1 on, that the message of /v1/score/lines names as bad, and what is wrong with it.
+struct RefusedLine {
+  size_t number = 0;
+  std::string reason;
+};
+std::optional<RefusedLine> FindRefusedLine(std::string_view message);
 // Sends a POST with AskDaemon and reads the answer with ReadAnswer.
 Result<boost::json::object> AskDaemonForJson(const std::string& url, std::string_view path,
                                              std::string_view body);

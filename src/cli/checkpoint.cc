@@ -15,6 +15,7 @@
 #include "cli/command.h"
 #include "cli/ledger.h"
 #include "console/exit_code.h"
+#include "console/number_check.h"
 #include "serve/checkpoint_route.h"
 #include "store/checkpoint_archive.h"
 #include "wiring/restore.h"
@@ -342,7 +343,7 @@ void AddCheckpoint(CLI::App& cli, Action* chosen) {
   prune->add_option("--path", options->path, "The folder that they are in")->required();
   prune->add_option("--keep", options->keep, "How many of each kind stay")
       ->required()
-      ->check(CLI::PositiveNumber);
+      ->check(console::WholeFrom(1), "POSITIVE");
   prune->footer("Example:\n  tacit checkpoint prune --path demo-data/store.checkpoints --keep 3");
   prune->callback([options, chosen] { *chosen = [options] { return Prune(*options); }; });
 }

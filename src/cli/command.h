@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
@@ -8,6 +10,7 @@
 
 #include "base/result.h"
 #include "bench/suite.h"
+#include "console/number_check.h"
 
 namespace tacit::cli {
 
@@ -24,6 +27,13 @@ inline tl::unexpected<Error> BadUsage(std::string message) {
 inline tl::unexpected<Error> FailOfBrokers(Error error) {
   if (error.code == ErrorCode::kUnavailable) error.code = ErrorCode::kIo;
   return Fail(std::move(error));
+}
+
+// The check of an option that takes numbers from `least` to `most`, which --help names. CLI11's own
+// lets a NaN pass.
+inline CLI::Validator NumberFrom(double least, double most) {
+  return CLI::Validator(console::Between(least, most),
+                        fmt::format("FLOAT in [{:g} - {:g}]", least, most));
 }
 
 // Each adds its subcommand: options, examples, and the action to run when it is chosen.

@@ -7,10 +7,12 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/evaluate_config.h"
 #include "cli/evaluate_sequence.h"
 #include "console/exit_code.h"
+#include "console/number_check.h"
 #include "console/output_file.h"
 #include "lab/clicks/experiment.h"
 #include "lab/clicks/figure.h"
@@ -137,6 +139,10 @@ Result<int> Evaluate(const EvaluateClicksOptions& options) {
   const event::FeatureTransform transform(schema);
   TACIT_ASSIGN(const auto log,
                lab::EventLog::Open(base.source, transform, base.memory_total_bytes / 2));
+  if (log->dead_letters() > 0)
+    fmt::print(stderr, "tacit: warning: {} of {} records could not be read, the first at {}\n",
+               WithThousands(log->dead_letters()), WithThousands(log->records()),
+               log->first_dead_letter());
   TACIT_ASSIGN(const lab::ExperimentOptions experiment,
                MakeExperiment(options, *log, base.training.workers));
   TACIT_ASSIGN(std::vector<lab::GridPoint> points, lab::MakeGrid(grid, *log, experiment.train_to));
@@ -175,16 +181,16 @@ void AddGridOptions(CLI::App& ctr, EvaluateClicksOptions& options) {
 void AddMeasureOptions(CLI::App& ctr, EvaluateClicksOptions& options) {
   ctr.add_option("--from", options.from, "First record measured")
       ->default_val(0)
-      ->check(CLI::NonNegativeNumber);
+      ->check(console::WholeFrom(0));
   ctr.add_option("--to", options.to, "Record after the last measured; 0: the end")
       ->default_val(0)
-      ->check(CLI::NonNegativeNumber);
+      ->check(console::WholeFrom(0));
   ctr.add_option(
          "--train-to", options.train_to,
          "Number of records to learn from; the rest is predicted with the model as it is then")
-      ->check(CLI::PositiveNumber);
+      ->check(console::WholeFrom(1), "POSITIVE");
   ctr.add_option("--train-files", options.train_files, "The same, as a number of files")
-      ->check(CLI::PositiveNumber);
+      ->check(console::WholeFrom(1), "POSITIVE");
 }
 
 void AddOutputOptions(CLI::App& ctr, EvaluateClicksOptions& options) {

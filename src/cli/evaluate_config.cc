@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "console/exit_code.h"
+#include "console/number_check.h"
 #include "console/stop_signals.h"
 #include "lab/configured_run.h"
 #include "lab/passing_folder.h"
@@ -66,7 +67,7 @@ void AddEvaluateConfig(CLI::App& evaluate, Action* chosen) {
                   "The last files, this many: predicted by what was learnt before them, and not "
                   "learnt from")
       ->needs(config)
-      ->check(CLI::PositiveNumber);
+      ->check(console::WholeFrom(1), "POSITIVE");
   evaluate
       .add_option("--store", options->store,
                   "Keep the run's store in this new folder, to be queried or served; default: a "

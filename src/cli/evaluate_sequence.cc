@@ -188,7 +188,7 @@ void AddStreamOptions(CLI::App& sequence, CLI::Option* data,
       .add_option("--forget", options->forget,
                   "Of a stream: what a period counts for in the next, of what it did; 1: for ever")
       ->default_val(1)
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(NumberFrom(0.0, 1.0))
       ->needs(stream);
 }
 
@@ -210,7 +210,7 @@ void AddEvaluateSequence(CLI::App& evaluate, Action* chosen) {
       ->delimiter(',');
   sequence->add_option("--delta", options->delta, "Of every epsilon")
       ->default_val(1e-5)
-      ->check(CLI::Range(1e-300, 0.5));
+      ->check(NumberFrom(1e-300, 0.5));
   sequence
       ->add_option("--learner", options->learners,
                    "transitions, transitions-no-items, popularity, transitions+ranker; trained: "
@@ -224,16 +224,16 @@ void AddEvaluateSequence(CLI::App& evaluate, Action* chosen) {
           "Of trained learners: how often each user is seen; in a private stream, steps of "
           "a period, each with all its users")
       ->default_str(PacesText(&tuned::Pace::epochs))
-      ->check(CLI::Range(1e-3, 1e6));
+      ->check(NumberFrom(1e-3, 1e6));
   sequence
       ->add_option("--batch", options->batch,
                    "Of trained learners: users a step takes on average; in a private stream, the "
                    "public number that a period's sums are divided by")
       ->default_str(PacesText(&tuned::Pace::batch))
-      ->check(CLI::Range(1.0, 1e9));
+      ->check(NumberFrom(1.0, 1e9));
   sequence->add_option("--learning-rate", options->learning_rate, "Of trained learners")
       ->default_str(PacesText(&tuned::Pace::learning_rate))
-      ->check(CLI::Range(1e-9, 1e3));
+      ->check(NumberFrom(1e-9, 1e3));
   sequence
       ->add_option("--set", options->settings,
                    fmt::format("NAME=VALUE, a constant of trained learners or of the ranker; again "
@@ -268,7 +268,7 @@ void AddEvaluateSequence(CLI::App& evaluate, Action* chosen) {
                     ->needs(data);
   sequence->add_option("--curve-every", options->curve_every, "Epochs between two points of it")
       ->default_val(5)
-      ->check(CLI::Range(1e-3, 1e6))
+      ->check(NumberFrom(1e-3, 1e6))
       ->needs(curve);
   sequence->add_flag("--json", options->json, "Print JSON");
   sequence->footer(

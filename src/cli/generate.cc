@@ -3,7 +3,6 @@
 #include <atomic>
 #include <boost/json.hpp>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -13,7 +12,9 @@
 #include "cli/command.h"
 #include "cli/generate/interactions.h"
 #include "cli/generate/log_writer.h"
+#include "console/atomic_file.h"
 #include "console/exit_code.h"
+#include "console/number_check.h"
 #include "stream/generator/criteo_generator.h"
 #include "wiring/ground_truth.h"
 
@@ -113,11 +114,9 @@ Result<int> Generate(const GenerateOptions& options) {
                                   {"rows_per_day", options.rows},
                                   {"churn", options.churn},
                                   {"best_auc", std::move(by_file)}};
-  std::ofstream file(std::filesystem::path(options.out) / wiring::kGroundTruthFile);
-  file << boost::json::serialize(truth) << '\n';
-  if (!file.flush())
-    return Fail(ErrorCode::kIo,
-                fmt::format("cannot write {}/{}", options.out, wiring::kGroundTruthFile));
+  TACIT_RETURN_IF_ERROR(
+      console::WriteAtomically(std::filesystem::path(options.out) / wiring::kGroundTruthFile,
+                               boost::json::serialize(truth) + "\n"));
   if (options.json) {
     fmt::print("{}\n", boost::json::serialize(truth));
   } else {
@@ -144,13 +143,13 @@ void AddGenerate(CLI::App& cli, Action* chosen) {
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
   criteo->add_option("--seed", options->seed, "The same seed gives the same bytes")
       ->default_val(1)
-      ->check(CLI::NonNegativeNumber);
+      ->check(console::WholeFrom(0));
   criteo
       ->add_option("--churn", options->churn,
                    "Share of the values that are there for four days only, like campaigns; the "
                    "vocabularies' sizes are then those of all days together")
       ->default_val(0)
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(NumberFrom(0.0, 1.0));
   criteo->add_option("--out,--output", options->out, "Folder for day-00.tsv.gz, ...")->required();
   criteo->add_flag("--published-names", options->published_names,
                    "Name the files day_0.gz, day_1.gz, ..., as Criteo's own 24 days are");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/json.hpp>
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <sstream>
 
@@ -13,6 +14,7 @@
 #include "cli/inspect/proposal.h"
 #include "cli/inspect/report.h"
 #include "cli/inspect/topic_records.h"
+#include "console/atomic_file.h"
 #include "console/exit_code.h"
 #include "console/output_file.h"
 #include "noise/noise.h"
@@ -225,6 +227,24 @@ Result<std::shared_ptr<const inspect::Records>> OpenRecords(const InspectOptions
   return inspect::ReadTopic(asked, std::move(found));
 }
 
+// A proposal is filled in by a person: it is not written over one that may have been.
+Status CheckOutput(const std::string& path) {
+  if (std::error_code ignored; std::filesystem::is_regular_file(path, ignored))
+    return BadUsage(fmt::format(
+        "--output {}: is there already, and may have been filled in: move it away, or name another",
+        path));
+  return console::CheckWritable("--output", path);
+}
+
+// Writes a whole file, or nothing. A device is written to.
+Status WriteProposal(const std::string& path, const std::string& yaml) {
+  std::error_code ignored;
+  const bool is_device =
+      std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored);
+  if (path.empty() || is_device) return console::WriteFile(path, yaml);
+  return console::WriteAtomically(path, yaml);
+}
+
 // The charge is on disk before a record is looked at, so that nothing is shown that is not paid
 // for.
 Result<int> InspectPrivately(const InspectOptions& options) {
@@ -275,7 +295,7 @@ Result<int> InspectPrivately(const InspectOptions& options) {
                Propose(sample, roles, findings->evidence(), asked));
   TACIT_ASSIGN(const inspect::Trial trial, findings->Try(proposal.config, roles));
   PrintFindings(options, sample, roles, trial, &proposal);
-  TACIT_RETURN_IF_ERROR(console::WriteFile(options.asked.output, proposal.yaml));
+  TACIT_RETURN_IF_ERROR(WriteProposal(options.asked.output, proposal.yaml));
   return trial.bad() * 10 <= trial.good + trial.bad() ? int{console::kExitDone}
                                                       : int{console::kExitFailed};
 }
@@ -285,7 +305,7 @@ Result<int> InspectPrivately(const InspectOptions& options) {
 Result<int> Inspect(const InspectOptions& options) {
   TACIT_RETURN_IF_ERROR(CheckWhence(options));
   TACIT_RETURN_IF_ERROR(CheckPrivate(options));
-  TACIT_RETURN_IF_ERROR(console::CheckWritable("--output", options.asked.output));
+  TACIT_RETURN_IF_ERROR(CheckOutput(options.asked.output));
   if (options.is_private()) return InspectPrivately(options);
   TACIT_ASSIGN(auto records, OpenRecords(options));
   TACIT_ASSIGN(const inspect::Sample sample,
@@ -308,7 +328,7 @@ Result<int> Inspect(const InspectOptions& options) {
   TACIT_ASSIGN(const inspect::Proposal proposal, Propose(sample, roles, options.asked));
   TACIT_ASSIGN(const inspect::Trial trial, TryOut(sample, proposal.config));
   PrintFindings(options, sample, roles, trial, &proposal);
-  TACIT_RETURN_IF_ERROR(console::WriteFile(options.asked.output, proposal.yaml));
+  TACIT_RETURN_IF_ERROR(WriteProposal(options.asked.output, proposal.yaml));
   if (trial.bad() * 10 <= trial.good + trial.bad()) return int{console::kExitDone};
   std::fflush(stdout);
   const inspect::Complaint first = trial.complaints.List().front();
@@ -336,7 +356,7 @@ void AddTopicOptions(CLI::App& command, InspectOptions* options) {
       ->check(CLI::IsMember({"none", "confluent"}));
   command.add_option("--wait", options->wait_s, "With --topic: so many seconds for its brokers")
       ->default_val(10)
-      ->check(CLI::Range(1.0, 600.0));
+      ->check(NumberFrom(1.0, 600.0));
 }
 
 }  // namespace
@@ -351,13 +371,13 @@ void AddInspect(CLI::App& cli, Action* chosen) {
       ->check(CLI::IsMember({"criteo_tsv", "json", "csv"}));
   command->add_option("--rows", options->rows, "Look at so many records, the first ones")
       ->default_val(200'000)
-      ->check(CLI::Range(1.0, 1e9));
+      ->check(NumberFrom(1.0, 1e9));
   command->add_option("--unit", options->asked.unit, "privacy.unit: event or user")
       ->check(CLI::IsMember({"event", "user"}));
   command->add_option("--epsilon", options->asked.epsilon, "privacy.epsilon")
-      ->check(CLI::Range(1e-6, 1e6));
+      ->check(NumberFrom(1e-6, 1e6));
   command->add_option("--delta", options->asked.delta, "privacy.delta")
-      ->check(CLI::Range(1e-300, 0.999));
+      ->check(NumberFrom(1e-300, 0.999));
   command->add_option("--mode", options->asked.mode, "participation.mode")
       ->check(CLI::IsMember({"once", "poisson", "allocate"}));
   command->add_option("--label", options->named.label,
@@ -372,7 +392,7 @@ void AddInspect(CLI::App& cli, Action* chosen) {
       ->add_option("--private", options->private_epsilon,
                    "Look by noised counts alone, of this epsilon at --delta per --unit, which "
                    "--store pays for")
-      ->check(CLI::Range(1e-3, 1e3));
+      ->check(NumberFrom(1e-3, 1e3));
   command->add_option("--store", options->store,
                       "With --private: the store that will learn; it is made if it is not there");
   command->add_option(
@@ -387,7 +407,7 @@ void AddInspect(CLI::App& cli, Action* chosen) {
                    "With --private and --unit user: look at so many records of a user, the "
                    "first ones; noise goes with it")
       ->default_val(20)
-      ->check(CLI::Range(1.0, 4096.0));
+      ->check(NumberFrom(1.0, 4096.0));
   command->add_option("--items", options->asked.items,
                       "The public list of items, for a model of the next item");
   command->add_option("--output", options->asked.output,

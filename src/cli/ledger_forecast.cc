@@ -241,7 +241,7 @@ void AddLedgerForecast(CLI::App* ledger, Action* chosen) {
   command
       ->add_option("--epsilon", options->epsilon,
                    "One budget for each learner and for all together")
-      ->check(CLI::Range(1e-6, 1e6))
+      ->check(NumberFrom(1e-6, 1e6))
       ->excludes(config);
   command->footer(
       "What is yet to be spent is composed with what was, at the pace of the history so far. Where "

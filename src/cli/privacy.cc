@@ -208,7 +208,7 @@ void AddCommon(CLI::App* command, const std::shared_ptr<Query>& query,
       ->default_val(1);
   command->add_option("--steps", query->steps, "Steps one unit takes part in")
       ->default_val(1)
-      ->check(CLI::Range(1.0, 1e15));
+      ->check(NumberFrom(1.0, 1e15));
   command->add_option("--delta", query->delta, "Probability that the bound may fail")->required();
   command->add_option("--orders", query->orders, "Orders of rdp, separated by commas")
       ->delimiter(',');

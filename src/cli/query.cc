@@ -10,6 +10,7 @@
 #include "cli/query_recommend.h"
 #include "config/text_file.h"
 #include "console/exit_code.h"
+#include "console/number_check.h"
 #include "event/codec.h"
 #include "serve/score_answer.h"
 #include "wiring/assembly.h"
@@ -29,22 +30,43 @@ struct QueryScoreOptions {
   QueryFileOptions file;
 };
 
-// The lines to score: those given by --row, or a range of lines of the --tsv log.
-Result<std::vector<std::string>> ReadLines(const QueryScoreOptions& options) {
-  if (!options.rows.empty()) return options.rows;
+// The records to score, as the stream has them, and where they are from.
+struct LinesToScore {
+  std::vector<std::string> text;
+  std::string file = {};    // empty: they are of --row
+  uint64_t first_line = 1;  // of the file
+
+  // "FILE:LINE", or "row N".
+  std::string PlaceOf(size_t i) const {
+    return file.empty() ? fmt::format("row {}", i + 1) : fmt::format("{}:{}", file, first_line + i);
+  }
+};
+
+// The lines to score: those given by --row, or a range of lines of the --tsv log. A line that
+// cannot be read ends it, with its place.
+Result<LinesToScore> ReadLines(const QueryScoreOptions& options) {
+  LinesToScore lines{.text = options.rows};
+  if (!options.rows.empty()) return lines;
+  lines.file = options.tsv;
+  lines.first_line = options.first + 1;
   config::Source log;
   log.files = {options.tsv};
   TACIT_ASSIGN(const auto source, wiring::OpenSource(log));
-  TACIT_RETURN_IF_ERROR(source->Seek(std::vector<stream::PartitionOffset>{{0, options.first}}));
-  std::vector<std::string> lines;
+  Status sought = source->Seek(std::vector<stream::PartitionOffset>{{0, options.first}});
+  if (!sought) return BadUsage(fmt::format("{}: {}", options.tsv, sought.error().message));
   event::RawRecords records;
-  while (lines.size() < options.count) {
+  while (lines.text.size() < options.count) {
     TACIT_ASSIGN(const auto outcome, source->Poll(std::chrono::milliseconds(1000), &records));
     if (outcome == stream::PollOutcome::kEnd) break;
-    for (size_t i = 0; i < records.size() && lines.size() < options.count; ++i)
-      lines.emplace_back(records[i]);
+    auto fault = records.faults.begin();
+    for (size_t i = 0; i < records.size() && lines.text.size() < options.count; ++i) {
+      if (fault != records.faults.end() && fault->index == i)
+        return Fail(ErrorCode::kInvalidArgument,
+                    fmt::format("{}: {}", lines.PlaceOf(lines.text.size()), fault->reason));
+      lines.text.emplace_back(records[i]);
+    }
   }
-  if (lines.empty())
+  if (lines.text.empty())
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("{} has no line {}", options.tsv, options.first + 1));
   return lines;
@@ -57,12 +79,11 @@ std::string JoinLines(const std::vector<std::string>& lines) {
 }
 
 // The lines as the configuration's source has records: source.format says how they are read.
-Result<event::Batch> Decode(const wiring::Assembly& assembly,
-                            const std::vector<std::string>& lines) {
+Result<event::Batch> Decode(const wiring::Assembly& assembly, const LinesToScore& lines) {
   event::RawRecords records;
-  records.origin = "--row";
+  records.origin = lines.file;
   records.origin_line = 1;
-  for (const std::string& line : lines) {
+  for (const std::string& line : lines.text) {
     records.bytes += line;
     records.end.push_back(static_cast<uint32_t>(records.bytes.size()));
   }
@@ -74,13 +95,25 @@ Result<event::Batch> Decode(const wiring::Assembly& assembly,
       ->Decode(records, &batch, &dead);
   if (!dead.empty())
     return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("row {}: {}", dead[0].line, dead[0].reason));
+                fmt::format("{}: {}", lines.PlaceOf(dead[0].line - 1), dead[0].reason));
   return batch;
 }
 
+// Asks a daemon. It names a bad line by its number in the request.
+Result<json::object> ScoreByDaemon(const QueryScoreOptions& options, const LinesToScore& lines) {
+  TACIT_ASSIGN(const serve::Response response,
+               AskDaemon(options.url, "/v1/score/lines?learner=" + options.learner, "POST",
+                         JoinLines(lines.text)));
+  if (response.status == 400)
+    if (const auto bad = FindRefusedLine(MessageOf(response));
+        bad && bad->number <= lines.text.size())
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: {}", lines.PlaceOf(bad->number - 1), bad->reason));
+  return ReadAnswer(options.url, response.status, response.body);
+}
+
 // Scores with the model of a directory, without a daemon.
-Result<json::object> ScoreCheckpoint(const QueryScoreOptions& options,
-                                     const std::vector<std::string>& lines) {
+Result<json::object> ScoreCheckpoint(const QueryScoreOptions& options, const LinesToScore& lines) {
   return AskCheckpoint(
       {options.checkpoint, options.config, options.witness},
       [&](const wiring::Assembly& assembly,
@@ -122,7 +155,7 @@ Result<int> Score(const QueryScoreOptions& options) {
   if (!options.checkpoint.empty() && options.config.empty())
     return Fail(ErrorCode::kInvalidArgument,
                 "--checkpoint needs --config: the schema says how a row is read");
-  std::vector<std::string> lines;
+  LinesToScore lines;
   TACIT_ASSIGN(const std::string request, RequestBody(options.request));
   if (request.empty()) {
     if (options.rows.empty() && options.tsv.empty())
@@ -133,11 +166,8 @@ Result<int> Score(const QueryScoreOptions& options) {
   }
   json::object answer;
   if (!options.url.empty()) {
-    TACIT_ASSIGN(answer,
-                 lines.empty()
-                     ? AskDaemonForJson(options.url, "/v1/score", request)
-                     : AskDaemonForJson(options.url, "/v1/score/lines?learner=" + options.learner,
-                                        JoinLines(lines)));
+    TACIT_ASSIGN(answer, lines.text.empty() ? AskDaemonForJson(options.url, "/v1/score", request)
+                                            : ScoreByDaemon(options, lines));
   } else {
     TACIT_ASSIGN(answer, ScoreCheckpoint(options, lines));
   }
@@ -146,7 +176,7 @@ Result<int> Score(const QueryScoreOptions& options) {
     return int{console::kExitDone};
   }
   try {
-    PrintAnswer(answer, lines);
+    PrintAnswer(answer, lines.text);
   } catch (const std::exception&) {  // JSON of another shape
     return Fail(ErrorCode::kIo, fmt::format("{} does not answer as tacitd does", options.url));
   }
@@ -174,10 +204,10 @@ void AddQuery(CLI::App& cli, Action* chosen) {
                     "Take records from this log of the stream's format, plain or gzip");
   score->add_option("--first", options->first, "First line of --tsv, from 0")
       ->default_val(0)
-      ->check(CLI::NonNegativeNumber);
+      ->check(console::WholeFrom(0));
   score->add_option("--count", options->count, "Lines of --tsv")
       ->default_val(3)
-      ->check(CLI::PositiveNumber);
+      ->check(console::WholeFrom(1), "POSITIVE");
   score->add_option("--request", options->request,
                     "A whole JSON body for POST /v1/score; @FILE: the file's");
   score->add_flag("--json", options->json, "Print JSON");

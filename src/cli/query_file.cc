@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
-#include <charconv>
 #include <chrono>
 #include <filesystem>
 #include <iterator>
@@ -72,7 +71,7 @@ class LineFile {
     while (true) {
       if (at_ == buffer_.size()) {
         TACIT_RETURN_IF_ERROR(Fill());
-        if (buffer_.empty()) break;
+        if (at_ == buffer_.size()) break;
       }
       any = true;
       const size_t end = buffer_.find('\n', at_);
@@ -111,6 +110,10 @@ class LineFile {
     if (read < 0 || (read == 0 && error != Z_OK && error != Z_STREAM_END))
       return Fail(ErrorCode::kIo, fmt::format("{}: {}, behind line {}", path_, message, lines_));
     buffer_.resize(static_cast<size_t>(read));
+    // Such a mark at the beginning is no part of the first line, as in logs.
+    constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+    if (!std::exchange(begun_, true) && buffer_.starts_with(kByteOrderMark))
+      at_ = kByteOrderMark.size();
     return {};
   }
 
@@ -120,6 +123,7 @@ class LineFile {
   std::string buffer_;
   size_t at_ = 0;
   uint64_t lines_ = 0;
+  bool begun_ = false;
 };
 
 // Answers requests of the routes of /v1, from several threads at once.
@@ -200,18 +204,6 @@ class CheckpointAsker final : public Asker {
   std::vector<std::unique_ptr<serve::Handler>> handlers_;  // one per worker
 };
 
-// The message of an error's answer.
-std::string MessageOf(const serve::Response& response) {
-  json::error_code error;
-  const json::value value = json::parse(response.body, error);
-  const json::value* inner =
-      !error && value.is_object() ? value.get_object().if_contains("error") : nullptr;
-  const json::value* message =
-      inner != nullptr && inner->is_object() ? inner->get_object().if_contains("message") : nullptr;
-  return message != nullptr && message->is_string() ? std::string(message->get_string())
-                                                    : fmt::format("status {}", response.status);
-}
-
 // An answer other than 200 that is not about one line ends the run.
 Error RunFailure(const serve::Response& response) {
   return {response.status < 500 ? ErrorCode::kInvalidArgument : ErrorCode::kIo,
@@ -263,17 +255,10 @@ class ScoreTask final : public FileTask {
     TACIT_ASSIGN(const serve::Response response,
                  asker_.Ask(worker, "/v1/score/lines?learner=" + learner_, body));
     if (response.status == 400) {
-      const std::string message = MessageOf(response);
-      size_t place = 0;
-      constexpr std::string_view kLine = "line ";
-      const char* const end = message.data() + message.size();
-      if (message.starts_with(kLine)) {
-        const auto read = std::from_chars(message.data() + kLine.size(), end, place);
-        if (read.ec == std::errc() && place >= 1 && place <= lines.size() &&
-            std::string_view(read.ptr, end).starts_with(": ")) {
-          lines[place - 1]->error = std::string(read.ptr + 2, end);
-          return std::optional<size_t>(place - 1);
-        }
+      auto bad = FindRefusedLine(MessageOf(response));
+      if (bad && bad->number <= lines.size()) {
+        lines[bad->number - 1]->error = std::move(bad->reason);
+        return std::optional<size_t>(bad->number - 1);
       }
     }
     if (response.status != 200) return Fail(RunFailure(response));

@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "config/config.h"
 #include "console/exit_code.h"
+#include "console/number_check.h"
 #include "console/stop_signals.h"
 #include "console/terminal_line.h"
 
@@ -180,7 +181,7 @@ void AddReplay(CLI::App& cli, Action* chosen) {
   command
       ->add_option("--speed", options->speed,
                    "N times real time: by timestamp_ms of JSON lines, a day a file otherwise")
-      ->check(CLI::PositiveNumber)
+      ->check(console::AboveZero(), "POSITIVE")
       ->excludes(rate_option);
   command->add_option("--key", options->key,
                       "What records are keyed by: a field of JSON lines, a feature of TSV lines, "

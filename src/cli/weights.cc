@@ -8,6 +8,7 @@
 #include "cli/ask_daemon.h"
 #include "cli/command.h"
 #include "console/exit_code.h"
+#include "console/number_check.h"
 #include "console/text_table.h"
 #include "event/feature_transform.h"
 #include "serve/learner_kinds.h"
@@ -131,7 +132,7 @@ void AddWeights(CLI::App& cli, Action* chosen) {
   command->add_option("--column", options->column, "Only this column");
   command->add_option("--top", options->top, "How many")
       ->default_val(20)
-      ->check(CLI::PositiveNumber);
+      ->check(console::WholeFrom(1), "POSITIVE");
   command->add_option("--names", options->names,
                       "Lines feature<TAB>value: values that are shown by name");
   command->add_flag("--json", options->json, "Print JSON");

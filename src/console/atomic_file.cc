@@ -60,4 +60,10 @@ Status AtomicFile::Commit() {
   return {};
 }
 
+Status WriteAtomically(const std::string& path, std::string_view bytes) {
+  TACIT_ASSIGN(const auto file, AtomicFile::Create(path));
+  TACIT_RETURN_IF_ERROR(file->Write(bytes));
+  return file->Commit();
+}
+
 }  // namespace tacit::console

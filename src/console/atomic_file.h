@@ -22,6 +22,8 @@ class AtomicFile {
 
   // kIo names the file.
   Status Write(std::string_view bytes);
+  // For a library that writes by itself, before Commit.
+  int fd() const { return fd_.get(); }
   // Puts it in its place, over whatever is there, once all bytes are on the disk.
   Status Commit();
 
@@ -32,5 +34,8 @@ class AtomicFile {
   const std::string path_, temporary_;
   UniqueFd fd_;
 };
+
+// Writes a whole file, or nothing.
+Status WriteAtomically(const std::string& path, std::string_view bytes);
 
 }  // namespace tacit::console

@@ -1,6 +1,7 @@
 #include "console/standard_streams.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -22,6 +23,8 @@ int ReportLost(const char* program, const char* why) {
 }  // namespace
 
 void HoldStandardStreams() {
+  // Else a limit on file sizes would end the process in the middle of a file.
+  ::signal(SIGXFSZ, SIG_IGN);
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
     // The lowest free number is this one, since those below are open.

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "console/stop_signals.h"
 #include "daemon/service_manager.h"
+#include "store/restore.h"
 
 namespace tacit::daemon {
 namespace {
@@ -97,10 +98,14 @@ Opened OpenWhileListening(store::StoreOptions options, console::StopSignals& sig
 
 Result<bool> WaitUntilFree(const std::string& store, console::StopSignals& signals) {
   for (;;) {
-    TACIT_ASSIGN(const bool held, store::IsHeldByAnother(store));
-    if (!held) return true;
+    // The first wait keeps a start from being tried again and again, should it find the store held
+    // in a way that cannot be asked for here.
     NotifyAlive();
     if (signals.WaitFor(kStandby)) return false;
+    TACIT_ASSIGN(const bool held, store::IsHeldByAnother(store));
+    if (held) continue;
+    TACIT_ASSIGN(const bool restored, store::IsBeingRestored(store));
+    if (!restored) return true;
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "console/exit_code.h"
+#include "console/number_check.h"
 #include "console/standard_streams.h"
 #include "console/stop_signals.h"
 #include "console/version_text.h"
@@ -139,7 +140,7 @@ int Main(int argc, char** argv) {
   cli.add_option("--past-halt", line.past_halt,
                  "Go on behind the window N at which source.halt_above halted training; no other "
                  "halt is passed")
-      ->check(CLI::PositiveNumber);
+      ->check(tacit::console::WholeFrom(1), "POSITIVE");
   auto* directory = cli.add_option(
       "--checkpoint", line.checkpoint,
       "Store, checkpoint or folder of checkpoints to serve from (SIGHUP moves to a newer one); "

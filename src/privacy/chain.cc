@@ -8,6 +8,7 @@
 #include <set>
 #include <string_view>
 
+#include "privacy/infinity.h"
 #include "privacy/query_table.h"
 #include "privacy/spending.h"
 #include "privacy/user_costs.h"
@@ -147,7 +148,7 @@ struct Running {
     constexpr double kSlack = 0.005;
     const CertifiedInterval bounds = meter.Bounds(entry.worst, Delta(entry.delta));
     const double floor = last == nullptr ? 0 : last->epsilon;
-    const double most = std::max(floor, bounds.upper);
+    const double most = Worse(floor, bounds.upper);
     const bool right = !entry.worst.gaussian()
                            ? entry.epsilon >= bounds.lower && entry.epsilon <= most * (1 + kSlack)
                            : Near(entry.epsilon, most);

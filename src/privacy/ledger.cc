@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "privacy/gaussian.h"
+#include "privacy/infinity.h"
 #include "privacy/tradeoff.h"
 
 namespace tacit::privacy {
@@ -145,15 +146,15 @@ std::pair<Spending, double> Ledger::Account::WorstAfter(
   std::pair<Spending, double> after{worst, epsilon};
   double most = -1;
   for (Spending& candidate : CandidatesAfter(charges)) {
-    const double of_it =
-        candidate == worst ? epsilon : meter.Bounds(candidate, Delta(promise.delta)).upper;
+    const double of_it = Worse(
+        0, candidate == worst ? epsilon : meter.Bounds(candidate, Delta(promise.delta)).upper);
     if (of_it <= most) continue;
     most = of_it;
     after.first = std::move(candidate);
   }
   // Two certified bounds of growing compositions may cross by their slack; the reported epsilon
   // never falls.
-  after.second = std::max(epsilon, most);
+  after.second = Worse(epsilon, most);
   return after;
 }
 
@@ -358,7 +359,7 @@ std::vector<LedgerTotal> Ledger::Learners() const {
     totals.back().not_covered = account.not_covered;
     double advantage = 0;
     for (const Spending& candidate : account.CandidatesAfter({}))
-      advantage = std::max(advantage, account.meter.Advantage(candidate, Delta(delta)));
+      advantage = std::min(1.0, Worse(advantage, account.meter.Advantage(candidate, Delta(delta))));
     totals.back().advantage = advantage;
     if (account.by_event_id)
       totals.back().epsilon_of_record =
@@ -392,7 +393,7 @@ LedgerTotal Ledger::Total() const {
   const bool alone = accounts_.size() == 1;
   EpsilonMeter& meter = alone ? accounts_.begin()->second.meter : total_meter_;
   for (const Spending& candidate : AllCandidatesAfter({}))
-    advantage = std::max(advantage, meter.Advantage(candidate, Delta(total.delta)));
+    advantage = std::min(1.0, Worse(advantage, meter.Advantage(candidate, Delta(total.delta))));
   total.advantage = advantage;
   if (by_event_id) total.epsilon_of_record = EpsilonOfRecord(total.epsilon, total.delta, gaussian);
   return total;
@@ -405,7 +406,7 @@ double Ledger::TotalAfter(std::span<const CommitCharge> charges, std::optional<D
   if (alone) return charges.empty() ? accounts_.begin()->second.epsilon : EpsilonAfter(charges);
   double epsilon = 0;
   for (const Spending& candidate : AllCandidatesAfter(charges))
-    epsilon = std::max(epsilon, total_meter_.Bounds(candidate, at).upper);
+    epsilon = Worse(epsilon, total_meter_.Bounds(candidate, at).upper);
   return epsilon;
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/check.h"
 #include "privacy/gaussian.h"
+#include "privacy/infinity.h"
 #include "privacy/pld.h"
 #include "privacy/tradeoff.h"
 
@@ -96,7 +97,7 @@ Spending Scaled(const Spending& spending, double by) {
 }
 
 bool Spending::Covers(const Spending& other) const {
-  if (mu_squared < other.mu_squared || rho < other.rho) return false;
+  if (!(mu_squared >= other.mu_squared) || !(rho >= other.rho)) return false;
   return std::all_of(other.sampled.begin(), other.sampled.end(),
                      [this](const Sampled& s) { return CountOf(*this, s) >= s.count; });
 }
@@ -262,6 +263,7 @@ EpsilonMeter::Composition& EpsilonMeter::Choose(const Spending& spending, double
 }
 
 CertifiedInterval EpsilonMeter::Bounds(const Spending& spending, Delta delta) {
+  if (!spending.bounded()) return {kInfinity, kInfinity};
   if (spending.gaussian()) {
     const double exact = GaussianEpsilon(std::sqrt(spending.mu_squared), delta).value;
     return {exact, exact};

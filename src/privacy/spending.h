@@ -42,7 +42,8 @@ struct Spending {
   static Spending Of(const Charge& charge, uint64_t steps);
 
   bool empty() const { return mu_squared == 0 && rho == 0 && sampled.empty(); }
-  bool bounded() const { return !std::isinf(mu_squared); }
+  // A NaN bounds nothing.
+  bool bounded() const { return std::isfinite(mu_squared) && std::isfinite(rho); }
   // True if epsilon has a closed form.
   bool gaussian() const { return (rho == 0 && sampled.empty()) || !bounded(); }
   void Add(const Spending& other);
@@ -51,7 +52,7 @@ struct Spending {
     for (const Sampled& s : sampled) steps += s.count * std::max<uint64_t>(1, s.block_steps);
     return steps;
   }
-  // True if no part of this is less than in `other`.
+  // True if no part of this is less than in `other`. A NaN covers nothing, and nothing covers it.
   bool Covers(const Spending& other) const;
   friend bool operator==(const Spending&, const Spending&) = default;
 

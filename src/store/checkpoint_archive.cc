@@ -130,6 +130,30 @@ class Unpacker {
   std::vector<char> buffer_;
 };
 
+// A file under a name of work, which goes with the object until it has its own name.
+class WorkFile {
+ public:
+  explicit WorkFile(std::string name) : name_(std::move(name)) {}
+  ~WorkFile() {
+    std::error_code ignored;
+    if (!named_) fs::remove(name_, ignored);
+  }
+  WorkFile(const WorkFile&) = delete;
+  WorkFile& operator=(const WorkFile&) = delete;
+
+  Status GiveName(const std::string& name) {
+    std::error_code error;
+    fs::rename(name_, name, error);
+    if (error) return Fail(FolderError(error.value(), "giving its name to", name));
+    named_ = true;
+    return {};
+  }
+
+ private:
+  const std::string name_;
+  bool named_ = false;
+};
+
 Status PackFiles(const std::string& folder, const CheckpointManifest& manifest, Packer* packer) {
   const std::string prefix = manifest.FolderName() + "/";
   const std::string head = EncodeManifest(manifest);
@@ -225,15 +249,11 @@ Status PackCheckpoint(const std::string& folder, const std::string& file) {
   const std::string work = file + ".new";
   const UniqueFd fd(open(work.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kFileMode));
   if (fd.get() < 0) return Fail(FolderError(errno, "creating", work));
+  WorkFile packed(work);
   TACIT_ASSIGN(const auto packer, Packer::Begin(fd.get(), work));
-  Status packed = PackFiles(folder, manifest, packer.get());
-  if (packed && fsync(fd.get()) != 0) packed = Fail(FolderError(errno, "syncing", work));
-  if (!packed) {
-    fs::remove(work, error);
-    return packed;
-  }
-  fs::rename(work, file, error);
-  if (error) return Fail(FolderError(error.value(), "giving its name to", file));
+  TACIT_RETURN_IF_ERROR(PackFiles(folder, manifest, packer.get()));
+  if (fsync(fd.get()) != 0) return Fail(FolderError(errno, "syncing", work));
+  TACIT_RETURN_IF_ERROR(packed.GiveName(file));
   const std::string parent = fs::absolute(file).parent_path();
   return SyncFolder(parent);
 }

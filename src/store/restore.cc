@@ -48,6 +48,8 @@ std::string WorkFolder(std::string store) {
   return store + ".restoring";
 }
 
+std::string RestoreLockFile(const std::string& store) { return WorkFolder(store) + ".lock"; }
+
 Status CheckFree(const std::string& path) {
   std::error_code error;
   if (!fs::exists(path, error) || fs::is_empty(path, error)) return {};
@@ -284,7 +286,7 @@ Status GiveName(const std::string& work, const std::string& path, bool replaces)
 }  // namespace
 
 Result<RestoreLock> RestoreLock::Take(const std::string& path) {
-  const std::string file = WorkFolder(path) + ".lock";
+  const std::string file = RestoreLockFile(path);
   const fs::path parent = fs::absolute(file).parent_path();
   std::error_code error;
   fs::create_directories(parent, error);
@@ -300,6 +302,17 @@ Result<RestoreLock> RestoreLock::Take(const std::string& path) {
         locked.st_ino == named.st_ino && locked.st_dev == named.st_dev)
       return RestoreLock(file, std::move(lock));
   }
+}
+
+// A shared lock is refused beside the restore's own, and hinders nobody else who asks.
+Result<bool> IsBeingRestored(const std::string& path) {
+  const std::string file = RestoreLockFile(path);
+  const UniqueFd lock(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (lock.get() < 0 && (errno == ENOENT || errno == ENOTDIR)) return false;
+  if (lock.get() < 0) return Fail(FolderError(errno, "opening", file));
+  if (::flock(lock.get(), LOCK_SH | LOCK_NB) == 0) return false;
+  if (errno == EWOULDBLOCK) return true;
+  return Fail(FolderError(errno, "asking for", file));
 }
 
 RestoreLock::~RestoreLock() {

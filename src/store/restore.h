@@ -73,6 +73,10 @@ class RestoreLock {
   UniqueFd lock_;
 };
 
+// True while another process has that right. To ask may refuse it to one that takes it in the same
+// moment, so ask where nothing else is known to hold the store back.
+Result<bool> IsBeingRestored(const std::string& path);
+
 // Works in a folder beside the store, PATH.restoring, and gives it the store's name when all is on
 // disk: a crash leaves things as they were, and the next restore begins anew. A checkpoint must be
 // restored to a free path; every byte of it is checked first. An older copy at the store's own path

@@ -19,6 +19,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/regular_file.h"
 #include "base/text.h"
 
 namespace tacit::store {
@@ -96,15 +97,13 @@ std::optional<Layout> ReadOldLayout(std::string_view file) {
 
 // Returns nothing if there is no file.
 Result<std::optional<std::string>> ReadBytes(const std::string& path) {
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (fd.get() < 0) {
-    if (errno == ENOENT) return std::optional<std::string>{};
-    return Fail(IoFailure("opening", path).error());
-  }
+  auto fd = OpenRegularFile(path);
+  if (!fd && fd.error().code == ErrorCode::kNotFound) return std::optional<std::string>{};
+  if (!fd) return Fail(fd.error().code, "opening witness " + fd.error().message);
   std::string bytes;
   std::array<char, 16384> piece;
   ssize_t got = 0;
-  while ((got = read(fd.get(), piece.data(), piece.size())) > 0 && bytes.size() < kMostFileBytes)
+  while ((got = read(fd->get(), piece.data(), piece.size())) > 0 && bytes.size() < kMostFileBytes)
     bytes.append(piece.data(), static_cast<size_t>(got));
   if (got < 0) return Fail(IoFailure("reading", path).error());
   return std::optional(std::move(bytes));

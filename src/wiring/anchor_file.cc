@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/regular_file.h"
 #include "base/unique_fd.h"
 #include "serve/kept_file.h"
 
@@ -82,9 +83,9 @@ Status SyncAnchorFolder(const std::string& path) {
 }  // namespace
 
 Result<AnchorFile> ReadAnchorFile(const std::string& path) {
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) return AnchorFailure("reading", path);
-  TACIT_ASSIGN(AnchorText text, ReadAnchors(file.get(), path));
+  const auto file = OpenRegularFile(path);
+  if (!file) return Fail(file.error().code, "reading anchors " + file.error().message);
+  TACIT_ASSIGN(AnchorText text, ReadAnchors(file->get(), path));
   return std::move(text.file);
 }
 

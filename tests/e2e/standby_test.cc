@@ -6,8 +6,10 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "service.h"
+#include "store/restore.h"
 #include "support/small_run.h"
 
 namespace tacit {
@@ -106,6 +108,47 @@ TEST_F(StandbyTest, APermissionIsNotWaitedFor) {
   EXPECT_EQ(ended.exit_code, 2) << ended.err;
   EXPECT_THAT(ended.err, testing::Not(HasSubstr("standing by")));
   EXPECT_THAT(ended.err, HasSubstr(dir_ / "store"));
+}
+
+// A restore has the store's name for itself, and no lock of the store: who stands by waits for it,
+// too, ends when asked to, and takes over once it has ended.
+TEST_F(StandbyTest, ARestoreIsWaitedForLikeADaemon) {
+  namespace fs = std::filesystem;
+  const std::string config = run_.WriteConfig(dir_);
+  const auto learn = [&] { return test::Run({TACITD, "--config", config, "--until-end"}); };
+  ASSERT_EQ(learn().exit_code, 0);
+  fs::copy(dir_ / "store", dir_ / "copy", fs::copy_options::recursive);
+  test::WriteSmallLog(dir_, 2, 2000, 3);
+  ASSERT_EQ(learn().exit_code, 0);
+  fs::remove_all(dir_ / "store");
+  fs::rename(dir_ / "copy", dir_ / "store");
+  const auto second = Second({"--standby", "--accept-older-copy", "--until-end"});
+  std::optional<Ended> stopped, took_over;
+  {
+    const auto restore = store::RestoreLock::Take(dir_ / "store");
+    ASSERT_TRUE(restore) << restore.error().message;
+    test::Process asked_to_stop(second);
+    ASSERT_TRUE(WaitUntilItStandsBy(asked_to_stop)) << asked_to_stop.Err();
+    asked_to_stop.Signal(SIGTERM);
+    stopped = asked_to_stop.Wait();
+  }
+  ASSERT_TRUE(stopped) << "it does not listen";
+  EXPECT_EQ(stopped->exit_code, 0) << stopped->err;
+  {
+    auto restore = store::RestoreLock::Take(dir_ / "store");
+    ASSERT_TRUE(restore) << restore.error().message;
+    std::optional<store::RestoreLock> held(std::move(*restore));
+    test::Process standby(second);
+    ASSERT_TRUE(WaitUntilItStandsBy(standby)) << standby.Err();
+    held.reset();
+    took_over = standby.Wait();
+  }
+  ASSERT_TRUE(took_over);
+  EXPECT_EQ(took_over->exit_code, 0) << took_over->err;
+  EXPECT_THAT(took_over->err, HasSubstr("restored from commit"));
+  const size_t first = took_over->err.find("standing by: ");
+  EXPECT_EQ(took_over->err.find("standing by: ", first + 1), std::string::npos)
+      << "it tried again and again";
 }
 
 TEST_F(StandbyTest, WhoStandsByEndsWhenAskedTo) {

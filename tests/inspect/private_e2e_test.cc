@@ -72,6 +72,9 @@ TEST_F(PrivateE2e, TheStoreThatLearnsGoesOnWithTheAccount) {
   EXPECT_THAT(yaml, HasSubstr("colour"));
   EXPECT_NEAR(Total(1).epsilon, 1, 1e-6);
 
+  EXPECT_EQ(Tacit(Command("1")).exit_code, 2) << "its proposal would be written over the first one";
+  EXPECT_NEAR(Total(1).epsilon, 1, 1e-6);
+  std::filesystem::remove(dir_ / "clicks.yaml");
   const Ended two = Tacit(Command("1"));
   ASSERT_EQ(two.exit_code, 0) << two.err;
   const double twice = Total(2).epsilon;
@@ -93,6 +96,7 @@ TEST_F(PrivateE2e, TheStoreThatLearnsGoesOnWithTheAccount) {
 
   std::vector<std::string> other = Command("1");
   other[11] = "1e-7";
+  other.back() = dir_ / "other.yaml";
   const Ended refused = Tacit(other);
   EXPECT_NE(refused.exit_code, 0);
   EXPECT_THAT(refused.err, HasSubstr("delta was 1e-06 and is 1e-07"));

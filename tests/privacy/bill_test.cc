@@ -5,16 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <map>
 #include <random>
 
+#include "privacy/infinity.h"
 #include "privacy/pld.h"
 
 namespace tacit::privacy {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr char kTopic[] = "log";
 
 // mu^2 of a quarter and of an eighth, so that sums are exact.

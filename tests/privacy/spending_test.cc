@@ -4,9 +4,12 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "ledger_fixture.h"
 #include "privacy/gaussian.h"
+#include "privacy/infinity.h"
 
 namespace tacit::privacy {
 namespace {
@@ -50,6 +53,30 @@ TEST(Spending, AddingMergesSettings) {
   EXPECT_TRUE(sum.Covers(Spending::Of(SampledCharge(0.1), 4)));
   EXPECT_FALSE(sum.Covers(Spending::Of(SampledCharge(0.1), 5)));
   EXPECT_FALSE(sum.Covers(Spending::Of(SampledCharge(1), 1)));
+}
+
+// No arithmetic of a ledger gives it; if one did, it would not be taken for nothing spent.
+TEST(Spending, WhatIsNoNumberIsTheWorstAndIsNotDropped) {
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  for (const Spending& strange : {Spending{.mu_squared = none}, Spending{.rho = none},
+                                  Spending{.mu_squared = none, .rho = 1}}) {
+    const Spending usual{.mu_squared = 4, .rho = 1};
+    EXPECT_FALSE(usual.Covers(strange));
+    std::vector<Spending> before = {usual}, behind = {strange};
+    InsertMaximal(strange, &before);
+    InsertMaximal(usual, &behind);
+    for (const std::vector<Spending>& maximal : {before, behind}) {
+      double worst = 0;
+      for (const Spending& one : maximal)
+        worst = std::max(worst, EpsilonMeter().Bounds(one, Delta(1e-6)).upper);
+      EXPECT_TRUE(std::isinf(worst)) << worst;
+    }
+    EXPECT_EQ(EpsilonMeter().Advantage(strange, Delta(1e-6)), 1);
+  }
+  for (const auto& [a, b] : {std::pair(none, 1.0), std::pair(1.0, none), std::pair(none, none)})
+    EXPECT_EQ(Worse(a, b), kInfinity);
+  EXPECT_EQ(Worse(1, 2), 2);
+  EXPECT_EQ(Worse(2, 1), 2);
 }
 
 TEST(EpsilonMeter, GrowingAndFromScratchAgreeWithinTheCertificate) {

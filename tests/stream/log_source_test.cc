@@ -141,6 +141,28 @@ TEST_F(LogSourceTest, FramesStayInTheirFileAndBounds) {
   EXPECT_THAT(sizes, ElementsAre(4, 4, 2, 3));
 }
 
+// The mark stands before a file's first line and is no part of it; elsewhere these bytes are data.
+TEST_F(LogSourceTest, AByteOrderMarkIsNoPartOfTheFirstLine) {
+  const std::string mark = "\xef\xbb\xbf", text = mark + "one\n" + mark + "two\n";
+  for (const std::string& content : {text, Gzip(text), Zstd(text)}) {
+    const std::vector<std::string> files = {Write("a", content), Write("b", mark), Write("c", text),
+                                            Write("d", mark.substr(0, 2))};
+    const auto source = Open(files);
+    const Delivered all = ReadAll(*source);
+    EXPECT_THAT(all.records, ElementsAre("one", mark + "two", "one", mark + "two", "\xef\xbb"));
+    EXPECT_THAT(all.marks, ElementsAre("a@2", "b@2", "c@4", "d@5"));
+    EXPECT_THAT(all.places, ElementsAre("a:1", "a:2", "c:1", "c:2", "d:1"));
+    for (uint64_t offset = 0; offset < 5; ++offset) {
+      const auto again = Open(files);
+      ASSERT_TRUE(SeekTo(*again, offset));
+      EXPECT_EQ(
+          ReadAll(*again).records,
+          std::vector(all.records.begin() + static_cast<ptrdiff_t>(offset), all.records.end()));
+    }
+    ASSERT_TRUE(Open(files)->VerifyIdentity(source->Identity()));
+  }
+}
+
 TEST_F(LogSourceTest, NulBytesAndCarriageReturnsPassThrough) {
   const std::string line("a\0b\r", 4);
   EXPECT_THAT(ReadAll(*Open({Write("a", line + "\n")})).records, ElementsAre(line));

@@ -32,6 +32,7 @@ class MadeStream {
     bool other_values = false;  // every category is another topic's
     double label_factor = 1;    // click rates are higher or lower
     int new_category = -1;      // a column with a value that was not there before
+    int64_t times_ms = 0;       // every timestamp; 0: as time goes
   };
 
   explicit MadeStream(uint64_t seed) : random_(seed) {
@@ -94,7 +95,8 @@ class MadeStream {
     const double rate = std::min(.95, click_rate_ * event.label_factor);
     batch_.label.push_back((hit && event.all_positive) || Uniform() < rate ? 1.0f : 0.0f);
     const int64_t ms = 1'600'000'000'000 + static_cast<int64_t>(next_ + batch_.size());
-    batch_.timestamp_ms.push_back(hit && event.seconds ? ms / 1000 : ms);
+    const int64_t own = hit && event.seconds ? ms / 1000 : ms;
+    batch_.timestamp_ms.push_back(event.times_ms != 0 ? event.times_ms : own);
     batch_.user.Append(user_[user]);
     const int dense = static_cast<int>(schema_.dense.size());
     for (int i = 0; i < static_cast<int>(columns()); ++i) {

@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 #include <random>
+#include <utility>
 
 #include "support/held_clock.h"
 #include "train/made_stream.h"
@@ -121,6 +123,25 @@ TEST(StreamWatchTest, SecondsInPlaceOfMillisecondsAreTold) {
                    return event;
                  }),
             19);
+}
+
+// The distance of two times is up to 2^64.
+TEST(StreamWatchTest, TimesAtBothEndsOfTheirRangeAreFarApart) {
+  constexpr int64_t kFirst = std::numeric_limits<int64_t>::min(), kHalf = int64_t{1} << 62;
+  const std::pair<int64_t, int64_t> kJumps[] = {{kFirst, std::numeric_limits<int64_t>::max()},
+                                                {std::numeric_limits<int64_t>::max(), kFirst},
+                                                {-kHalf, kHalf},
+                                                {1'600'000'000'000, kFirst}};
+  for (const auto& [before, after] : kJumps) {
+    Watched watched(12);
+    MadeStream::Event event;
+    event.times_ms = before;
+    for (int second = 0; second < kSecondsBefore; ++second) EXPECT_FALSE(watched.Second(event));
+    event.times_ms = after;
+    bool told = false;
+    for (int second = 0; second < kSecondsAfter; ++second) told |= watched.Second(event);
+    EXPECT_TRUE(told) << before << " then " << after;
+  }
 }
 
 // Users are known only after several records of each, which takes longer.

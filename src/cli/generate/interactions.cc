@@ -6,7 +6,6 @@
 #include <array>
 #include <boost/json.hpp>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <memory>
 #include <span>
@@ -16,7 +15,9 @@
 #include "base/text.h"
 #include "cli/generate/interaction_generator.h"
 #include "cli/generate/log_writer.h"
+#include "console/atomic_file.h"
 #include "console/exit_code.h"
+#include "console/number_check.h"
 #include "wiring/ground_truth.h"
 
 namespace tacit::cli {
@@ -70,13 +71,6 @@ class Files {
   const std::string extension_;
   const bool plain_, one_;
 };
-
-Status WriteText(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  if (!file.flush()) return Fail(ErrorCode::kIo, "cannot write " + path);
-  return {};
-}
 
 // The items of `--item-ids`: each is itself.
 std::string ItemIdsText(uint32_t items) {
@@ -147,10 +141,10 @@ Result<int> Generate(const GenerateInteractionsOptions& options) {
   TACIT_RETURN_IF_ERROR(MakeFolder(files));
   InteractionGenerator generator(options.stream);
   const std::string catalogue = files.Path(kCatalogueFile);
-  TACIT_RETURN_IF_ERROR(WriteText(catalogue, generator.world().CatalogueText()));
+  TACIT_RETURN_IF_ERROR(console::WriteAtomically(catalogue, generator.world().CatalogueText()));
   if (options.stream.form == InteractionForm::kUserItem)
     TACIT_RETURN_IF_ERROR(
-        WriteText(files.Path(kItemIdsFile), ItemIdsText(generator.world().items())));
+        console::WriteAtomically(files.Path(kItemIdsFile), ItemIdsText(generator.world().items())));
   TACIT_ASSIGN(boost::json::object best_auc, WriteDays(options, files, &generator));
   const InteractionTruth& truth = generator.truth();
   const boost::json::value auc = BestAuc(truth, 0);
@@ -165,8 +159,8 @@ Result<int> Generate(const GenerateInteractionsOptions& options) {
                                     {"asked", truth.asked},
                                     {"best_hit10", Share(truth.best_hits, truth.asked)},
                                     {"popular_hit10", Share(truth.popular_hits, truth.asked)}};
-  TACIT_RETURN_IF_ERROR(
-      WriteText(files.Path(wiring::kGroundTruthFile), boost::json::serialize(summary) + "\n"));
+  TACIT_RETURN_IF_ERROR(console::WriteAtomically(files.Path(wiring::kGroundTruthFile),
+                                                 boost::json::serialize(summary) + "\n"));
   if (options.json) {
     fmt::print("{}\n", boost::json::serialize(summary));
     return int{console::kExitDone};
@@ -204,7 +198,7 @@ void AddGenerateInteractions(CLI::App& generate, Action* chosen) {
       ->check(CLI::Range(1, 10'000'000));
   command->add_option("--seed", stream.seed, "The same seed gives the same bytes")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(console::WholeFrom(0));
   command
       ->add_option_function<std::string>(
           "--form",

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "console/atomic_file.h"
 
 struct gzFile_s;
 
@@ -15,7 +16,8 @@ namespace tacit::cli {
 // Rows generated before each write.
 inline constexpr uint64_t kChunkRows = 8192;
 
-// Writes a log file, gzip or plain, under a temporary name until it is complete.
+// Writes a log file, gzip or plain, which is there whole or not at all: nothing is left without
+// Close.
 class LogWriter {
  public:
   static Result<std::unique_ptr<LogWriter>> Create(const std::string& path, bool plain);
@@ -27,11 +29,13 @@ class LogWriter {
   Status Close();
 
  private:
-  explicit LogWriter(std::string path) : path_(std::move(path)) {}
-  std::string TemporaryPath() const { return path_ + ".part"; }
+  LogWriter(std::string path, std::unique_ptr<console::AtomicFile> file)
+      : path_(std::move(path)), file_(std::move(file)) {}
+  Status Failure(std::string_view doing) const;
 
-  std::string path_;
-  gzFile_s* file_ = nullptr;
+  const std::string path_;
+  const std::unique_ptr<console::AtomicFile> file_;
+  gzFile_s* packer_ = nullptr;
 };
 
 }  // namespace tacit::cli

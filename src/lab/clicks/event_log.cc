@@ -33,6 +33,17 @@ void Slice(const event::RawRecords& frame, const event::Batch& batch, uint64_t b
   part->AppendRange(batch, place(begin), place(end));
 }
 
+// An experiment compares learners on all records of its files: not on those of a file that is cut
+// short, nor without a record that the source does not hold in memory.
+Status CheckWhole(const event::RawRecords& records) {
+  if (records.faults.empty()) return {};
+  const event::RawRecords::Fault& fault = records.faults.front();
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("{}:{}: {}; an experiment is made on whole logs: mend the file, or raise "
+                          "source.max_record_bytes for long records",
+                          records.origin, records.origin_line + fault.index, fault.reason));
+}
+
 bool OneRowASlot(const event::Batch& batch) {
   for (size_t i = 0; i < batch.slot_end.size(); ++i)
     if (batch.slot_end[i] != i + 1) return false;
@@ -116,6 +127,7 @@ Status EventLog::Read(const Take& take, std::string* identity, DeadLetters* dead
                  source->Poll(std::chrono::milliseconds(100), &records));
     if (outcome == stream::PollOutcome::kEnd) break;
     if (outcome == stream::PollOutcome::kNothing) continue;
+    TACIT_RETURN_IF_ERROR(CheckWhole(records));
     transform_.StartBatch(&batch);
     letters.clear();
     codec->Decode(records, &batch, &letters);

@@ -24,7 +24,8 @@ class EventLog {
   using Take =
       std::function<Result<bool>(const event::RawRecords& frame, const event::Batch& examples)>;
 
-  // Reads everything once. `transform` must outlive the log.
+  // Reads everything once. `transform` must outlive the log. kInvalidArgument names file and line
+  // of a record that is not there whole: the file is cut short or damaged there, or it is too long.
   static Result<std::unique_ptr<EventLog>> Open(const config::Source& log,
                                                 const event::FeatureTransform& transform,
                                                 uint64_t cache_bytes_max);

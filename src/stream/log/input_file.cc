@@ -1,6 +1,5 @@
 #include "stream/log/input_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/regular_file.h"
 
 namespace tacit::stream {
 namespace {
@@ -202,19 +202,9 @@ Result<Digest> InputFile::HashPrefix(uint64_t bytes) const {
 }
 
 Result<std::unique_ptr<InputFile>> InputFile::Open(const std::string& path) {
-  // Without O_NONBLOCK a pipe that nobody writes to would hold the opening up.
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (fd.get() < 0) {
-    const bool missing = errno == ENOENT;
-    return SystemFailure(missing ? ErrorCode::kNotFound : ErrorCode::kIo, path);
-  }
+  TACIT_ASSIGN(UniqueFd fd, OpenRegularFile(path));
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return SystemFailure(ErrorCode::kIo, path);
-  if (S_ISDIR(info.st_mode))
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: is a directory, not a log", path));
-  if (!S_ISREG(info.st_mode))
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("{}: is not a regular file, so it cannot be read again", path));
   char head[4];
   TACIT_ASSIGN(const size_t got, ReadAt(fd.get(), path, 0, head));
   const Inode inode{info.st_dev, info.st_ino};

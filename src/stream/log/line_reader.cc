@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 namespace tacit::stream {
 namespace {
 
 constexpr size_t kBufferBytes = 256 << 10;
+// U+FEFF in UTF-8, as editors and spreadsheets put it before a text.
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 // The length of the text before the next newline, or of all of it.
 struct Piece {
@@ -38,6 +41,9 @@ LineReader::LineReader(std::unique_ptr<InputFile> file, size_t max_record_bytes)
 Status LineReader::Refill() {
   TACIT_ASSIGN(end_, file_->Read(buffer_));
   begin_ = 0;
+  const bool at_beginning = !std::exchange(begun_, true);
+  if (at_beginning && std::string_view(buffer_.data(), end_).starts_with(kByteOrderMark))
+    begin_ = kByteOrderMark.size();
   return {};
 }
 

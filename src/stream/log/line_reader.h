@@ -13,7 +13,7 @@ namespace tacit::stream {
 // Cuts a file into records, one per line. A last line without its newline is a record. A line
 // longer than `max_record_bytes` is a record with a fault and is never held in memory. A damaged
 // file ends with one record with a fault, which also stands for the line that the damage cut short.
-// Not thread-safe.
+// A byte order mark of UTF-8 at a file's beginning is no part of its first line. Not thread-safe.
 class LineReader {
  public:
   LineReader(std::unique_ptr<InputFile> file, size_t max_record_bytes);
@@ -41,6 +41,7 @@ class LineReader {
   const size_t max_record_bytes_;
   std::vector<char> buffer_;
   size_t begin_ = 0, end_ = 0;  // unread part of the buffer
+  bool begun_ = false;          // something was read
   bool fault_told_ = false;
 };
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
 #include <utility>
 
 #include "base/text.h"
@@ -22,7 +21,7 @@ constexpr uint64_t kMoreLooks = 2'500;  // before the stride is doubled once mor
 // Windows in which values are only collected: before, every value is new.
 constexpr uint32_t kWindowsToKnow = 3;
 // Times this far apart are of other units, or of another century.
-constexpr int64_t kDecadeMs = int64_t{10} * 365 * 86'400'000;
+constexpr uint64_t kDecadeMs = uint64_t{10} * 365 * 86'400'000;
 
 // The least jumps. A label rate is followed as log odds: a jump is a factor of three.
 constexpr double kLeastOdds = 1.1, kLeastMissing = 0.2, kLeastUnseen = 0.2,
@@ -34,6 +33,12 @@ constexpr std::array<const char*, 6> kKindNames = {"label",   "missing", "values
 double LogOdds(double rate) {
   const double inside = std::clamp(rate, 0.001, 0.999);
   return std::log(inside / (1 - inside));
+}
+
+// The distance of any two times, which no signed number holds.
+uint64_t MsApart(int64_t a, int64_t b) {
+  const auto from = static_cast<uint64_t>(std::min(a, b));
+  return static_cast<uint64_t>(std::max(a, b)) - from;
 }
 
 double Rate(double log_odds) { return 1 / (1 + std::exp(-log_odds)); }
@@ -162,7 +167,7 @@ void StreamWatch::EndTimes() {
   std::ranges::nth_element(times_, middle);
   if (usual_time_ == 0) usual_time_ = *middle;
   const auto away = std::ranges::count_if(
-      times_, [this](int64_t time) { return std::abs(time - usual_time_) > kDecadeMs; });
+      times_, [this](int64_t time) { return MsApart(time, usual_time_) > kDecadeMs; });
   See(times_figure_, static_cast<double>(away) / static_cast<double>(times_.size()));
   if (!figures_[times_figure_].usual.outside()) usual_time_ = *middle;
   times_.clear();

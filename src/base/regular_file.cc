@@ -1,0 +1,28 @@
+#include "base/regular_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace tacit {
+
+Result<UniqueFd> OpenRegularFile(const std::string& path) {
+  const auto system_failure = [&] {
+    return Fail(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo,
+                fmt::format("{}: {}", path, std::strerror(errno)));
+  };
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (fd.get() < 0) return system_failure();
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) return system_failure();
+  if (S_ISDIR(info.st_mode))
+    return Fail(ErrorCode::kInvalidArgument, path + ": is a directory, not a file");
+  if (!S_ISREG(info.st_mode))
+    return Fail(ErrorCode::kInvalidArgument, path + ": is not a regular file");
+  return fd;
+}
+
+}  // namespace tacit

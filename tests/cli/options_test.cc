@@ -1,0 +1,98 @@
+// Options that are numbers: what they refuse, and in which words.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/process.h"
+
+namespace tacit {
+namespace {
+
+using test::Ended;
+using testing::HasSubstr;
+
+// The options of every command that takes a whole number of at least 1, at least 0, or a number
+// above 0, by the words that follow the program's name.
+struct Numbered {
+  std::vector<std::string> words;
+  std::string option, allowed;
+};
+
+const std::string kFromOne = "a whole number of at least 1",
+                  kFromZero = "a whole number of at least 0", kAboveZero = "a number above 0";
+
+std::vector<Numbered> AllNumbered() {
+  const std::vector<std::string> score = {TACIT,   "query", "score",     "--url", "unix:/nowhere",
+                                          "--row", "x",     "--learner", "ctr"};
+  const std::vector<std::string> ctr = {TACIT, "evaluate", "ctr", "--config", "x", "--data", "y"};
+  return {{score, "--count", kFromOne},
+          {score, "--first", kFromZero},
+          {ctr, "--from", kFromZero},
+          {ctr, "--to", kFromZero},
+          {ctr, "--train-to", kFromOne},
+          {ctr, "--train-files", kFromOne},
+          {{TACIT, "evaluate", "--config", "x"}, "--held-out", kFromOne},
+          {{TACIT, "weights", "--url", "unix:/nowhere", "--learner", "x"}, "--top", kFromOne},
+          {{TACIT, "checkpoint", "prune", "--path", "x"}, "--keep", kFromOne},
+          {{TACIT, "generate", "criteo", "--output", "x"}, "--seed", kFromZero},
+          {{TACIT, "generate", "interactions", "--output", "x"}, "--seed", kFromZero},
+          {{TACIT, "replay", "--config", "x", "y"}, "--speed", kAboveZero},
+          {{TACITD, "--config", "x"}, "--past-halt", kFromOne}};
+}
+
+// Some of those that take numbers between two others, one of each command.
+std::vector<Numbered> SomeBounded() {
+  return {
+      {{TACIT, "inspect", "x"}, "--private", "a number from 0.001 to 1000"},
+      {{TACIT, "inspect", "x"}, "--delta", "a number from 1e-300 to 0.999"},
+      {{TACIT, "inspect", "x"}, "--rows", "a number from 1 to 1e+09"},
+      {{TACIT, "generate", "criteo", "--output", "x"}, "--churn", "a number from 0 to 1"},
+      {{TACIT, "audit", "--config", "x"}, "--runs", "a number from 200 to 1e+09"},
+      {{TACIT, "ledger", "forecast", "--store", "x"}, "--epsilon", "a number from 1e-06 to 1e+06"}};
+}
+
+TEST(OptionsTest, ABadNumberIsToldWithTheOptionAndWhatIsAllowed) {
+  for (const Numbered& numbered : AllNumbered()) {
+    std::vector<std::string> bad = {"-1", "abc", "1x", std::string(400, '9') + "x"};
+    if (numbered.allowed != kAboveZero) bad.insert(bad.end(), {"1.5", "1e3", "nan"});
+    if (numbered.allowed != kFromZero) bad.emplace_back("0");
+    if (numbered.allowed == kAboveZero) bad.insert(bad.end(), {"nan", "inf", "1e999", "-0.0"});
+    for (const std::string& value : bad) {
+      std::vector<std::string> command = numbered.words;
+      command.push_back(numbered.option + "=" + value);
+      const Ended ended = test::Run(command);
+      EXPECT_EQ(ended.exit_code, 2) << numbered.option << " " << value;
+      EXPECT_THAT(ended.err, HasSubstr(numbered.option + ": ")) << value;
+      EXPECT_THAT(ended.err, HasSubstr(" is not " + numbered.allowed + "\n")) << value;
+      EXPECT_LT(ended.err.size(), 200u) << ended.err;
+    }
+  }
+}
+
+TEST(OptionsTest, WhatIsNoNumberIsWithinNoBounds) {
+  for (const Numbered& numbered : SomeBounded())
+    for (const char* value : {"nan", "-nan", "inf", "-1", "1e30", "abc", "1x"}) {
+      std::vector<std::string> command = numbered.words;
+      command.push_back(numbered.option + "=" + value);
+      const Ended ended = test::Run(command);
+      EXPECT_EQ(ended.exit_code, 2) << numbered.option << " " << value;
+      EXPECT_THAT(ended.err, testing::StartsWith(numbered.option + ": '" + value + "' is not " +
+                                                 numbered.allowed + "\n"));
+    }
+}
+
+TEST(OptionsTest, AGoodNumberIsTaken) {
+  for (const Numbered& numbered : AllNumbered()) {
+    std::vector<std::string> good = {"1", "7", "0x10"};
+    if (numbered.allowed == kAboveZero) good.insert(good.end(), {"0.25", "1e3"});
+    if (numbered.allowed == kFromZero) good.emplace_back("0");
+    for (const std::string& value : good) {
+      std::vector<std::string> command = numbered.words;
+      command.push_back(numbered.option + "=" + value);
+      command.emplace_back("--help");  // options are looked at, and nothing is done
+      EXPECT_EQ(test::Run(command).exit_code, 0) << numbered.option << " " << value;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tacit
