@@ -220,6 +220,12 @@ TEST_F(TopicE2e, APrivateLookIsChargedBeforeItTellsAndAgainWhenItIsRepeated) {
     return read ? read->snapshot->total().epsilon : 0;
   };
   EXPECT_NEAR(epsilon(), 1, 1e-6);
+  const Ended kept = Inspect("offers", words);
+  EXPECT_EQ(kept.exit_code, 2);
+  EXPECT_THAT(kept.err, HasSubstr("is there already"));
+  EXPECT_NEAR(epsilon(), 1, 1e-6) << "a look that cannot be written down is not charged";
+  const auto anew = [&] { std::filesystem::remove(dir_ / "shop.yaml"); };
+  anew();
   const Ended two = Inspect("offers", words);
   ASSERT_EQ(two.exit_code, 0) << two.err;
   EXPECT_GT(epsilon(), 1.3) << "the same records, looked at again, are charged again";
@@ -227,6 +233,7 @@ TEST_F(TopicE2e, APrivateLookIsChargedBeforeItTellsAndAgainWhenItIsRepeated) {
   EXPECT_EQ(learnt.exit_code, 0) << learnt.err;
   EXPECT_GT(epsilon(), 8);
 
+  anew();
   std::vector<std::string> csv = words;
   csv.back() = "csv";
   const Ended refused = Inspect("offers", csv);
