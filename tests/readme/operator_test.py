@@ -228,11 +228,13 @@ class Guide(unittest.TestCase):
         self.running()
         for day in (1, 2):
             self.service.run("tacit checkpoint create --url unix:/run/tacit/operator")
+            before = self.steps_of()
             self.service.run("systemctl stop tacitd")
             self.service.clicks(day)
             if day == 1:
                 self.service.start()
-                self.service.until("the day is learnt", lambda: self.steps_of() > 2)
+                # A checkpoint of the commit that has one already would be the same folder.
+                self.service.until("the day is learnt", lambda: self.steps_of() > before)
         checkpoints = self.service.root / "var/lib/tacit/store.checkpoints"
         self.assertEqual(len(list(checkpoints.glob("full-*"))), 2)
         (self.service.root / "full").write_text("4096")
