@@ -188,7 +188,7 @@ void AddAudit(CLI::App& cli, Action* chosen) {
   audit
       ->add_option("--runs", options->run.runs,
                    "Runs with the canary, and as many without; a tenth chooses the threshold")
-      ->check(NumberFrom(200.0, 1e9))
+      ->check(WholeNumberFrom(200, 1'000'000'000))
       ->capture_default_str();
   audit->add_option("--confidence", options->confidence, "Of all bounds together")
       ->capture_default_str();
@@ -210,10 +210,10 @@ void AddAudit(CLI::App& cli, Action* chosen) {
   audit
       ->add_option("--canaries", options->trained.canaries,
                    "Records or users with wrong labels or drawn items, one-run")
-      ->check(NumberFrom(200.0, 1e7))
+      ->check(WholeNumberFrom(200, 10'000'000))
       ->capture_default_str();
   audit->add_option("--records", options->trained.records_most, "Read no more of the source")
-      ->check(NumberFrom(1000.0, 1e10))
+      ->check(WholeNumberFrom(1000, 10'000'000'000))
       ->capture_default_str();
   audit->add_option("--seed", options->trained.seed, "Of the hash that splits the records")
       ->capture_default_str();

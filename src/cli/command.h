@@ -36,6 +36,12 @@ inline CLI::Validator NumberFrom(double least, double most) {
                         fmt::format("FLOAT in [{:g} - {:g}]", least, most));
 }
 
+// The same of an option that takes whole numbers.
+inline CLI::Validator WholeNumberFrom(uint64_t least, uint64_t most) {
+  return CLI::Validator(console::WholeBetween(least, most),
+                        fmt::format("in [{} - {}]", least, most));
+}
+
 // Each adds its subcommand: options, examples, and the action to run when it is chosen.
 void AddGenerate(CLI::App& cli, Action* chosen);
 void AddReplay(CLI::App& cli, Action* chosen);

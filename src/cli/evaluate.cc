@@ -46,7 +46,7 @@ Status CheckOptions(const EvaluateClicksOptions& options) {
     if (std::error_code error; !std::filesystem::exists(file, error))
       return Fail(ErrorCode::kNotFound,
                   fmt::format("--data {}: {}", file, error ? error.message() : "no such file"));
-  TACIT_RETURN_IF_ERROR(console::CheckWritable("--results", options.results));
+  TACIT_RETURN_IF_ERROR(console::CheckAppendable("--results", options.results));
   TACIT_RETURN_IF_ERROR(console::CheckWritable("--markdown", options.markdown));
   return console::CheckWritable("--svg", options.svg);
 }

@@ -64,7 +64,7 @@ Status CheckOptions(const EvaluateSequenceOptions& options) {
     return BadUsage("give --data or --stream, a file of what users did");
   for (const std::string& learner : options.learners)
     TACIT_RETURN_IF_ERROR(lab::CheckSequenceMethod(learner));
-  TACIT_RETURN_IF_ERROR(console::CheckWritable("--results", options.results));
+  TACIT_RETURN_IF_ERROR(console::CheckAppendable("--results", options.results));
   TACIT_RETURN_IF_ERROR(console::CheckWritable("--markdown", options.markdown));
   TACIT_RETURN_IF_ERROR(console::CheckWritable("--curve-svg", options.curve_svg));
   return console::CheckWritable("--svg", options.svg);

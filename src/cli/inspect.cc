@@ -14,7 +14,6 @@
 #include "cli/inspect/proposal.h"
 #include "cli/inspect/report.h"
 #include "cli/inspect/topic_records.h"
-#include "console/atomic_file.h"
 #include "console/exit_code.h"
 #include "console/output_file.h"
 #include "noise/noise.h"
@@ -236,15 +235,6 @@ Status CheckOutput(const std::string& path) {
   return console::CheckWritable("--output", path);
 }
 
-// Writes a whole file, or nothing. A device is written to.
-Status WriteProposal(const std::string& path, const std::string& yaml) {
-  std::error_code ignored;
-  const bool is_device =
-      std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored);
-  if (path.empty() || is_device) return console::WriteFile(path, yaml);
-  return console::WriteAtomically(path, yaml);
-}
-
 // The charge is on disk before a record is looked at, so that nothing is shown that is not paid
 // for.
 Result<int> InspectPrivately(const InspectOptions& options) {
@@ -295,7 +285,7 @@ Result<int> InspectPrivately(const InspectOptions& options) {
                Propose(sample, roles, findings->evidence(), asked));
   TACIT_ASSIGN(const inspect::Trial trial, findings->Try(proposal.config, roles));
   PrintFindings(options, sample, roles, trial, &proposal);
-  TACIT_RETURN_IF_ERROR(WriteProposal(options.asked.output, proposal.yaml));
+  TACIT_RETURN_IF_ERROR(console::WriteFile(options.asked.output, proposal.yaml));
   return trial.bad() * 10 <= trial.good + trial.bad() ? int{console::kExitDone}
                                                       : int{console::kExitFailed};
 }
@@ -328,7 +318,7 @@ Result<int> Inspect(const InspectOptions& options) {
   TACIT_ASSIGN(const inspect::Proposal proposal, Propose(sample, roles, options.asked));
   TACIT_ASSIGN(const inspect::Trial trial, TryOut(sample, proposal.config));
   PrintFindings(options, sample, roles, trial, &proposal);
-  TACIT_RETURN_IF_ERROR(WriteProposal(options.asked.output, proposal.yaml));
+  TACIT_RETURN_IF_ERROR(console::WriteFile(options.asked.output, proposal.yaml));
   if (trial.bad() * 10 <= trial.good + trial.bad()) return int{console::kExitDone};
   std::fflush(stdout);
   const inspect::Complaint first = trial.complaints.List().front();
@@ -356,7 +346,7 @@ void AddTopicOptions(CLI::App& command, InspectOptions* options) {
       ->check(CLI::IsMember({"none", "confluent"}));
   command.add_option("--wait", options->wait_s, "With --topic: so many seconds for its brokers")
       ->default_val(10)
-      ->check(NumberFrom(1.0, 600.0));
+      ->check(WholeNumberFrom(1, 600));
 }
 
 }  // namespace
@@ -371,7 +361,7 @@ void AddInspect(CLI::App& cli, Action* chosen) {
       ->check(CLI::IsMember({"criteo_tsv", "json", "csv"}));
   command->add_option("--rows", options->rows, "Look at so many records, the first ones")
       ->default_val(200'000)
-      ->check(NumberFrom(1.0, 1e9));
+      ->check(WholeNumberFrom(1, 1'000'000'000));
   command->add_option("--unit", options->asked.unit, "privacy.unit: event or user")
       ->check(CLI::IsMember({"event", "user"}));
   command->add_option("--epsilon", options->asked.epsilon, "privacy.epsilon")
@@ -407,7 +397,7 @@ void AddInspect(CLI::App& cli, Action* chosen) {
                    "With --private and --unit user: look at so many records of a user, the "
                    "first ones; noise goes with it")
       ->default_val(20)
-      ->check(NumberFrom(1.0, 4096.0));
+      ->check(WholeNumberFrom(1, 4096));
   command->add_option("--items", options->asked.items,
                       "The public list of items, for a model of the next item");
   command->add_option("--output", options->asked.output,

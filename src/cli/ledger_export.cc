@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <map>
 
 #include "cli/dp_event.h"
@@ -10,6 +9,7 @@
 #include "cli/ledger_copy.h"
 #include "console/exit_code.h"
 #include "console/json_number.h"
+#include "console/output_file.h"
 #include "privacy/pld.h"
 
 namespace tacit::cli {
@@ -128,9 +128,7 @@ Result<int> Export(const ExportOptions& options) {
     fmt::print("{}", text);
     return int{console::kExitDone};
   }
-  std::ofstream file(options.output, std::ios::trunc);
-  file << text << std::flush;
-  if (!file) return Fail(ErrorCode::kIo, fmt::format("{} cannot be written", options.output));
+  TACIT_RETURN_IF_ERROR(console::WriteFile(options.output, text));
   return int{console::kExitDone};
 }
 

@@ -11,6 +11,7 @@
 #include "cli/privacy_plan.h"
 #include "cli/privacy_report.h"
 #include "console/exit_code.h"
+#include "console/json_number.h"
 #include "mechanism/sigma_split.h"
 #include "privacy/calibrate.h"
 #include "privacy/gaussian.h"
@@ -144,12 +145,13 @@ Result<int> PrintEpsilon(const Query& query) {
     said.claimed = privacy::GdpCltEpsilonEstimate(*query.noise_multiplier, query.sampling_rate,
                                                   query.steps, Delta(query.delta));
   if (query.json) {
-    boost::json::object object{
-        {"accountant", query.accountant}, {"epsilon", said.epsilon}, {"delta", query.delta}};
-    if (said.lower) object["epsilon_lower"] = *said.lower;
+    boost::json::object object{{"accountant", query.accountant},
+                               {"epsilon", console::FiniteOrNull(said.epsilon)},
+                               {"delta", query.delta}};
+    if (said.lower) object["epsilon_lower"] = console::FiniteOrNull(*said.lower);
     if (said.order) object["order"] = *said.order;
     if (said.is_estimate) object["estimate"] = true;
-    if (said.claimed) object["epsilon_clt_estimate"] = *said.claimed;
+    if (said.claimed) object["epsilon_clt_estimate"] = console::FiniteOrNull(*said.claimed);
     fmt::print("{}\n", boost::json::serialize(object));
     return int{console::kExitDone};
   }
@@ -208,7 +210,7 @@ void AddCommon(CLI::App* command, const std::shared_ptr<Query>& query,
       ->default_val(1);
   command->add_option("--steps", query->steps, "Steps one unit takes part in")
       ->default_val(1)
-      ->check(NumberFrom(1.0, 1e15));
+      ->check(WholeNumberFrom(1, 1'000'000'000'000'000));
   command->add_option("--delta", query->delta, "Probability that the bound may fail")->required();
   command->add_option("--orders", query->orders, "Orders of rdp, separated by commas")
       ->delimiter(',');

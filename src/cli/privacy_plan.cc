@@ -275,7 +275,7 @@ void AddPrivacyPlan(CLI::App* privacy, Action* chosen) {
       ->allow_extra_args(false);
   plan->add_option("--events-per-day", options->events_per_day,
                    "Events in a day (a file), where the source does not say")
-      ->check(NumberFrom(1.0, 1e15));
+      ->check(WholeNumberFrom(1, 1'000'000'000'000'000));
   plan->add_flag("--json", options->json, "Print JSON");
   plan->footer(
       "Examples:\n  tacit privacy plan --config config/demo.yaml --events-per-day 150000\n  tacit "

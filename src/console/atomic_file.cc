@@ -21,19 +21,30 @@ tl::unexpected<Error> WriteFailure(const std::string& path, int error) {
 }  // namespace
 
 Result<std::unique_ptr<AtomicFile>> AtomicFile::Create(const std::string& path, unsigned mode) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored))
+  struct stat there = {};
+  const bool exists = ::stat(path.c_str(), &there) == 0;
+  if (exists && S_ISDIR(there.st_mode))
     return Fail(ErrorCode::kInvalidArgument, path + ": is a directory");
   // The name would be taken from a device, and root may do so.
-  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored))
+  if (exists && !S_ISREG(there.st_mode))
     return Fail(ErrorCode::kInvalidArgument, path + ": is not a regular file, to be replaced");
-  const std::string temporary = fmt::format("{}.part-{}", path, ::getpid());
+  // A link stays, and its file is replaced: /dev/stdout is a link.
+  std::error_code lost;
+  const std::string place = exists ? std::filesystem::canonical(path, lost).string() : path;
+  if (lost) return Fail(ErrorCode::kInvalidArgument, path + ": " + lost.message());
+  const std::string temporary = fmt::format("{}.part-{}", place, ::getpid());
   // A file that a killed process of the same number left behind is nobody's.
   ::unlink(temporary.c_str());
-  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                     exists ? S_IRUSR | S_IWUSR : mode));
   if (fd.get() < 0)
     return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: {}", path, std::strerror(errno)));
-  return std::unique_ptr<AtomicFile>(new AtomicFile(path, temporary, std::move(fd)));
+  std::unique_ptr<AtomicFile> file(new AtomicFile(place, temporary, std::move(fd)));
+  // No more people may read it than what it replaces.
+  constexpr mode_t kPermissions = 0777;
+  if (exists && ::fchmod(file->fd(), there.st_mode & kPermissions) != 0)
+    return WriteFailure(path, errno);
+  return file;
 }
 
 AtomicFile::~AtomicFile() {

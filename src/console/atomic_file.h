@@ -10,11 +10,12 @@
 namespace tacit::console {
 
 // A file that is there whole or not at all: it is written beside its place under another name, and
-// gets its own with Commit. Without Commit nothing is left of it. One thread.
+// gets its own with Commit. Without Commit nothing is left of it. Where a link has its name, the
+// link's file is the one that is replaced. One thread.
 class AtomicFile {
  public:
-  // kInvalidArgument: it cannot be made there, or a device or pipe has its name. `mode` is the
-  // file's, before the umask.
+  // kInvalidArgument: it cannot be made there, or a device or pipe has its name. `mode` is a new
+  // file's, before the umask; one that is replaced gives its own.
   static Result<std::unique_ptr<AtomicFile>> Create(const std::string& path, unsigned mode = 0644);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;

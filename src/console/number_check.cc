@@ -46,6 +46,14 @@ NumberCheck WholeFrom(uint64_t least) {
   };
 }
 
+NumberCheck WholeBetween(uint64_t least, uint64_t most) {
+  return [least, most](const std::string& value) -> std::string {
+    const auto number = WholeOf(value);
+    if (number && *number >= least && *number <= most) return "";
+    return NotAllowed(value, fmt::format("a whole number from {} to {}", least, most));
+  };
+}
+
 NumberCheck AboveZero() {
   return [](const std::string& value) -> std::string {
     const auto number = NumberOf(value);

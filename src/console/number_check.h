@@ -12,6 +12,8 @@ using NumberCheck = std::function<std::string(const std::string& value)>;
 
 // Allows whole numbers of at least `least`.
 NumberCheck WholeFrom(uint64_t least);
+// Allows whole numbers from `least` to `most`.
+NumberCheck WholeBetween(uint64_t least, uint64_t most);
 // Allows finite numbers above 0.
 NumberCheck AboveZero();
 // Allows numbers from `least` to `most`.

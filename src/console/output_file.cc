@@ -9,9 +9,29 @@
 #include <filesystem>
 #include <fstream>
 
+#include "console/atomic_file.h"
+
 namespace tacit::console {
 
+namespace {
+
+bool IsDevice(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored) &&
+         !std::filesystem::is_regular_file(path, ignored) &&
+         !std::filesystem::is_directory(path, ignored);
+}
+
+}  // namespace
+
 Status CheckWritable(const char* option, const std::string& path) {
+  if (path.empty() || IsDevice(path)) return CheckAppendable(option, path);
+  const auto file = AtomicFile::Create(path);
+  if (file) return {};
+  return Fail(ErrorCode::kInvalidArgument, fmt::format("{} {}", option, file.error().message));
+}
+
+Status CheckAppendable(const char* option, const std::string& path) {
   if (path.empty()) return {};
   std::error_code ignored;
   const bool existed = std::filesystem::exists(path, ignored);
@@ -23,6 +43,7 @@ Status CheckWritable(const char* option, const std::string& path) {
 
 Status WriteFile(const std::string& path, const std::string& text) {
   if (path.empty()) return {};
+  if (!IsDevice(path)) return WriteAtomically(path, text);
   std::ofstream file(path, std::ios::binary);
   file << text;
   if (!file.flush()) return Fail(ErrorCode::kIo, path + ": cannot be written");

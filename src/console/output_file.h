@@ -6,10 +6,14 @@
 
 namespace tacit::console {
 
-// Checks early, before hours of runs, that the file named by an option can be written. Leaves no
-// file behind that was not there before. An empty path means no file.
+// Files that options name. An empty path means no file. A device or a pipe is written to as it is.
+
+// Checks early, before hours of runs, that WriteFile will be able to write the file. Changes
+// nothing.
 Status CheckWritable(const char* option, const std::string& path);
-// Does nothing if the path is empty.
+// The same of a file that lines are added to. Leaves no file behind that was not there before.
+Status CheckAppendable(const char* option, const std::string& path);
+// Writes a whole file over what is there, or leaves that as it is.
 Status WriteFile(const std::string& path, const std::string& text);
 // Makes a file that only its owner may read and write. kInvalidArgument: there is one of this name.
 Status WriteNewSecret(const std::string& path, const std::string& text);

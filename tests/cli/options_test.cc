@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "support/process.h"
 
 namespace tacit {
@@ -44,10 +47,24 @@ std::vector<Numbered> SomeBounded() {
   return {
       {{TACIT, "inspect", "x"}, "--private", "a number from 0.001 to 1000"},
       {{TACIT, "inspect", "x"}, "--delta", "a number from 1e-300 to 0.999"},
-      {{TACIT, "inspect", "x"}, "--rows", "a number from 1 to 1e+09"},
       {{TACIT, "generate", "criteo", "--output", "x"}, "--churn", "a number from 0 to 1"},
-      {{TACIT, "audit", "--config", "x"}, "--runs", "a number from 200 to 1e+09"},
       {{TACIT, "ledger", "forecast", "--store", "x"}, "--epsilon", "a number from 1e-06 to 1e+06"}};
+}
+
+// All that take whole numbers between two others, which no exponent writes.
+std::vector<Numbered> AllWholeBounded() {
+  const std::vector<std::string> inspect = {TACIT, "inspect", "x"},
+                                 audit = {TACIT, "audit", "--config", "x"};
+  return {{inspect, "--rows", "a whole number from 1 to 1000000000"},
+          {inspect, "--wait", "a whole number from 1 to 600"},
+          {inspect, "--user-records", "a whole number from 1 to 4096"},
+          {audit, "--runs", "a whole number from 200 to 1000000000"},
+          {audit, "--canaries", "a whole number from 200 to 10000000"},
+          {audit, "--records", "a whole number from 1000 to 10000000000"},
+          {{TACIT, "privacy", "epsilon"}, "--steps", "a whole number from 1 to 1000000000000000"},
+          {{TACIT, "privacy", "plan", "--config", "x"},
+           "--events-per-day",
+           "a whole number from 1 to 1000000000000000"}};
 }
 
 TEST(OptionsTest, ABadNumberIsToldWithTheOptionAndWhatIsAllowed) {
@@ -69,8 +86,12 @@ TEST(OptionsTest, ABadNumberIsToldWithTheOptionAndWhatIsAllowed) {
 }
 
 TEST(OptionsTest, WhatIsNoNumberIsWithinNoBounds) {
-  for (const Numbered& numbered : SomeBounded())
-    for (const char* value : {"nan", "-nan", "inf", "-1", "1e30", "abc", "1x"}) {
+  std::vector<Numbered> bounded = SomeBounded(), whole = AllWholeBounded();
+  std::ranges::move(whole, std::back_inserter(bounded));
+  for (const Numbered& numbered : bounded) {
+    std::vector<std::string> bad = {"nan", "-nan", "inf", "-1", "1e30", "abc", "1x"};
+    if (numbered.allowed.starts_with("a whole")) bad.insert(bad.end(), {"1e3", "1000.5", "0"});
+    for (const std::string& value : bad) {
       std::vector<std::string> command = numbered.words;
       command.push_back(numbered.option + "=" + value);
       const Ended ended = test::Run(command);
@@ -78,6 +99,7 @@ TEST(OptionsTest, WhatIsNoNumberIsWithinNoBounds) {
       EXPECT_THAT(ended.err, testing::StartsWith(numbered.option + ": '" + value + "' is not " +
                                                  numbered.allowed + "\n"));
     }
+  }
 }
 
 TEST(OptionsTest, AGoodNumberIsTaken) {
@@ -89,6 +111,17 @@ TEST(OptionsTest, AGoodNumberIsTaken) {
       std::vector<std::string> command = numbered.words;
       command.push_back(numbered.option + "=" + value);
       command.emplace_back("--help");  // options are looked at, and nothing is done
+      EXPECT_EQ(test::Run(command).exit_code, 0) << numbered.option << " " << value;
+    }
+  }
+  for (const Numbered& numbered : AllWholeBounded()) {
+    // The least and the most that is allowed.
+    const std::string& allowed = numbered.allowed;
+    const size_t from = allowed.find("from ") + 5, to = allowed.find(" to ");
+    for (const std::string& value : {allowed.substr(from, to - from), allowed.substr(to + 4)}) {
+      std::vector<std::string> command = numbered.words;
+      command.push_back(numbered.option + "=" + value);
+      command.emplace_back("--help");
       EXPECT_EQ(test::Run(command).exit_code, 0) << numbered.option << " " << value;
     }
   }

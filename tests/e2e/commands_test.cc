@@ -100,6 +100,20 @@ TEST(CommandsTest, PrivacyEpsilonAndCalibrateAreInverse) {
   EXPECT_LE(epsilon.at("epsilon").to_number<double>(), 3);
 }
 
+// JSON has no number for it, and readers refuse the word.
+TEST(CommandsTest, AnEpsilonWithoutEndIsNullInJson) {
+  for (const std::vector<std::string>& hopeless :
+       {std::vector<std::string>{"--noise-multiplier", "1e-200"},
+        std::vector<std::string>{"--accountant", "gdp", "--noise-multiplier", "1e-5", "--steps",
+                                 "1000000"}}) {
+    std::vector<std::string> asked = {TACIT, "privacy", "epsilon", "--delta", "1e-6", "--json"};
+    asked.insert(asked.end(), hopeless.begin(), hopeless.end());
+    EXPECT_TRUE(Json(test::Run(asked)).at("epsilon").is_null());
+    asked.erase(std::ranges::find(asked, "--json"));
+    EXPECT_THAT(test::Run(asked).out, HasSubstr("epsilon inf at delta"));
+  }
+}
+
 // Paper 001's steps, with labels in the clear: its figure is printed as what it is.
 TEST(CommandsTest, KnownCoinsCostWhatTheyCost) {
   const std::vector<std::string> asked = {
