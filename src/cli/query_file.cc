@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_order_mark.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/worker_pool.h"
@@ -111,7 +112,6 @@ class LineFile {
       return Fail(ErrorCode::kIo, fmt::format("{}: {}, behind line {}", path_, message, lines_));
     buffer_.resize(static_cast<size_t>(read));
     // Such a mark at the beginning is no part of the first line, as in logs.
-    constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
     if (!std::exchange(begun_, true) && buffer_.starts_with(kByteOrderMark))
       at_ = kByteOrderMark.size();
     return {};

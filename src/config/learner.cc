@@ -164,6 +164,10 @@ Status CheckUsers(const Place& place, const Learner& learner, const Source& sour
         "unit user needs records that name their user: source.format json, csv or protobuf; use "
         "event");
   }
+  if (const std::string unset = UnsetPlace(source, RecordPart::kUser); !unset.empty()) {
+    return place.Key("privacy").Key("unit").Fail(
+        fmt::format("unit user needs {}, the place of a record's user", unset));
+  }
   if (!participation.holds_periods() ||
       participation.max_participations >= participation.PeriodSteps())
     return {};
@@ -201,6 +205,10 @@ Status CheckNextItem(const Place& place, const Learner& learner, const Source& s
     return place.Key("model").Key("kind").Fail(
         "a model of the next item needs catalogue.file, the public list of items: ids taken from "
         "users' records would reveal those records");
+  }
+  if (const std::string unset = UnsetPlace(source, RecordPart::kItem); !unset.empty()) {
+    return place.Key("model").Key("kind").Fail(
+        fmt::format("a model of the next item needs {}, the place of a record's item", unset));
   }
   if (!learner.privacy.of_users()) {
     return place.Key("privacy").Key("unit").Fail(

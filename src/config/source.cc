@@ -209,6 +209,29 @@ Status CheckRegistry(const Place& place, SchemaRegistry* registry) {
   return {};
 }
 
+// Records without ids cannot be compared, so no window may be claimed for them.
+Status CheckDedupe(const Place& place, Source* source) {
+  if (!source->is_named()) source->dedupe_window = 0;
+  if (source->dedupe_window == 0) return {};
+  const std::string unset = UnsetPlace(*source, RecordPart::kEvent);
+  if (unset.empty()) return {};
+  return place.Key("window").Fail(
+      fmt::format("needs {}, the place of an event's id: no two records could be compared", unset));
+}
+
+Status CheckOptOut(const Place& place, const Source& source) {
+  if (source.opt_out.empty()) return {};
+  if (!source.traits().keys.has("format") || !source.is_named())
+    return place.Fail(
+        "is for sources of formats json, csv and protobuf: other records name no user, and would "
+        "be learnt from");
+  const std::string unset = UnsetPlace(source, RecordPart::kUser);
+  if (unset.empty()) return {};
+  return place.Fail(fmt::format(
+      "needs {}, the place of a record's user: nobody would be known, and all would be learnt from",
+      unset));
+}
+
 }  // namespace
 
 void DescribeSource(Fields& fields, Source& source) {
@@ -278,19 +301,32 @@ Status CheckHaltAbove(const Place& place, const HaltAbove& halt,
   return {};
 }
 
+std::string UnsetPlace(const Source& source, RecordPart part) {
+  const bool is_json = source.format == "json";
+  if (!is_json && source.format != "csv") return {};
+  const auto unset = [&](const auto& places) -> const char* {
+    switch (part) {
+      case RecordPart::kUser:
+        return places.user.empty() ? "user" : nullptr;
+      case RecordPart::kItem:
+        return places.item.empty() ? "item" : nullptr;
+      case RecordPart::kEvent:
+        return places.event_id.empty() ? "event_id" : nullptr;
+    }
+    return nullptr;
+  };
+  const char* const key = is_json ? unset(source.json) : unset(source.csv);
+  return key == nullptr ? std::string() : fmt::format("source.{}.{}", source.format, key);
+}
+
 Status CheckSource(const Place& place, LogFiles files, Source* source) {
   const Keys& keys = source->traits().keys;
   TACIT_RETURN_IF_ERROR(CheckFormat(place.Key("format"), *source));
   TACIT_RETURN_IF_ERROR(CheckLabels(place.Key("json"), source->json));
   if (keys.has("format") && source->format == "csv")
     TACIT_RETURN_IF_ERROR(CheckCsv(place.Key("csv"), *source));
-  // Records without ids cannot be compared, so no window may be claimed for them.
-  if (!source->is_named()) source->dedupe_window = 0;
-  if (!source->opt_out.empty() && !(keys.has("format") && source->is_named()))
-    return place.Key("opt_out").Fail(
-        "is for sources of formats json, csv and protobuf: other records name no user, and would "
-        "be "
-        "learnt from");
+  TACIT_RETURN_IF_ERROR(CheckDedupe(place.Key("dedupe"), source));
+  TACIT_RETURN_IF_ERROR(CheckOptOut(place.Key("opt_out"), *source));
   if (keys.has("topic")) {
     if (!GoodTopic(source->topic)) {
       return place.Key("topic").Fail(fmt::format("'{}' is no topic's name", source->topic));

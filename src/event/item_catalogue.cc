@@ -10,6 +10,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/byte_order_mark.h"
 #include "base/text.h"
 #include "event/run_codec.h"
 
@@ -19,7 +20,6 @@ namespace {
 constexpr size_t kBytesMost = std::numeric_limits<uint32_t>::max();
 constexpr size_t kLineBytesMost = std::numeric_limits<uint16_t>::max();
 constexpr std::string_view kSeparator = "::";
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 constexpr uint32_t kFingerprintFormat = 1;
 
 uint64_t HashOf(std::string_view name) { return BucketHash(name, 0); }

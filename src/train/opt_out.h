@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,19 +14,30 @@ namespace tacit::train {
 // alone, 16 bytes each. Immutable; thread-safe.
 class OptOut {
  public:
-  // Empty lines and those that begin with '#' name nobody. kNotFound, kIo: the file.
+  // Lines that begin or end with a blank, hold a control character, or are no UTF-8. An id may be
+  // so; where it is not, the line names nobody.
+  struct OddLines {
+    uint64_t count = 0;
+    uint64_t first = 0;  // its number, from 1 on
+  };
+
+  // Empty lines and those that begin with '#' name nobody, and a byte order mark is no part of the
+  // first. kNotFound, kIo: the file. kInvalidArgument: it is no regular file, or a line, which the
+  // message names, has a zero byte, as all have in UTF-16.
   static Result<OptOut> Read(const std::string& path, const SipHash::Key& key);
   // The most users that a file can name, for planning memory; 0 if it cannot be read.
   static uint64_t LinesOf(const std::string& path);
 
   bool Has(std::string_view user) const;
   size_t size() const { return users_.size(); }
+  const OddLines& odd_lines() const { return odd_; }
 
  private:
   explicit OptOut(const SipHash::Key& key) : hash_(key) {}
 
   SipHash hash_;
   std::vector<Hash128> users_;  // ascending
+  OddLines odd_;
 };
 
 }  // namespace tacit::train

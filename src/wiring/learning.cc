@@ -168,6 +168,11 @@ Status Learning::ReadOptOut() {
   if (!read) return Fail(std::move(read.error()).Context("source.opt_out"));
   opt_out_ = std::make_shared<const train::OptOut>(*std::move(read));
   spdlog::info("{} of {} are never learnt from", Counted(opt_out_->size(), "user"), path);
+  if (const auto& odd = opt_out_->odd_lines(); odd.count > 0)
+    spdlog::warn(
+        "{}: {} from line {} on, with blanks at an end, control characters or bytes that are not "
+        "UTF-8: users are found by ids that are written just so",
+        path, Counted(odd.count, "odd line"), odd.first);
   return {};
 }
 

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "../e2e/service.h"
+#include "base/byte_order_mark.h"
 #include "support/files_below.h"
 #include "support/small_run.h"
 
@@ -23,8 +24,6 @@ using test::SmallRun;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
-
-constexpr char kByteOrderMark[] = "\xef\xbb\xbf";
 
 class StrangeFilesTest : public testing::Test {
  protected:
@@ -157,7 +156,8 @@ TEST_F(StrangeFilesTest, AByteOrderMarkHidesNoFieldOfTheFirstLine) {
     csv += fmt::format("{},c{},{}\n", click, i % 7, size);
   }
   for (const auto& [name, text] : {std::pair("plain.jsonl", json), std::pair("plain.csv", csv)}) {
-    const std::string plain = Write(name, text), marked = Write("marked", kByteOrderMark + text);
+    const std::string plain = Write(name, text),
+                      marked = Write("marked", std::string(kByteOrderMark) + text);
     const Ended usual = Tacit({"inspect", plain, "--json"}),
                 found = Tacit({"inspect", marked, "--json"});
     ASSERT_EQ(usual.exit_code, 0) << usual.err;

@@ -207,8 +207,21 @@ const std::vector<BadCase> kValues = {
      "c.yaml:4: source.mark: is the same as store.witness: put the two in different places"},
     {"OptOutWithoutUsers", "kind: generator", "kind: log\n  files: [/dev/null]\n  opt_out: /x",
      "c.yaml:4: source.opt_out: is for sources of formats json, csv and protobuf: other records "
-     "name "
-     "no user, and would be learnt from"},
+     "name no user, and would be learnt from"},
+    {"OptOutWithoutAPlaceOfUsers", "kind: generator",
+     "kind: log\n  files: [/dev/null]\n  format: csv\n  opt_out: /x",
+     "c.yaml:5: source.opt_out: needs source.csv.user, the place of a record's user: nobody would "
+     "be "
+     "known, and all would be learnt from"},
+    {"OptOutWhereUsersAreNotRead", "kind: generator",
+     "kind: log\n  files: [/dev/null]\n  format: json\n  json: {user: ''}\n  opt_out: /x",
+     "c.yaml:6: source.opt_out: needs source.json.user, the place of a record's user: nobody would "
+     "be known, and all would be learnt from"},
+    {"DedupeWithoutAPlaceOfIds", "kind: generator",
+     "kind: log\n  files: [/dev/null]\n  format: csv\n  csv: {user: u}\n  dedupe: {window: 9}",
+     "c.yaml:6: source.dedupe.window: needs source.csv.event_id, the place of an event's id: no "
+     "two "
+     "records could be compared"},
     {"CsvSeparator", "kind: generator",
      "kind: log\n  files: [/dev/null]\n  format: csv\n  csv: {separator: ';;'}",
      "c.yaml:5: source.csv.separator: must be one character of one byte, and neither a quote nor a "

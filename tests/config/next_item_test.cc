@@ -21,11 +21,12 @@ struct Parts {
   std::string privacy = "{unit: user, epsilon: 8, delta: 1e-7}";
   std::string catalogue = "catalogue: {file: items.dat}\n";
   std::string more = "";
+  std::string format = "format: json";
 };
 
 std::string Yaml(const Parts& parts) {
   return fmt::format(
-      "source: {{kind: log, files: /dev/null, format: json}}\n"
+      "source: {{kind: log, files: /dev/null, {}}}\n"
       "{}schema: {{features: [{{name: C1, kind: categorical, buckets: 1000}}]}}\n"
       "learners:\n"
       "  - id: next\n"
@@ -34,8 +35,8 @@ std::string Yaml(const Parts& parts) {
       "    participation: {}\n"
       "    privacy: {}\n{}"
       "store: {{path: /tmp/tacit/store}}\n",
-      parts.catalogue, parts.model, parts.mechanism, parts.participation, parts.privacy,
-      parts.more);
+      parts.format, parts.catalogue, parts.model, parts.mechanism, parts.participation,
+      parts.privacy, parts.more);
 }
 
 const Parts kCounts{.model = "{kind: transitions}", .mechanism = "{kind: counts}"};
@@ -125,6 +126,17 @@ TEST(NextItem, NeedAPublicCatalogue) {
   Parts parts;
   parts.catalogue = "";
   ExpectRefused(parts, "learners[0].model.kind: a model of the next item needs catalogue.file");
+}
+
+// Users' allowances would be spent on records that name no item.
+TEST(NextItem, NeedAPlaceOfItems) {
+  ExpectRefused({.format = "format: csv, csv: {user: who}"},
+                "learners[0].model.kind: a model of the next item needs source.csv.item, the place "
+                "of a record's item");
+  ExpectRefused({.format = "format: json, json: {item: ''}"}, "needs source.json.item");
+  const Result<Config> config =
+      Parse(Yaml({.format = "format: csv, csv: {user: who, item: seen}"}), "c.yaml", {});
+  EXPECT_TRUE(config) << config.error().message;
 }
 
 TEST(NextItem, AreOfUsersAlone) {

@@ -70,6 +70,19 @@ TEST(UnitEvent, GoesWithNoDeduplication) {
   EXPECT_TRUE(Parse(yaml("{kind: none}", ".inf", "1000"), "c.yaml", {}));
 }
 
+TEST(UnitUser, NeedsRecordsThatNameTheirUser) {
+  const std::string once = "{mode: once, max_participations: 5}";
+  ExpectRefused(Yaml(once, "format: criteo_tsv"),
+                "learners[0].privacy.unit: unit user needs records that name their user");
+  ExpectRefused(
+      Yaml(once, "format: csv"),
+      "learners[0].privacy.unit: unit user needs source.csv.user, the place of a record's user");
+  ExpectRefused(Yaml(once, "format: json, json: {user: ''}"),
+                "learners[0].privacy.unit: unit user needs source.json.user");
+  EXPECT_TRUE(Parse(Yaml(once, "format: csv, csv: {user: who}"), "c.yaml", {}));
+  EXPECT_TRUE(Parse(Yaml(once, "format: json, json: {user: /who}"), "c.yaml", {}));
+}
+
 TEST(UnitUser, TheAllowanceHasNoDefault) {
   ExpectRefused(Yaml("{mode: once}"), "max_participations: required, and has no default");
   ExpectRefused(Yaml("{mode: poisson, batch: 10, sampling_rate: 0.1, steps_per_period: 9, "

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <iterator>
@@ -190,8 +191,49 @@ TEST(RecordFilterTest, WhoOptedOutIsNeverLearntFrom) {
 
   const auto missing = OptOut::Read(dir / "nowhere", key);
   ASSERT_FALSE(missing);
-  EXPECT_NE(missing.error().message.find("nowhere cannot be read"), std::string::npos);
+  EXPECT_EQ(missing.error().code, ErrorCode::kNotFound);
+  EXPECT_NE(missing.error().message.find("nowhere: No such file"), std::string::npos);
   EXPECT_EQ(OptOut::LinesOf(dir / "nowhere"), 0u);
+}
+
+// A list that an editor or a spreadsheet saved names the same users.
+TEST(OptOutTest, NobodyIsLeftInByTheWayTheListWasSaved) {
+  const test::TempDir dir;
+  const SipHash::Key key{1, 2, 3};
+  const std::string path = dir / "opt-out";
+  test::WriteFile(path, "\xef\xbb\xbfu33\r\nu34\r\n");
+  const auto marked = OptOut::Read(path, key);
+  ASSERT_TRUE(marked) << marked.error().message;
+  EXPECT_TRUE(marked->Has("u33") && marked->Has("u34"));
+  EXPECT_EQ(marked->odd_lines().count, 0u);
+
+  // Ids may be so, and are found as they are; whoever meant others is told.
+  test::WriteFile(path, "u1\nu33 \n# a remark \n\tu34\nu\xff\nu35\n");
+  const auto odd = OptOut::Read(path, key);
+  ASSERT_TRUE(odd) << odd.error().message;
+  EXPECT_TRUE(odd->Has("u33 ") && odd->Has("\tu34") && odd->Has("u\xff") && odd->Has("u35"));
+  EXPECT_FALSE(odd->Has("u33"));
+  EXPECT_EQ(odd->odd_lines().count, 3u);
+  EXPECT_EQ(odd->odd_lines().first, 2u);
+
+  test::WriteFile(path, std::string("# list\nu\0003\0", 11));
+  const auto utf16 = OptOut::Read(path, key);
+  ASSERT_FALSE(utf16);
+  EXPECT_EQ(utf16.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(utf16.error().message.starts_with(path + ":2: has a zero byte"))
+      << utf16.error().message;
+}
+
+TEST(OptOutTest, AFolderOrAPipeInItsPlaceIsToldAndNotWaitedFor) {
+  const test::TempDir dir;
+  const std::string pipe = dir / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& path : {dir.path(), pipe}) {
+    const auto read = OptOut::Read(path, {1, 2, 3});
+    ASSERT_FALSE(read);
+    EXPECT_TRUE(read.error().message.starts_with(path + ": is ")) << read.error().message;
+    EXPECT_EQ(OptOut::LinesOf(path), 0u);
+  }
 }
 
 TEST(RecordFilterTest, WhatIsRepeatedIsLearntOnceOverStartsAtAnyPosition) {

@@ -6,12 +6,12 @@
 #include <string_view>
 #include <utility>
 
+#include "base/byte_order_mark.h"
+
 namespace tacit::stream {
 namespace {
 
 constexpr size_t kBufferBytes = 256 << 10;
-// U+FEFF in UTF-8, as editors and spreadsheets put it before a text.
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 // The length of the text before the next newline, or of all of it.
 struct Piece {
