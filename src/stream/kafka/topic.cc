@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/check.h"
 #include "base/hash.h"
@@ -33,8 +34,9 @@ Result<std::map<int32_t, RecordMark>> ReadMarks(rd_kafka_t* client, const std::s
   const KafkaPartitions list = MakePartitions(topic, offsets);
   const auto assigned = rd_kafka_assign(client, list.get());
   if (assigned != RD_KAFKA_RESP_ERR_NO_ERROR) return Unanswered("assigning", assigned);
-  size_t ended = 0;  // partitions that ended before any record
-  while (marks.size() + ended < offsets.size()) {
+  // Partitions that ended before any record. An end may be told again, and a record may follow it.
+  std::set<int32_t> ended;
+  while (marks.size() + ended.size() < offsets.size()) {
     if (Steady::now() >= deadline)
       return Unanswered(fmt::format("topic '{}': the last records read", topic),
                         RD_KAFKA_RESP_ERR__TIMED_OUT);
@@ -42,9 +44,10 @@ Result<std::map<int32_t, RecordMark>> ReadMarks(rd_kafka_t* client, const std::s
     if (message == nullptr) continue;
     if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
       const int32_t partition = message->partition;
+      ended.erase(partition);
       marks.emplace(partition, MarkOf(TakeOver(message.release())));
     } else if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
-      ended += marks.contains(message->partition) ? 0 : 1;
+      if (!marks.contains(message->partition)) ended.insert(message->partition);
     } else if (!IsTransient(message->err)) {
       return Unanswered(
           fmt::format("topic '{}' partition {}: the last record read", topic, message->partition),
