@@ -18,8 +18,7 @@ TACIT_DEVICE inline void ReadKey(const NoiseKey* key, uint32_t (&words)[kKeyWord
   for (int i = 0; i < kKeyWords; ++i) words[i] = key->words[i];
 }
 
-// A place is 16 numbers: eight pairs of three 64-bit words each, which are three blocks.
-inline constexpr int kNumbersPerPlace = 16;
+// A place is eight pairs of numbers of three 64-bit words each, which are three blocks.
 inline constexpr uint64_t kBlocksPerPlace = 3;
 
 // Draws steps[i] = floor(stddev z_i) + d_i, in steps of the grid. One thread draws the whole place,

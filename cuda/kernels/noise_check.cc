@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kStddev = 0x1.4p30;
 constexpr double kFactor = 0x1p-31;
-constexpr size_t kNumbersPerPlace = 16, kWordsPerPlace = 48;
+constexpr size_t kWordsPerPlace = 48;
 
 constexpr NoiseKey kKey = {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344, 0xa4093822, 0x299f31d0,
                             0x082efa98, 0xec4e6c89}};  // digits of pi

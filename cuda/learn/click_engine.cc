@@ -49,7 +49,7 @@ std::string TextOf(const train::GpuStepSizes& planned) {
 
 // Parts of the dense vector that are finished beside products begin at places of noise, and have so
 // many numbers at least: fewer wait for the next part.
-constexpr uint64_t kPlaceNumbers = 16, kFinishLeast = 32;
+constexpr uint64_t kFinishLeast = 32;
 
 // The step after this one may be one that is refused: it is when its own turn comes.
 Status UnlessRefused(const Status& done) {
@@ -420,7 +420,8 @@ Status Engine::AddSums(const StepChunk& chunk, const Recipe& recipe, const ClipR
 // Steps the parameters whose sums are there when layer l's are, while the layers before it are
 // multiplied. A few wait for the next layer.
 Status Engine::FinishLayers(const Recipe& recipe, size_t l) {
-  const uint64_t begin = (layers_[l].offset + kPlaceNumbers - 1) / kPlaceNumbers * kPlaceNumbers;
+  const uint64_t begin =
+      (layers_[l].offset + kNumbersPerPlace - 1) / kNumbersPerPlace * kNumbersPerPlace;
   if (l > 0 && begin + kFinishLeast > unfinished_) return {};
   const DensePart part{.begin = begin, .end = std::exchange(unfinished_, begin)};
   TACIT_RETURN_IF_ERROR(streams_.AwaitSummed());
