@@ -115,7 +115,8 @@ class Page:
         return self.browser.call(method, self.session, **params)
 
     def events(self, method):
-        self.browser._take(0)
+        while self.browser._take(0):
+            pass
         return [event["params"] for event in self.browser.events
                 if event.get("sessionId") == self.session and event["method"] == method]
 

@@ -265,14 +265,23 @@ class DashboardTest(unittest.TestCase):
         self.assertTrue(visible)
         # Switches by keys: figures off, dark, and a table.
         page.eval("document.getElementById('figures').focus()")
+        # The page asks by itself as well: each request is held against the switch as it was then.
+        page.eval("""window.asked = [];
+            const was = window.fetch, figures = document.getElementById('figures');
+            window.fetch = (...a) => (asked.push([figures.checked, String(a[0])]), was(...a));""")
         before = len(page.events("Network.requestWillBeSent"))
         page.space()
         page.wait("document.querySelectorAll('.raw').length === 0", "figures are off")
         page.wait("document.getElementById('figures-state').textContent.startsWith('off')", "so")
         later = [e["request"]["url"] for e in page.events("Network.requestWillBeSent")[before:]]
+        asked = page.eval("asked")
+        self.assertFalse(asked[-1][0], asked)
+        for shown, url in asked:
+            self.assertIn("figures=all" if shown else "figures=public", url)
+        # It asks in no other way.
         self.assertTrue(later)
-        for url in later:
-            self.assertIn("figures=public", url)
+        self.assertLessEqual(sum("figures=public" not in url for url in later),
+                             sum(shown for shown, _ in asked))
         self.assertNotIn("not noised", page.eval("document.body.innerText"))
         page.screenshot(f"{OUTPUT}/figures-off.png")
         page.eval("document.querySelector('#theme input:checked').focus()")

@@ -1,8 +1,10 @@
 # A small shop's stream, what is known of it by making it, and daemons that learn from it.
 import http.client
+import itertools
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -106,25 +108,28 @@ dead_letters: {{path: "{store}.dead"}}
     return path
 
 
-def free_port():
-    import socket
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 class Daemon:
     """A tacitd with an operator's listener of its own."""
 
+    numbers = itertools.count()
+
     def __init__(self, programs, config, *options):
-        self.port = free_port()
-        self.log = config + ".log"
+        self.port = None
+        # Daemons of one configuration may run side by side.
+        self.log = f"{config}.{next(Daemon.numbers)}.log"
         with open(self.log, "w") as log:
             self.process = subprocess.Popen(
                 [f"{programs}/tacitd", "--config", config, "--set",
-                 f"serve.operator_listen=127.0.0.1:{self.port}", *options],
+                 "serve.operator_listen=127.0.0.1:0", "--set", "log.level=info", *options],
                 stdout=subprocess.DEVNULL, stderr=log)
+        self.until(self.has_port, "the daemon says where it serves")
         self.until(lambda: self.get("/healthz")[0] == 200, "the daemon answers")
+
+    def has_port(self):
+        with open(self.log) as log:
+            told = re.search(r"serving on 127\.0\.0\.1:(\d+)\n", log.read())
+        self.port = int(told.group(1)) if told else None
+        return told is not None
 
     @property
     def url(self):

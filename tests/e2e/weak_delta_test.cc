@@ -23,6 +23,7 @@ class WeakDeltaTest : public RecommendTest {
                     "schema: {{features: [{{name: x, kind: dense}}]}}\n"
                     "store: {{path: {}, commit_interval_ms: 10}}\n"
                     "serve: {{listen: \"{}\", operator_listen: \"{}-operators\"}}\n"
+                    "training: {{idle_priority: false}}\n"
                     "learners:\n"
                     "  - id: counts\n    model: {{kind: transitions}}\n"
                     "    mechanism: {{kind: counts}}\n"

@@ -29,10 +29,12 @@ BLOCK = re.compile(r"^<!-- (state|left out): ([^\n]+) -->\n```sh\n(.*?)^```$", r
 SYSTEMCTL = r"""#!/bin/bash
 R=@R@
 running() { [ -s $R/pid ] && kill -0 "$(cat $R/pid)" 2>/dev/null; }
+told() { grep -c "SIGHUP: " $R/journal; }
 stop() {
-  running || return 0
-  kill "$(cat $R/pid)"
-  while running; do sleep 0.05; done
+  [ -e $R/pid ] || return 0
+  ! running || kill "$(cat $R/pid)"
+  # The status is the last that is written of a life: none of it may come after the next start.
+  until [ -e $R/status ]; do sleep 0.05; done
 }
 start() {
   limit=
@@ -40,11 +42,21 @@ start() {
     limit="prlimit --fsize=$(cat $R/full)"
   fi
   rm -f $R/status
-  NOTIFY_SOCKET=$R/nobody setsid bash -c "$limit @EXEC@ & echo \$! >$R/pid; wait \$!; echo \$? >$R/status" \
-    >>$R/journal 2>&1 </dev/null &
+  NOTIFY_SOCKET=$R/nobody setsid bash -c "$limit @EXEC@ & echo \$! >$R/pid; wait \$!;
+      echo \$? >$R/status.new && mv $R/status.new $R/status" >>$R/journal 2>&1 </dev/null &
   for _ in $(seq 1200); do
     [ -e $R/status ] && exit "$(cat $R/status)"
     curl -sf -o /dev/null --unix-socket $R/run/tacit/operator http://localhost/healthz && return
+    sleep 0.05
+  done
+  exit 1
+}
+# As the unit's notify-reload: it returns when the daemon says that it is done.
+reload() {
+  local before=$(told)
+  kill -HUP "$(cat $R/pid)"
+  for _ in $(seq 1200); do
+    [ "$(told)" -gt "$before" ] && return
     sleep 0.05
   done
   exit 1
@@ -53,7 +65,7 @@ case "$*" in
   "start tacitd" | "enable --now tacitd") start ;;
   "stop tacitd") stop ;;
   "restart tacitd") stop; start ;;
-  "reload tacitd") kill -HUP "$(cat $R/pid)" && sleep 0.5 ;;
+  "reload tacitd") reload ;;
   "is-active tacitd") running && echo active ;;
   *) echo "systemctl $*: not in the unit's life" >&2; exit 1 ;;
 esac
@@ -109,12 +121,14 @@ class Service:
         raise AssertionError(f"waited in vain: {what}\n{self.journal()[-4000:]}")
 
     def end(self):
-        pid = self.root / "pid"
-        if pid.exists():
+        pid, status = self.root / "pid", self.root / "status"
+        if pid.exists() and not status.exists():
             try:
                 os.kill(int(pid.read_text()), signal.SIGKILL)
             except ProcessLookupError:
                 pass
+            # It would be written into a folder that is gone already.
+            self.until("the end is told", status.exists)
         shutil.rmtree(self.root, ignore_errors=True)
 
     # --- what it learns from ---
@@ -135,6 +149,7 @@ learners:
     privacy: {privacy}
 store: {{path: /var/lib/tacit/store, witness: /var/lib/tacit-witness/store.witness, commit_interval_ms: 20}}
 serve: {{listen: "", operator_listen: "unix:/run/tacit/operator"}}
+training: {{idle_priority: false}}
 {more}schema:
   features:
 """ + "\n".join(columns) + "\n")
@@ -287,6 +302,8 @@ class Guide(unittest.TestCase):
                     "    participation: {mode: once, batch: 300, max_participations: 2}",
             more=f"catalogue: {{file: {self.service.root}/items.dat}}\n")
         self.service.start()
+        # The second period gives u12 a history anew, if it is learnt after the first was forgotten.
+        self.service.until("both periods are learnt", lambda: self.steps_of() == 2)
         held = self.service.run("tacit user show u12 --url unix:/run/tacit/operator")
         self.assertIn('"i', held)
         self.type_in("users")
