@@ -75,5 +75,20 @@ TEST_F(CheckpointListTest, AFolderOrAPipeInAManifestsPlaceIsNamed) {
   EXPECT_THAT(none.error().message, HasSubstr("is no checkpoint"));
 }
 
+// A clock that was ahead gives a checkpoint no longer life than the commits after it.
+TEST_F(CheckpointListTest, NewestIsTheLastCommitOfALineageWhateverTheClockSaid) {
+  constexpr int64_t kNow = 1'700'000'000'000, kAhead = 4'000'000'000'000;
+  const std::string early = Put(1, kAhead), second = Put(2, kNow), third = Put(3, kNow + 1),
+                    other = Put(9, kNow - 1, '2'),
+                    release = Put(1, kNow, '1', CheckpointKind::kRelease);
+  EXPECT_THAT(Listed(), testing::UnorderedElementsAre(early, second, third, other, release));
+  const auto removed = PruneCheckpoints(parent(), 2);
+  ASSERT_TRUE(removed) << removed.error().message;
+  EXPECT_THAT(*removed, ElementsAre(parent() + "/" + early));
+  EXPECT_THAT(Listed(), testing::UnorderedElementsAre(second, third, other, release));
+  ASSERT_TRUE(PruneCheckpoints(parent(), 1));
+  EXPECT_THAT(Listed(), testing::UnorderedElementsAre(third, other, release));
+}
+
 }  // namespace
 }  // namespace tacit::store
