@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -23,6 +25,19 @@ Result<UniqueFd> OpenRegularFile(const std::string& path) {
   if (!S_ISREG(info.st_mode))
     return Fail(ErrorCode::kInvalidArgument, path + ": is not a regular file");
   return fd;
+}
+
+Result<std::string> ReadRegularFile(const std::string& path) {
+  TACIT_ASSIGN(const UniqueFd fd, OpenRegularFile(path));
+  std::string bytes;
+  std::array<char, 1 << 16> piece;
+  for (;;) {
+    const ssize_t got = ::read(fd.get(), piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return Fail(ErrorCode::kIo, fmt::format("{}: {}", path, std::strerror(errno)));
+    if (got == 0) return bytes;
+    bytes.append(piece.data(), static_cast<size_t>(got));
+  }
 }
 
 }  // namespace tacit

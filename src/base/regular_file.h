@@ -12,4 +12,7 @@ namespace tacit {
 // message begins with the path.
 Result<UniqueFd> OpenRegularFile(const std::string& path);
 
+// Returns a file's bytes. Fails as OpenRegularFile does, and with kIo where the disk does.
+Result<std::string> ReadRegularFile(const std::string& path);
+
 }  // namespace tacit

@@ -4,10 +4,13 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <system_error>
+#include <exception>
+#include <string>
+#include <utility>
 
 #include "console/exit_code.h"
 
@@ -18,6 +21,11 @@ namespace {
 int ReportLost(const char* program, const char* why) {
   std::fprintf(stderr, "%s: what was printed is not complete: %s\n", program, why);
   return kExitFailed;
+}
+
+int ReportThrown(const char* program, std::string why) {
+  std::ranges::replace(why, '\n', ' ');
+  return Report(program, {ErrorCode::kInternal, std::move(why)});
 }
 
 }  // namespace
@@ -36,9 +44,11 @@ int RunWithOutput(const char* program, const std::function<int()>& body) {
   int code = kExitFailed;
   try {
     code = body();
-  } catch (const std::system_error& error) {  // fmt's, for a stream that takes no more
-    if (std::ferror(stdout) == 0 && std::ferror(stderr) == 0) throw;
-    return ReportLost(program, error.what());
+  } catch (const std::exception& error) {
+    // From fmt for a stream that takes no more, or else from a library for what nobody foresaw.
+    if (std::ferror(stdout) != 0 || std::ferror(stderr) != 0)
+      return ReportLost(program, error.what());
+    code = ReportThrown(program, error.what());
   }
   const bool flushed = std::fflush(stdout) == 0;
   if (flushed && std::ferror(stdout) == 0) return code;

@@ -12,7 +12,8 @@ void HoldStandardStreams();
 
 // Runs the body of a program whose output is its answer, and returns the body's exit code; or, if
 // standard output or standard error took less than was printed (a full disk), kExitFailed with a
-// message. Ends what is printed: nothing may be printed afterwards.
+// message. So does an exception that the body lets out. Ends what is printed: nothing may be
+// printed afterwards.
 int RunWithOutput(const char* program, const std::function<int()>& body);
 
 }  // namespace tacit::console

@@ -131,18 +131,33 @@ void CheckpointSchedule::Tell(const serve::CheckpointJob& job) const {
   }
 }
 
-Result<bool> CheckpointSchedule::IsDue(store::CheckpointKind kind, uint64_t every_s) const {
+// A checkpoint from while the clock was ahead would hold all others back until then, so its time
+// says nothing.
+Result<bool> CheckpointSchedule::IsDue(store::CheckpointKind kind, uint64_t every_s) {
   const auto snapshot = store_.Latest();
   if (snapshot->version() == CommitSeq(0)) return false;
   TACIT_ASSIGN(const auto places, store::ListCheckpoints(path_, nullptr));
+  const int64_t now_ms = clock_.UnixMillis();
+  const int64_t since_ms = now_ms - static_cast<int64_t>(every_s) * 1000;
   for (const store::CheckpointPlace& place : places) {
     const store::CheckpointManifest& manifest = place.manifest;
     if (manifest.kind != kind || manifest.lineage != snapshot->lineage()) continue;
-    const bool is_last = manifest.commit == snapshot->version();
-    const int64_t age_ms = clock_.UnixMillis() - manifest.time_ms;
-    if (is_last || age_ms < static_cast<int64_t>(every_s) * 1000) return false;
+    if (manifest.commit == snapshot->version()) return false;
+    if (manifest.time_ms > now_ms) {
+      TellAhead(place);
+    } else if (manifest.time_ms > since_ms) {
+      return false;
+    }
   }
   return true;
+}
+
+void CheckpointSchedule::TellAhead(const store::CheckpointPlace& place) {
+  if (std::exchange(told_ahead_, true)) return;
+  spdlog::warn(
+      "checkpoint {} was made at a time that is ahead of the system's clock: the next ones are due "
+      "as if it were not there",
+      place.folder);
 }
 
 void CheckpointSchedule::MakeDue(std::unique_lock<std::mutex>& lock) {

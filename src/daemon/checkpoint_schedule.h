@@ -43,7 +43,8 @@ class CheckpointSchedule {
   serve::CheckpointJob Begin(store::CheckpointKind kind);
   void Make(std::unique_lock<std::mutex>& lock);
   void MakeDue(std::unique_lock<std::mutex>& lock);
-  Result<bool> IsDue(store::CheckpointKind kind, uint64_t every_s) const;
+  Result<bool> IsDue(store::CheckpointKind kind, uint64_t every_s);
+  void TellAhead(const store::CheckpointPlace& place);
   void Tell(const serve::CheckpointJob& job) const;
 
   store::Store& store_;
@@ -58,8 +59,9 @@ class CheckpointSchedule {
   config::Checkpoints options_;  // but for the path
   bool rescheduled_ = false;     // options_ have changed, and the thread has not seen it
   std::optional<serve::CheckpointJob> last_;
-  bool asked_ = false;  // last_ waits for the thread
-  std::thread thread_;  // the last member: it uses all others
+  bool asked_ = false;       // last_ waits for the thread
+  bool told_ahead_ = false;  // the thread's
+  std::thread thread_;       // the last member: it uses all others
 };
 
 }  // namespace tacit::daemon

@@ -19,13 +19,6 @@ int64_t SteadyMillis(const Clock& clock) {
       .count();
 }
 
-feed::PublisherOptions WithStop(feed::PublisherOptions options, const std::atomic<bool>& given_up,
-                                Heartbeat& heartbeat) {
-  options.keep_going = [&given_up] { return !given_up; };
-  options.on_progress = [&heartbeat] { heartbeat.Work(); };
-  return options;
-}
-
 }  // namespace
 
 FeedSender::FeedSender(store::Store& store, const config::Feed& feed,
@@ -34,7 +27,7 @@ FeedSender::FeedSender(store::Store& store, const config::Feed& feed,
     : store_(store),
       feed_(feed),
       clock_(clock),
-      publisher_(store, clock, WithStop(std::move(options), given_up_, heartbeat_)),
+      publisher_(store, clock, WithStop(std::move(options))),
       published_version_(registry.AddGauge(metrics::Audience::kPublic,
                                            "tacit_feed_published_version",
                                            "The newest commit that the feed's topic has")),
@@ -63,10 +56,23 @@ void FeedSender::Finish(std::chrono::seconds patience) {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
-    patience_ = patience;
+    deadline_ = std::chrono::steady_clock::now() + patience;
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
+}
+
+// Only its thread calls what the options get here.
+feed::PublisherOptions FeedSender::WithStop(feed::PublisherOptions options) {
+  options.keep_going = [this] { return KeepsGoing(); };
+  options.on_progress = [this] { heartbeat_.Work(); };
+  return options;
+}
+
+bool FeedSender::KeepsGoing() const {
+  if (given_up_) return false;
+  const std::lock_guard lock(mutex_);
+  return !stopping_ || std::chrono::steady_clock::now() < deadline_;
 }
 
 std::string FeedSender::trouble() const {
@@ -92,7 +98,7 @@ void FeedSender::Loop() {
     changed_.wait_until(lock, next, [this] { return stopping_; });
   }
   // The last commit is in the topic if brokers answer now, else after the next start.
-  const auto deadline = std::chrono::steady_clock::now() + patience_;
+  const auto deadline = deadline_;
   lock.unlock();
   while (!given_up_ && !PublishOnce()) {
     if (std::chrono::steady_clock::now() < deadline) {

@@ -30,7 +30,8 @@ class FeedSender {
   // The patience for the last commit of a daemon that was told to stop, and of one that has come to
   // the end of its source: nobody else publishes that.
   static constexpr std::chrono::seconds kOnStop{4}, kAtTheEnd{60};
-  // Tries for so long to publish the last commit, and ends.
+  // Tries for so long to publish the last commit, and ends: a version that is begun is given up
+  // then, with the answer of the brokers that it waits for.
   void Finish(std::chrono::seconds patience);
   // A sign of life: each version is a piece of work, and a large one several.
   const Heartbeat& heartbeat() const { return heartbeat_; }
@@ -39,6 +40,9 @@ class FeedSender {
   std::string trouble() const;
 
  private:
+  feed::PublisherOptions WithStop(feed::PublisherOptions options);
+  // Tells whether a version that is begun is still waited for.
+  bool KeepsGoing() const;
   void Loop();
   // Returns true if there is nothing more to publish at present, or never will be.
   bool PublishOnce();
@@ -57,9 +61,9 @@ class FeedSender {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool stopping_ = false;
-  std::chrono::seconds patience_ = kOnStop;  // once it is stopping
-  std::string failure_;                      // of the last try; empty: it succeeded
-  bool refused_ = false;                     // and it stays
+  std::chrono::steady_clock::time_point deadline_;  // once it is stopping
+  std::string failure_;                             // of the last try; empty: it succeeded
+  bool refused_ = false;                            // and it stays
   int64_t behind_since_ms_ = -1;  // steady; since when a commit is unpublished; -1: none is
   std::thread thread_;            // the last member: it uses all others
 };

@@ -4,9 +4,8 @@
 
 #include <boost/json.hpp>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
+#include "base/regular_file.h"
 #include "console/atomic_file.h"
 
 namespace tacit::daemon {
@@ -14,17 +13,19 @@ namespace tacit::daemon {
 namespace json = boost::json;
 
 Result<std::optional<VersionChoice>> ReadChoice(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) return std::optional<VersionChoice>();
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const auto text = ReadRegularFile(path);
+  if (!text && text.error().code == ErrorCode::kNotFound) return std::optional<VersionChoice>();
+  if (!text)
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("serve.versions.file {}; remove it to serve what is newest",
+                            text.error().message));
   const auto refuse = [&](std::string_view what) {
     return Fail(
         ErrorCode::kInvalidArgument,
         fmt::format("serve.versions.file {}: {}; remove it to serve what is newest", path, what));
   };
   try {
-    const json::value value = json::parse(text);
+    const json::value value = json::parse(*text);
     VersionChoice choice;
     choice.lineage = value.at("lineage").as_string();
     choice.serving = value.at("serving").to_number<uint64_t>();

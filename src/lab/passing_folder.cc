@@ -10,7 +10,15 @@
 namespace tacit::lab {
 
 Result<PassingFolder> PassingFolder::Make() {
-  std::string path = (std::filesystem::temp_directory_path() / "tacit-run-XXXXXX").string();
+  std::error_code error;
+  const std::filesystem::path parent = std::filesystem::temp_directory_path(error);
+  if (error) {
+    const char* const named = std::getenv("TMPDIR");
+    return Fail(ErrorCode::kIo,
+                fmt::format("{}: making a folder for the run: {}; name another place with TMPDIR",
+                            named == nullptr ? "/tmp" : named, error.message()));
+  }
+  std::string path = (parent / "tacit-run-XXXXXX").string();
   if (mkdtemp(path.data()) == nullptr)
     return Fail(ErrorCode::kIo, fmt::format("{}: making a folder for the run: {}; name another "
                                             "place with TMPDIR",

@@ -101,7 +101,9 @@ Result<std::vector<std::string>> PruneCheckpoints(const std::string& parent, uin
   std::error_code error;
   if (!fs::exists(parent, error)) return removed;
   TACIT_ASSIGN(const CheckpointParent locked, CheckpointParent::Lock(parent));
-  TACIT_ASSIGN(const std::vector<CheckpointPlace> places, ListCheckpoints(parent, nullptr));
+  TACIT_ASSIGN(std::vector<CheckpointPlace> places, ListCheckpoints(parent, nullptr));
+  // The clock may have been ahead when one was made: in a lineage commits tell which is newer.
+  std::ranges::stable_sort(places, {}, [](const auto& place) { return place.manifest.commit; });
   std::map<std::pair<CheckpointKind, std::string>, uint64_t> newer;
   for (auto place = places.rbegin(); place != places.rend(); ++place) {
     if (newer[{place->manifest.kind, place->manifest.lineage}]++ < keep) continue;

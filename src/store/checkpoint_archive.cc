@@ -246,8 +246,10 @@ Status PackCheckpoint(const std::string& folder, const std::string& file) {
   std::error_code error;
   if (fs::exists(file, error))
     return Fail(ErrorCode::kIo, fmt::format("{} is there already", file));
-  const std::string work = file + ".new";
-  const UniqueFd fd(open(work.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kFileMode));
+  const std::string work = fmt::format("{}.part-{}", file, getpid());
+  // A file that a killed process of the same number left behind is nobody's.
+  unlink(work.c_str());
+  const UniqueFd fd(open(work.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kFileMode));
   if (fd.get() < 0) return Fail(FolderError(errno, "creating", work));
   WorkFile packed(work);
   TACIT_ASSIGN(const auto packer, Packer::Begin(fd.get(), work));

@@ -20,11 +20,11 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <numeric>
 
 #include "base/bytes.h"
+#include "base/regular_file.h"
 #include "base/text.h"
 #include "store/checkpoint.h"
 
@@ -294,13 +294,12 @@ bool IsCheckpoint(const std::string& folder) {
 
 Result<CheckpointManifest> ReadManifest(const std::string& folder) {
   const std::string path = folder + "/" + kCheckpointManifestName;
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
+  const auto bytes = ReadRegularFile(path);
+  if (!bytes && bytes.error().code == ErrorCode::kNotFound)
     return Fail(ErrorCode::kNotFound,
                 fmt::format("{} is no checkpoint: it has no {}", folder, kCheckpointManifestName));
-  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  if (file.bad()) return Fail(ErrorCode::kIo, "reading " + path);
-  auto manifest = DecodeManifest(bytes);
+  if (!bytes) return Fail(ErrorCode::kIo, "reading " + bytes.error().message);
+  auto manifest = DecodeManifest(*bytes);
   if (!manifest) return Fail(std::move(manifest.error()).Context(path));
   return manifest;
 }

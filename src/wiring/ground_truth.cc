@@ -2,9 +2,9 @@
 
 #include <boost/json.hpp>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <set>
+
+#include "base/regular_file.h"
 
 namespace tacit::wiring {
 
@@ -13,11 +13,10 @@ std::map<std::string, double> ReadBestAuc(const std::vector<std::string>& files)
   std::set<std::filesystem::path> folders;
   for (const std::string& file : files) folders.insert(std::filesystem::path(file).parent_path());
   for (const auto& folder : folders) {
-    std::ifstream in(folder / kGroundTruthFile);
-    if (!in) continue;
-    const std::string text((std::istreambuf_iterator<char>(in)), {});
+    const auto text = ReadRegularFile(folder / kGroundTruthFile);
+    if (!text) continue;
     boost::json::error_code error;
-    const boost::json::value value = boost::json::parse(text, error);
+    const boost::json::value value = boost::json::parse(*text, error);
     const auto* object = error ? nullptr : value.if_object();
     const auto* table = object == nullptr ? nullptr : object->if_contains("best_auc");
     if (table == nullptr || !table->is_object()) continue;

@@ -6,7 +6,8 @@
 
 namespace tacit::wiring {
 
-// The figures that `tacit generate` wrote next to these log files; empty if there are none.
+// The figures that `tacit generate` wrote next to these log files; empty if there are none
+// that can be read.
 std::map<std::string, double> ReadBestAuc(const std::vector<std::string>& files);
 
 // The name of the file that holds them.

@@ -185,6 +185,17 @@ TEST_F(StrangeFilesTest, AWitnessThatIsAPipeIsNotWaitedFor) {
   }
 }
 
+// A run that has ended keeps its table, and one that cannot begin says why.
+TEST_F(StrangeFilesTest, AFolderWhereAFileIsLookedForEndsNoRun) {
+  fs::create_directory(dir_ / "ground-truth.json");
+  const std::string config = Learn();
+  test::Process process({TACIT, "evaluate", "--config", config}, {"TMPDIR=" + (dir_ / "none")});
+  const auto ended = process.Wait();
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->exit_code, 1) << ended->err;
+  EXPECT_THAT(ended->err, AllOf(HasSubstr(dir_ / "none"), HasSubstr("TMPDIR")));
+}
+
 // A proposal that stands in the file may have been filled in.
 TEST_F(StrangeFilesTest, AProposalIsWrittenOverNothing) {
   std::string text;

@@ -209,5 +209,26 @@ TEST(CheckpointTest, AScheduleMakesAndPrunes) {
     EXPECT_EQ(Checkpoint({"verify", folder}).exit_code, 0) << folder;
 }
 
+// The schedule and whoever is forgotten look at every folder there, on threads of their own.
+TEST(CheckpointTest, AFolderInAManifestsPlaceEndsNoDaemon) {
+  TempDir dir;
+  SmallRun run;
+  run.endless = true;
+  const std::string parent = dir / "store.checkpoints";
+  fs::create_directories(parent + "/broken/checkpoint.manifest");
+  const std::string at_operator = "unix:" + (dir / "operator");
+  Service daemon(
+      dir, run,
+      {"--set", "store.checkpoints.every=1s", "--set", "serve.operator_listen=" + at_operator});
+  ASSERT_TRUE(daemon.Until("there is a checkpoint beside it",
+                           [&] { return FoldersIn(parent).size() > 1; }));
+  const Ended listed = Checkpoint({"list", "--url", at_operator});
+  EXPECT_EQ(listed.exit_code, 0) << listed.err;
+  EXPECT_THAT(listed.out + listed.err, HasSubstr(parent + "/broken/checkpoint.manifest"));
+  const auto ended = daemon.Stop();
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->exit_code, 0) << ended->err;
+}
+
 }  // namespace
 }  // namespace tacit

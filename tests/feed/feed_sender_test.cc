@@ -78,6 +78,24 @@ TEST_F(FeedSenderTest, TheLastVersionIsWaitedForAsLongAsIsSaid) {
   EXPECT_FALSE(ReadTopic().empty());
 }
 
+// Brokers that vanish while a version is on its way hold a stop up no longer than is said: a
+// service manager would kill the daemon. A version that is begun is waited for, for a minute,
+// otherwise.
+TEST_F(FeedSenderTest, AStopEndsTheWaitForAVersionThatIsBegun) {
+  Steps(2);
+  const auto sender = MakeSender([] { return Status(); });
+  ASSERT_TRUE(test::Eventually("it is published", [&] { return !ReadTopic().empty(); }));
+  constexpr int16_t kEndTransaction = 26;  // Kafka's EndTxn
+  const std::vector<rd_kafka_resp_err_t> away(10'000, RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE);
+  rd_kafka_mock_push_request_errors_array(kafka_.cluster(), kEndTransaction, away.size(),
+                                          away.data());
+  Steps(1);
+  const auto asked = std::chrono::steady_clock::now();
+  sender->Finish(std::chrono::seconds(1));
+  EXPECT_LT(std::chrono::steady_clock::now() - asked, std::chrono::seconds(45));
+  rd_kafka_mock_clear_request_errors(kafka_.cluster(), kEndTransaction);
+}
+
 // A version that takes long is no standstill: it gives signs as it gets on.
 TEST_F(FeedSenderTest, ALargeVersionGivesSigns) {
   Steps(1500);

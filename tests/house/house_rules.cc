@@ -122,6 +122,14 @@ std::vector<std::string> CheckProcessor(const fs::path& root) {
                    "base/cpu.h says what the processor has");
 }
 
+std::vector<std::string> CheckReading(const fs::path& root) {
+  std::vector<SourceFile> files = ReadSources(root, "src", {".cc", ".h"});
+  for (SourceFile& file : ReadSources(root, "cuda", {".cc", ".h", ".cu"}))
+    files.push_back(std::move(file));
+  std::erase_if(files, [](const SourceFile& file) { return file.path == "src/train/opt_out.cc"; });
+  return FindTexts(files, {"istreambuf_iterator"}, "base/regular_file.h reads files");
+}
+
 std::vector<std::string> CheckCompileFlags(const fs::path& root) {
   std::vector<SourceFile> files;
   for (const char* folder : {"src", "tests", "cuda"}) {
@@ -192,6 +200,7 @@ std::vector<std::string> CheckHouse(const fs::path& root) {
   Append(&offences, CheckTopLevel(root));
   Append(&offences, CheckRandomness(root));
   Append(&offences, CheckProcessor(root));
+  Append(&offences, CheckReading(root));
   Append(&offences, CheckCompileFlags(root));
   Append(&offences, CheckPrivateNames(root));
   Append(&offences, CheckSignposts(root));

@@ -32,6 +32,9 @@ std::vector<std::string> CheckTopLevel(const std::filesystem::path& root);
 std::vector<std::string> CheckRandomness(const std::filesystem::path& root);
 // The processor is asked in `base/cpu.cc` alone, where it can be set to say less.
 std::vector<std::string> CheckProcessor(const std::filesystem::path& root);
+// No file is read through std::istreambuf_iterator, which throws where the disk fails or a folder
+// is in the file's place: `base/regular_file.h` reads files.
+std::vector<std::string> CheckReading(const std::filesystem::path& root);
 // Shipped programs are not built for the machine they were built on.
 std::vector<std::string> CheckCompileFlags(const std::filesystem::path& root);
 // No two files of a room of `src` have a private type or constant of the same name: TACIT_UNITY

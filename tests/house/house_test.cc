@@ -20,6 +20,7 @@ TEST(House, RoomsAreFurnished) { EXPECT_THAT(CheckRooms(kRoot), IsEmpty()); }
 TEST(House, TopLevelIsThePlan) { EXPECT_THAT(CheckTopLevel(kRoot), IsEmpty()); }
 TEST(House, RandomnessComesFromNoise) { EXPECT_THAT(CheckRandomness(kRoot), IsEmpty()); }
 TEST(House, TheProcessorIsAskedInOnePlace) { EXPECT_THAT(CheckProcessor(kRoot), IsEmpty()); }
+TEST(House, FilesAreReadInOnePlace) { EXPECT_THAT(CheckReading(kRoot), IsEmpty()); }
 TEST(House, NothingIsBuiltForThisMachineOnly) { EXPECT_THAT(CheckCompileFlags(kRoot), IsEmpty()); }
 TEST(House, FilesThatAreCompiledTogetherShareNoPrivateName) {
   EXPECT_THAT(CheckPrivateNames(kRoot), IsEmpty());
@@ -153,6 +154,12 @@ TEST_F(PlantedHouse, AskingTheProcessorElsewhereIsFound) {
   Write("src/ops/a.cc", "bool a = __builtin_cpu_supports(\"avx512f\");\n");
   EXPECT_THAT(CheckProcessor(root_),
               ElementsAre("src/ops/a.cc:1: __builtin_cpu: base/cpu.h says what the processor has"));
+}
+
+TEST_F(PlantedHouse, AReadThatThrowsIsFound) {
+  Write("src/ops/a.cc", "const std::string text{std::istreambuf_iterator<char>(file), {}};\n");
+  EXPECT_THAT(CheckReading(root_), ElementsAre("src/ops/a.cc:1: istreambuf_iterator: "
+                                               "base/regular_file.h reads files"));
 }
 
 TEST_F(PlantedHouse, PrivateNamesThatMeetAreFound) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -110,6 +111,24 @@ TEST_F(CheckpointTravelTest, BothKindsTravelAsOneFile) {
     ASSERT_FALSE(again);
     EXPECT_EQ(again.error().code, ErrorCode::kRefused);
   }
+}
+
+// Other names than the one that was asked for are somebody else's.
+TEST_F(CheckpointTravelTest, PackingOverwritesNoFileBesideItsOwn) {
+  const auto store = MustOpen(options_);
+  Train(*store, 1);
+  const CheckpointMade made = Make(*store, CheckpointKind::kRelease);
+  const std::string file = folder_.root() + "/one.tar.zst", other = folder_.root() + "/other";
+  std::ofstream(file + ".new") << "mine";
+  std::ofstream(other) << "mine too";
+  // The name of work is this process's; a link there leads nowhere.
+  fs::create_symlink(other, fmt::format("{}.part-{}", file, getpid()));
+  const Status packed = PackCheckpoint(made.place.folder, file);
+  ASSERT_TRUE(packed) << packed.error().message;
+  EXPECT_EQ(BytesOf(file + ".new"), "mine");
+  EXPECT_EQ(BytesOf(other), "mine too");
+  EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(file)));
+  EXPECT_TRUE(UnpackCheckpoint(file, folder_.root() + "/elsewhere"));
 }
 
 // Flipped bits and cut ends leave no checkpoint, and nothing beside the folder that was named.
