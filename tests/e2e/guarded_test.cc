@@ -27,11 +27,15 @@ class GuardedTest : public testing::Test {
 
   // Makes a token in a file of this name, and appends its line to the callers.
   std::string NewToken(const std::string& file, std::vector<std::string> words) {
+    return NewToken(file, std::move(words), callers_);
+  }
+  std::string NewToken(const std::string& file, std::vector<std::string> words,
+                       const std::string& callers) {
     std::vector<std::string> command = {TACIT, "token", "new", "--output", dir_ / file};
     command.insert(command.end(), words.begin(), words.end());
     const Ended ended = test::Run(command);
     EXPECT_EQ(ended.exit_code, 0) << ended.err;
-    std::ofstream(callers_, std::ios::app) << ended.out;
+    std::ofstream(callers, std::ios::app) << ended.out;
     struct stat info {};
     EXPECT_EQ(::stat((dir_ / file).c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 0777, 0600u);
@@ -174,13 +178,10 @@ TEST_F(GuardedTest, OtherFilesAreTakenOver) {
         .exit_code;
   };
   ASSERT_TRUE(test::Eventually("the daemon answers", [&] { return exit_code("web.token") == 0; }));
-  // The file of before stays as it is, and knows nobody of the other one.
-  std::filesystem::rename(callers_, dir_ / "callers.before");
-  test::WriteFile(callers_, "");
-  ::chmod(callers_.c_str(), 0600);
-  NewToken("late.token", {"--role", "query"});
-  std::filesystem::rename(callers_, dir_ / "others");
-  std::filesystem::rename(dir_ / "callers.before", callers_);
+  // The daemon's file stays as it is, and knows nobody of the other one.
+  test::WriteFile(dir_ / "others", "");
+  ::chmod((dir_ / "others").c_str(), 0600);
+  NewToken("late.token", {"--role", "query"}, dir_ / "others");
   EXPECT_NE(exit_code("late.token"), 0);
   std::string other = yaml;
   for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{

@@ -166,9 +166,19 @@ TEST_F(RecommendTest, AUserIsForgottenAndAnotherWasNeverLearntFrom) {
   EXPECT_EQ(report.at("allowances").at(0),
             test::ParseJson(R"({"learner":"counts","used":3,"of":3})"));
 
-  const std::string ask = R"({"learner":"next","k":3,"exclude_seen":false,"user":)";
-  const auto cold = Recommend(ask + R"("nobody"})", 200, "-operators").at("items");
-  EXPECT_NE(Recommend(ask + R"("u5"})", 200, "-operators").at("items"), cold);
+  // True if this user is recommended what a stranger is. Commits follow each other still: both
+  // answers are of one.
+  const auto is_a_stranger = [&] {
+    const std::string ask = R"({"learner":"next","k":3,"exclude_seen":false,"user":)";
+    json::object known, stranger;
+    EXPECT_TRUE(Eventually("one model answers for both", [&] {
+      known = Recommend(ask + R"("u5"})", 200, "-operators");
+      stranger = Recommend(ask + R"("nobody"})", 200, "-operators");
+      return HasFailure() || known.at("model") == stranger.at("model");
+    }));
+    return known.at("items") == stranger.at("items");
+  };
+  EXPECT_TRUE(Eventually("the history tells", [&] { return !is_a_stranger() || HasFailure(); }));
   const Ended forgotten = user({"forget", "u5", "--wait"});
   ASSERT_EQ(forgotten.exit_code, 0) << forgotten.err;
   const json::object after = test::ParseJson(forgotten.out);
@@ -177,7 +187,7 @@ TEST_F(RecommendTest, AUserIsForgottenAndAnotherWasNeverLearntFrom) {
   EXPECT_EQ(after.at("allowances"), report.at("allowances"));
   EXPECT_TRUE(history("u5").empty());
   EXPECT_EQ(history("u6").size(), 2u);
-  EXPECT_EQ(Recommend(ask + R"("u5"})", 200, "-operators").at("items"), cold);
+  EXPECT_TRUE(is_a_stranger());
 
   const Ended nobody = test::Run({TACIT, "user", "show", "", "--url", url_ + "-operators"});
   EXPECT_EQ(nobody.exit_code, 2);

@@ -303,15 +303,12 @@ class SwapsTest : public testing::Test {
     WriteDay(day);
     test::Process trainer({TACITD, "--config", dir_ / "shop.yaml"});
     const std::string at = "unix:" + (dir_ / "trainer");
-    double committed = 0;
-    int quiet = 0;
+    // Every step of both learners is committed by then.
     ASSERT_TRUE(Eventually("the day is learnt", [&] {
-      const auto answer = serve::Fetch(at + ":/v1/privacy", "GET", "", kPatience);
-      if (!answer || answer->status != 200) return false;
-      const auto version = test::ParseJson(answer->body).at("version").to_number<double>();
-      quiet = version == committed ? quiet + 1 : 0;
-      committed = version;
-      return quiet > 20 && (versions_.empty() || version > versions_.back().first);
+      const auto answer = serve::Fetch(at + ":/v1/dashboard?figures=public", "GET", "", kPatience);
+      return answer && answer->status == 200 &&
+             test::ParseJson(answer->body).at("state").at("activity") ==
+                 "at the end of the log; serving";
     })) << trainer.Err();
     const Ended made = test::Run({TACIT, "checkpoint", "create", "--url", at, "--kind", "release"});
     ASSERT_EQ(made.exit_code, 0) << made.err;

@@ -33,7 +33,8 @@ using Steady = std::chrono::steady_clock;
 constexpr int32_t kPartitions = 3;
 constexpr int kRecords = 6000;  // of a partition
 constexpr uint64_t kStep = 1024;
-constexpr int kReaders = 3;  // at a time
+constexpr int kReaders = 3;       // at a time
+constexpr size_t kBeginning = 4;  // steps
 
 enum class World { kLarge, kNull };
 
@@ -206,14 +207,12 @@ TEST(KafkaOrderTest, TheTestOfHomogeneityTellsLawsApart) {
   EXPECT_NEAR(ChiSquare({{10, 20}, {20, 10}, {30, 30}}), 20.0 / 3, 1e-9);
 }
 
-TEST(KafkaOrderTest, WhatIsWrittenWhileItIsReadHasOrdersOfOneLaw) {
-  TACIT_NEED_BROKER(kDefaultVersion);
-  const char* given = std::getenv("TACIT_ORDER_RUNS");
-  const int runs = given == nullptr ? 30 : std::atoi(given);
-  ASSERT_GT(runs, 0);
-  SharedBroker();
+using OrdersOfWorlds = std::map<World, std::vector<std::string>>;
+
+// The orders of so many live runs of each world, under topics of their own.
+OrdersOfWorlds LiveOrders(int runs) {
   std::mutex mutex;
-  std::map<World, std::vector<std::string>> orders;
+  OrdersOfWorlds orders;
   // Runs that are under way at the same time hold each other up: which world is which must be
   // drawn.
   std::vector<World> worlds(static_cast<size_t>(runs), World::kLarge);
@@ -244,25 +243,46 @@ TEST(KafkaOrderTest, WhatIsWrittenWhileItIsReadHasOrdersOfOneLaw) {
     std::lock_guard lock(mutex);
     orders[world].push_back(order);
   });
+  return orders;
+}
+
+// The probability of orders that differ by so much, if both worlds' first steps are of one law.
+// `seen` gets what there is of each.
+double PValueOf(const OrdersOfWorlds& orders, size_t steps, std::string* seen) {
+  std::map<std::string, int> categories;
+  std::map<World, Orders> counts;
+  std::map<World, std::vector<int>> samples;
+  for (const auto& [world, all] : orders)
+    for (const std::string& order : all) {
+      const std::string begins = order.substr(0, steps);
+      ++counts[world][begins];
+      samples[world].push_back(
+          categories.emplace(begins, static_cast<int>(categories.size())).first->second);
+    }
+  *seen = Text("large", counts[World::kLarge]) + Text("null", counts[World::kNull]);
+  const double p =
+      PValue(samples[World::kLarge], samples[World::kNull], static_cast<int>(categories.size()));
+  std::cout << "the first " << steps << " steps: " << categories.size() << " orders, p " << p
+            << "\n";
+  if (steps == kBeginning) std::cout << *seen;
+  return p;
+}
+
+TEST(KafkaOrderTest, WhatIsWrittenWhileItIsReadHasOrdersOfOneLaw) {
+  TACIT_NEED_BROKER(kDefaultVersion);
+  const char* given = std::getenv("TACIT_ORDER_RUNS");
+  const int runs = given == nullptr ? 30 : std::atoi(given);
+  ASSERT_GT(runs, 0);
+  SharedBroker();
+  const OrdersOfWorlds orders = LiveOrders(runs);
+  OrdersOfWorlds again;
   // By the whole order, and by its beginning, of which there are fewer.
-  for (const size_t steps : {size_t{4}, kPartitions * (kRecords / kStep)}) {
-    std::map<std::string, int> categories;
-    std::map<World, Orders> seen;
-    std::map<World, std::vector<int>> samples;
-    for (const auto& [world, all] : orders)
-      for (const std::string& order : all) {
-        const std::string begins = order.substr(0, steps);
-        ++seen[world][begins];
-        samples[world].push_back(
-            categories.emplace(begins, static_cast<int>(categories.size())).first->second);
-      }
-    const double p =
-        PValue(samples[World::kLarge], samples[World::kNull], static_cast<int>(categories.size()));
-    std::cout << "the first " << steps << " steps: " << categories.size() << " orders, p " << p
-              << "\n";
-    if (steps == 4)
-      std::cout << Text("large", seen[World::kLarge]) << Text("null", seen[World::kNull]);
-    EXPECT_GT(p, 1e-4) << Text("large", seen[World::kLarge]) << Text("null", seen[World::kNull]);
+  for (const size_t steps : {kBeginning, kPartitions * (kRecords / kStep)}) {
+    std::string seen;
+    if (PValueOf(orders, steps, &seen) > 1e-4) continue;
+    // Chance alone does that once in ten thousand times; two laws do it again.
+    if (again.empty()) again = LiveOrders(runs);
+    EXPECT_GT(PValueOf(again, steps, &seen), 1e-4) << seen;
   }
 }
 

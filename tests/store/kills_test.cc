@@ -186,8 +186,9 @@ class Story {
     std::vector<std::string> words{"restore", folder_.root(), std::to_string(from),
                                    std::to_string(promised_)};
     for (const uint64_t u : forgotten_) words.push_back(std::to_string(u));
-    while (!fs::exists(folder_.store())) {
-      Killed(words, kills_.Wanting(Kills::Part::kRestore, random_));
+    // However slow the machine is, one of them comes to its end.
+    for (uint64_t times = 1; !fs::exists(folder_.store()); times *= 2) {
+      Killed(words, kills_.Wanting(Kills::Part::kRestore, random_), "", times);
       if (testing::Test::HasFailure()) return;
     }
     StoreOptions options = TestOptions(folder_);
@@ -249,9 +250,9 @@ class Story {
   }
 
   // Runs the owner with these words, kills it at this moment or, without one, at random after it
-  // has said `after`, and returns its end.
+  // has said `after`, and returns its end. It has so many times as long as it needs elsewhere.
   Ended Killed(std::vector<std::string> words, const std::string& point,
-               std::string_view after = "") {
+               std::string_view after = "", uint64_t times = 1) {
     words.insert(words.begin(), TACIT_KILLS_CHILD);
     std::vector<std::string> environment;
     if (!point.empty())
@@ -262,7 +263,8 @@ class Story {
     while (point.empty() && !after.empty() && !has_said() && !owner.WaitFor(milliseconds(1))) {
     }
     // An owner that does not come to the moment in time is killed all the same.
-    const milliseconds patience(point.empty() ? random_() % (after.empty() ? 120 : 20) : 5000);
+    const milliseconds patience(point.empty() ? random_() % (times * (after.empty() ? 120 : 20))
+                                              : times * 5000);
     auto ended = owner.WaitFor(patience);
     bool by_point = ended && !point.empty();
     if (!ended) {
