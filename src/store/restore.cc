@@ -25,6 +25,8 @@
 #include "store/file_digest.h"
 #include "store/folder.h"
 #include "store/forgotten.h"
+#include "store/growth.h"
+#include "store/learner_directory.h"
 #include "store/load.h"
 #include "store/rocks.h"
 #include "store/row_families.h"
@@ -194,6 +196,25 @@ std::optional<uint16_t> KeyOf(const Loaded& loaded, const std::string& name,
   return rename == renames.end() ? std::nullopt : key_of(rename->second);
 }
 
+// Gives each configured learner that the copy does not know a record, as a start does: the counts
+// of its users need its key. Returns whether there was one.
+Result<bool> PutNewLearners(const Rocks& rocks, const Loaded& loaded, const StoreOptions& options) {
+  const std::vector<uint8_t> trained = TrainedOf(loaded.MakeView());
+  std::vector<LearnerLayout> learners = options.learners;
+  KeepEarlier(loaded.records, trained, options.renames, &learners);
+  LearnerDirectory directory(loaded.shards, loaded.records);
+  TACIT_ASSIGN(const auto matched,
+               directory.Match(learners, trained, loaded.forms, options.renames));
+  rocksdb::WriteBatch batch;
+  for (const uint16_t key : matched.changed)
+    if (key >= loaded.records.size())
+      batch.Put(rocks.family(Family::kMeta), LearnerKey(meta::kLearnerPrefix, key),
+                Seal(EncodeLearner(directory.records()[key])));
+  if (batch.Count() == 0) return false;
+  TACIT_RETURN_IF_ERROR(rocks.WriteSynced(batch));
+  return true;
+}
+
 // Takes over the counts of each learner that both know.
 Status TakeOverUsers(const Rocks& rocks, const Loaded& loaded, const std::string& folder,
                      const std::map<std::string, std::string>& renames) {
@@ -218,9 +239,13 @@ Result<Restored> TakeOver(const RestoreRequest& request, const std::string& path
   TACIT_ASSIGN(const auto rocks,
                Rocks::Open(path, options.memory_bytes, std::make_shared<FailureLatch>(),
                            options.clock, options.open_files_most));
-  TACIT_ASSIGN(const Loaded loaded, Load(*rocks));
+  TACIT_ASSIGN(Loaded loaded, Load(*rocks));
   if (loaded.fresh() || loaded.release || loaded.replica)
     return Fail(ErrorCode::kRefused, fmt::format("{} has no commit to go on from", request.from));
+  TACIT_ASSIGN(const bool knows_more, PutNewLearners(*rocks, loaded, options));
+  if (knows_more) {
+    TACIT_ASSIGN(loaded, Load(*rocks));
+  }
   TACIT_RETURN_IF_ERROR(ForgetAllocations(*rocks));
   TACIT_RETURN_IF_ERROR(ForgetAgain(*rocks, loaded.records.size(), request.forgotten));
   if (!request.counts_of.empty())
@@ -228,11 +253,7 @@ Result<Restored> TakeOver(const RestoreRequest& request, const std::string& path
   for (const LearnerGap& gap : request.gaps) {
     const std::string& name = options.learners[gap.learner.value].name;
     const auto key = KeyOf(loaded, name, options.renames);
-    if (!key)
-      return Fail(ErrorCode::kRefused,
-                  fmt::format("learner '{}' went on after the checkpoint, which does not know it: "
-                              "restore a newer one",
-                              name));
+    TACIT_CHECK(key.has_value(), "a learner that got no record");
     if (gap.users != LearnerGap::Users::kNone || !request.counts_of.empty())
       TACIT_RETURN_IF_ERROR(PutUsers(*rocks, loaded, *key, gap));
     TACIT_RETURN_IF_ERROR(PutHistoryStep(*rocks, *key, gap.step));

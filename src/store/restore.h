@@ -18,7 +18,8 @@
 // restored store charges all of it before it learns anything. It has a lineage of its own.
 namespace tacit::store {
 
-// A LearnerGap says what a learner did between the copy and the last remembered commit.
+// A LearnerGap says what a learner did between the copy and the last remembered commit. One that
+// the copy does not know begins anew there.
 struct LearnerGap {
   LearnerIndex learner;
   std::vector<privacy::CommitCharge> charges;  // its steps there; never empty

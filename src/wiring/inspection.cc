@@ -1,3 +1,6 @@
+// The position of an account of inspections, in the notation of base/bytes.h:
+//     inspections := format:u8 count:u32 noise_multiplier:f64*count
+//     format      := 1
 #include "wiring/inspection.h"
 
 #include <fmt/format.h>
@@ -7,6 +10,7 @@
 #include <future>
 #include <optional>
 
+#include "base/bytes.h"
 #include "base/hash.h"
 #include "privacy/gaussian.h"
 #include "store/store.h"
@@ -17,14 +21,15 @@ namespace tacit::wiring {
 namespace {
 
 constexpr uint64_t kInspectionMemory = uint64_t{64} << 20;
+constexpr uint8_t kPositionFormat = 1;
 
-privacy::Promise InspectionPromise(const Inspection& inspection, double epsilon) {
-  return {.learner = InspectionAccount(inspection.unit),
-          .unit = inspection.unit,
+privacy::Promise InspectionPromise(privacy::Unit unit, double epsilon, double delta) {
+  return {.learner = InspectionAccount(unit),
+          .unit = unit,
           .adjacency = privacy::Adjacency::kZeroOut,
           .participation = privacy::ParticipationMode::kOnce,
           .epsilon = epsilon,
-          .delta = inspection.delta,
+          .delta = delta,
           .model_fingerprint = Sha256().Update("tacit.inspection.v1").Finish()};
 }
 
@@ -59,12 +64,13 @@ Status CheckTotal(const store::Store& store, const privacy::CommitCharge& charge
                   total, budget->delta, budget->epsilon));
 }
 
-Status CommitCharge(store::Store& store, const privacy::CommitCharge& charge) {
+Status CommitCharge(store::Store& store, const privacy::CommitCharge& charge,
+                    std::string position) {
   store::CommitRequest request{.learners = {}, .source_identity = store.source_identity()};
   request.learners.push_back({.learner = LearnerIndex(0),
                               .rows = nullptr,
                               .dense = nullptr,
-                              .position = {},
+                              .position = std::move(position),
                               .charges = {charge}});
   std::promise<Status> promise;
   std::future<Status> done = promise.get_future();
@@ -79,6 +85,12 @@ std::string InspectionAccount(privacy::Unit unit) {
   return fmt::format("tacit.inspect.{}", privacy::Name(unit));
 }
 
+std::optional<privacy::Unit> UnitOfInspections(std::string_view account) {
+  for (const privacy::Unit unit : {privacy::Unit::kEvent, privacy::Unit::kUser})
+    if (InspectionAccount(unit) == account) return unit;
+  return std::nullopt;
+}
+
 double InspectionNoise(double epsilon, double delta) {
   return privacy::CalibrateGaussian(Epsilon(epsilon), Delta(delta), 1).value;
 }
@@ -88,6 +100,51 @@ privacy::Charge InspectionCharge(double noise_multiplier) {
           .noise_multiplier = noise_multiplier,
           .sigma_selection = noise_multiplier,
           .clip_selection = 1};
+}
+
+std::vector<double> InspectionsOf(std::string_view account,
+                                  std::span<const privacy::LedgerEntry> entries) {
+  std::vector<double> noise_multipliers;
+  for (const privacy::LedgerEntry& entry : entries)
+    if (entry.learner == account)
+      noise_multipliers.insert(noise_multipliers.end(), entry.steps, entry.charge.noise_multiplier);
+  return noise_multipliers;
+}
+
+Result<store::LearnerLayout> InspectionLayout(privacy::Unit unit, double delta,
+                                              std::span<const double> noise_multipliers) {
+  privacy::Ledger own;  // of the account alone, to know what it comes to
+  TACIT_RETURN_IF_ERROR(own.Declare(InspectionPromise(unit, 1, delta)));
+  for (const double noise_multiplier : noise_multipliers) {
+    const privacy::CommitCharge charge{.learner = InspectionAccount(unit),
+                                       .charge = InspectionCharge(noise_multiplier),
+                                       .steps = 1,
+                                       .topic = {},
+                                       .ranges = {}};
+    own.Append(CommitSeq(1), 0, {&charge, 1}, {}, "");
+  }
+  const double epsilon = own.Learners().at(0).epsilon;
+  return store::LearnerLayout{.name = InspectionAccount(unit),
+                              .rows = store::RowLayout(),
+                              .promise = InspectionPromise(unit, epsilon, delta)};
+}
+
+std::string EncodeInspections(std::span<const double> noise_multipliers) {
+  ByteWriter out;
+  out.Put(kPositionFormat).Put(static_cast<uint32_t>(noise_multipliers.size()));
+  out.PutArray(noise_multipliers);
+  return std::move(out).Take();
+}
+
+std::optional<std::vector<double>> DecodeInspections(std::string_view position) {
+  ByteReader in(position);
+  const auto format = in.Get<uint8_t>();
+  const auto count = in.Get<uint32_t>();
+  if (!in.ok() || format != kPositionFormat || in.remaining() != count * sizeof(double))
+    return std::nullopt;
+  std::vector<double> noise_multipliers(count);
+  in.GetArray(std::span(noise_multipliers));
+  return noise_multipliers;
 }
 
 std::string WitnessOfNew(const std::string& store) {
@@ -112,20 +169,13 @@ Result<ChargedInspection> ChargeInspection(const Inspection& inspection) {
       .steps = 1,
       .topic = inspection.topic,
       .ranges = inspection.ranges};
-  privacy::Ledger own;  // of the account alone, to know what it comes to
-  TACIT_RETURN_IF_ERROR(own.Declare(InspectionPromise(inspection, 1)));
-  if (before)
-    for (const privacy::LedgerEntry& entry : before->entries)
-      if (entry.learner == account && entry.steps > 0) {
-        privacy::CommitCharge earlier{.learner = account,
-                                      .charge = entry.charge,
-                                      .steps = entry.steps,
-                                      .topic = {},
-                                      .ranges = {}};
-        own.Append(CommitSeq(entry.last_commit), entry.last_time_ms, {&earlier, 1}, {}, "");
-      }
+  std::vector<double> noise_multipliers;
+  if (before) noise_multipliers = InspectionsOf(account, before->entries);
+  noise_multipliers.push_back(charge.charge.noise_multiplier);
+  TACIT_ASSIGN(store::LearnerLayout layout,
+               InspectionLayout(inspection.unit, inspection.delta, noise_multipliers));
   ChargedInspection charged{.account = account, .witness = witness};
-  charged.account_epsilon = own.EpsilonAfter({&charge, 1});
+  charged.account_epsilon = layout.promise.epsilon;
 
   store::StoreOptions options;
   options.path = inspection.store;
@@ -133,12 +183,10 @@ Result<ChargedInspection> ChargeInspection(const Inspection& inspection) {
   options.memory_bytes = kInspectionMemory;
   options.code_version = CodeVersion();
   if (before) options.total_budget = before->promises.total;
-  options.learners.push_back({.name = account,
-                              .rows = store::RowLayout(),
-                              .promise = InspectionPromise(inspection, charged.account_epsilon)});
+  options.learners.push_back(std::move(layout));
   TACIT_ASSIGN(const auto store, store::Store::Open(std::move(options)));
   TACIT_RETURN_IF_ERROR(CheckTotal(*store, charge, before ? before->promises.total : std::nullopt));
-  TACIT_RETURN_IF_ERROR(CommitCharge(*store, charge));
+  TACIT_RETURN_IF_ERROR(CommitCharge(*store, charge, EncodeInspections(noise_multipliers)));
   const auto latest = store->Latest();
   charged.commit = latest->version().value;
   charged.total_epsilon = latest->total().epsilon;

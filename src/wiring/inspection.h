@@ -1,14 +1,17 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
 #include "base/result.h"
 #include "privacy/charge.h"
 #include "privacy/ledger.h"
+#include "store/store.h"
 
 // An inspection's account: `tacit inspect --private` chooses a configuration by noised counts, and
 // the store that will learn by it is charged before any of them is shown.
@@ -35,11 +38,25 @@ struct ChargedInspection {
 
 // The account's name in ledger and store. No learner can have it: their ids have no dot.
 std::string InspectionAccount(privacy::Unit unit);
+// The other way round; nothing if this is another account.
+std::optional<privacy::Unit> UnitOfInspections(std::string_view account);
 
 // Returns the noise multiplier of all counts together that this epsilon pays for.
 double InspectionNoise(double epsilon, double delta);
 // Returns the charge of an inspection: one Gaussian, which counts against every unit of the stream.
 privacy::Charge InspectionCharge(double noise_multiplier);
+// The noise multipliers of the account's inspections, from the first to the last one in the ledger.
+std::vector<double> InspectionsOf(std::string_view account,
+                                  std::span<const privacy::LedgerEntry> entries);
+// The account's place in a store once it was charged for these inspections at this delta; its
+// promise is what they come to. kInvalidArgument: delta is none.
+Result<store::LearnerLayout> InspectionLayout(privacy::Unit unit, double delta,
+                                              std::span<const double> noise_multipliers);
+// All inspections as the account's position, which the witness remembers: each has a price of its
+// own, and the witness knows no price but the last. The .cc has the grammar.
+std::string EncodeInspections(std::span<const double> noise_multipliers);
+// Nothing if these are no inspections: earlier programs left the position empty.
+std::optional<std::vector<double>> DecodeInspections(std::string_view position);
 
 // FOLDER-witness/NAME.witness, beside a store at FOLDER/NAME.
 std::string WitnessOfNew(const std::string& store);

@@ -13,6 +13,8 @@
 #include "store/witness.h"
 #include "wiring/gap.h"
 #include "wiring/gap_users.h"
+#include "wiring/inspection.h"
+#include "wiring/inspection_gap.h"
 #include "wiring/source.h"
 
 namespace tacit::wiring {
@@ -138,15 +140,20 @@ void ListForgotten(const Assembly& assembly, const WitnessRecord& last,
       std::ranges::copy(place.manifest.forgotten, std::back_inserter(*forgotten));
 }
 
-// `names` are those of now.
-store::RemainingLearner LearnerOf(const Remains& remains, const std::string& name,
-                                  const privacy::LearnerNames& names) {
+// Finds the learner; `names` are those of now.
+const store::RemainingLearner* FindLearner(const Remains& remains, const std::string& name,
+                                           const privacy::LearnerNames& names) {
   const auto known = std::ranges::find_if(
       remains.learners,
       [&](const store::RemainingLearner& learner) { return names.Now(learner.name) == name; });
-  return known != remains.learners.end()
-             ? *known
-             : store::RemainingLearner{.name = name, .steps = 0, .position = {}};
+  return known != remains.learners.end() ? &*known : nullptr;
+}
+
+store::RemainingLearner LearnerOf(const Remains& remains, const std::string& name,
+                                  const privacy::LearnerNames& names) {
+  const store::RemainingLearner* known = FindLearner(remains, name, names);
+  return known != nullptr ? *known
+                          : store::RemainingLearner{.name = name, .steps = 0, .position = {}};
 }
 
 // An account beside the learners' as a learner of one step a window, which is what the store knows
@@ -161,50 +168,109 @@ LearnerPlan AsLearner(const Account& account) {
   return plan;
 }
 
-// The steps of each learner after the copy. Every learner that took one must be configured.
-Result<std::vector<FoundGap>> FindGaps(const Assembly& assembly, const Remains& copy,
-                                       const std::optional<Remains>& later,
-                                       const WitnessRecord& last) {
-  std::vector<FoundGap> gaps;
-  const privacy::LearnerNames names(later ? later->entries : copy.entries);
+std::vector<LearnerPlan> PlansOf(const Assembly& assembly) {
   std::vector<LearnerPlan> plans = assembly.learners;
   for (const QualityPlan& quality : assembly.qualities) plans.push_back(AsLearner(quality));
   if (assembly.breaker) plans.push_back(AsLearner(*assembly.breaker));
-  for (const store::WitnessedLearner& to : last.learners) {
-    LearnerTrail trail;
-    trail.copy = LearnerOf(copy, to.name, names);
-    trail.last = to;
-    if (later) {
-      trail.later = LearnerOf(*later, to.name, names);
-      trail.entries = later->entries;
-      trail.later_has_users = !later->release && later->users_damage.empty();
+  return plans;
+}
+
+// The steps of each learner after the copy. Every learner that took one must be configured, but for
+// inspections, whose account is added to the store's learners.
+class GapsFinder {
+ public:
+  GapsFinder(const Assembly& assembly, const Remains& copy, const std::optional<Remains>& later,
+             const WitnessRecord& last, store::StoreOptions* store)
+      : assembly_(assembly),
+        copy_(copy),
+        later_(later),
+        last_(last),
+        names_(later ? later->entries : copy.entries),
+        plans_(PlansOf(assembly)),
+        store_(*store) {}
+
+  // Names the learners that begin anew in `begun_anew`.
+  Result<std::vector<FoundGap>> Find(std::vector<std::string>* begun_anew) {
+    std::vector<FoundGap> gaps;
+    for (const store::WitnessedLearner& to : last_.learners) {
+      const LearnerTrail trail = TrailOf(to);
+      const auto plan = std::ranges::find(plans_, to.name, &LearnerPlan::id);
+      std::optional<FoundGap> gap;
+      if (plan != plans_.end()) {
+        TACIT_ASSIGN(gap, FindOf(*plan, trail));
+        if (gap && FindLearner(copy_, to.name, names_) == nullptr) begun_anew->push_back(to.name);
+      } else if (to.steps != trail.copy.steps) {
+        TACIT_ASSIGN(gap, FindUnconfigured(trail));
+      }
+      if (gap) gaps.push_back(*std::move(gap));
     }
-    const auto plan = std::ranges::find(plans, to.name, &LearnerPlan::id);
-    if (plan == plans.end()) {
-      if (to.steps == trail.copy.steps) continue;
+    return gaps;
+  }
+
+ private:
+  LearnerTrail TrailOf(const store::WitnessedLearner& to) const {
+    LearnerTrail trail;
+    trail.copy = LearnerOf(copy_, to.name, names_);
+    trail.last = to;
+    if (!later_) return trail;
+    trail.later = LearnerOf(*later_, to.name, names_);
+    trail.entries = later_->entries;
+    trail.later_has_users = !later_->release && later_->users_damage.empty();
+    return trail;
+  }
+
+  Result<std::optional<FoundGap>> FindOf(const LearnerPlan& plan, const LearnerTrail& trail) const {
+    TACIT_RETURN_IF_ERROR(CheckIsNew(trail.last));
+    // Only of learners whose periods are held there is more to know.
+    const auto& configured = assembly_.config.learners;
+    const size_t place = plan.index.value;
+    return FindGap(plan, place < configured.size() ? configured[place] : config::Learner(), trail,
+                   TopicOf(assembly_.config.source));
+  }
+
+  // Checks that a learner which the copy does not know is a new one. It may be one of the copy's
+  // that got another name, if one of those is missing: a store loses no learner.
+  Status CheckIsNew(const store::WitnessedLearner& to) const {
+    if (to.steps == 0 || FindLearner(copy_, to.name, names_) != nullptr) return {};
+    const auto missing =
+        std::ranges::find_if(copy_.learners, [&](const store::RemainingLearner& learner) {
+          return learner.steps > 0 &&
+                 std::ranges::find(last_.learners, names_.Now(learner.name),
+                                   &store::WitnessedLearner::name) == last_.learners.end();
+        });
+    if (missing == copy_.learners.end()) return {};
+    return Fail(ErrorCode::kRefused,
+                fmt::format("learner '{}' took {} after the copy, which does not know it, and may "
+                            "be '{}' of the copy, which got another name since: name a later "
+                            "checkpoint or the damaged store with --remains, whose ledger says so",
+                            to.name, Counted(to.steps, "step"), missing->name));
+  }
+
+  Result<std::optional<FoundGap>> FindUnconfigured(const LearnerTrail& trail) {
+    const store::WitnessedLearner& to = trail.last;
+    const auto unit = UnitOfInspections(to.name);
+    if (!unit)
       return Fail(ErrorCode::kRefused,
                   fmt::format("learner '{}' took {} after the copy, and is not configured: restore "
                               "with the configuration that the lost store ran with; what may "
                               "change, may be changed afterwards",
                               to.name, Counted(to.steps - trail.copy.steps, "step")));
-    }
-    if (trail.copy.position.empty() && to.steps > 0 && !later)
-      return Fail(
-          ErrorCode::kRefused,
-          fmt::format("learner '{}' took {} after the copy, which does not know it: restore a "
-                      "newer one, or, if it was called otherwise then, name a later "
-                      "checkpoint or the damaged store with --remains, whose ledger says so",
-                      to.name, Counted(to.steps, "step")));
-    // Only of learners whose periods are held there is more to know.
-    const auto& configured = assembly.config.learners;
-    const size_t place = plan->index.value;
-    TACIT_ASSIGN(auto gap,
-                 FindGap(*plan, place < configured.size() ? configured[place] : config::Learner(),
-                         trail, TopicOf(assembly.config.source)));
-    if (gap) gaps.push_back(*std::move(gap));
+    TACIT_ASSIGN(InspectionGap found, FindInspectionGap(*unit, trail, copy_.entries));
+    found.gap.learner = LearnerIndex(static_cast<uint16_t>(store_.learners.size()));
+    store_.learners.push_back(std::move(found.layout));
+    FoundGap gap;
+    gap.gap = std::move(found.gap);
+    return std::optional(std::move(gap));
   }
-  return gaps;
-}
+
+  const Assembly& assembly_;
+  const Remains& copy_;
+  const std::optional<Remains>& later_;
+  const WitnessRecord& last_;
+  const privacy::LearnerNames names_;
+  const std::vector<LearnerPlan> plans_;
+  store::StoreOptions& store_;
+};
 
 bool ChargesEverybody(const std::vector<FoundGap>& gaps) {
   return std::ranges::any_of(
@@ -237,7 +303,7 @@ Result<RestoreReport> RestoreLocked(const Assembly& assembly, const RestoreOptio
   const auto later = FindLater(assembly, options, copy, last, &report);
   std::vector<FoundGap> gaps;
   if (last.seq > copy.commit) {
-    TACIT_ASSIGN(gaps, FindGaps(assembly, copy, later, last));
+    TACIT_ASSIGN(gaps, GapsFinder(assembly, copy, later, last, &store).Find(&report.begun_anew));
   }
   if (later) {
     report.charged_by = later->folder;
@@ -276,6 +342,23 @@ Result<bool> IsOlderCopy(const store::StoreOptions& store) {
   });
 }
 
+std::string DescribeGap(const store::LearnerGap& gap) {
+  const std::string& name = gap.charges.front().learner;
+  uint64_t steps = 0;
+  for (const privacy::CommitCharge& charge : gap.charges) steps += charge.steps;
+  if (UnitOfInspections(name))
+    return fmt::format("  {}: {} charged", name, Counted(steps, "inspection"));
+  std::string users;
+  if (gap.users == store::LearnerGap::Users::kAll)
+    users = fmt::format(", and up to {} to each user, also to new ones",
+                        Counted(gap.gap.steps, "step"));
+  if (gap.users == store::LearnerGap::Users::kCounted)
+    users =
+        fmt::format(", to {} whose records were read again", Counted(gap.counted.size(), "user"));
+  return fmt::format("  {}: {} charged{}; the records of these steps are not learnt from again",
+                     name, Counted(steps, "step"), users);
+}
+
 }  // namespace
 
 Result<RestoreReport> RestoreStore(const Assembly& assembly, const RestoreOptions& options) {
@@ -306,21 +389,9 @@ std::vector<std::string> DescribeRestore(const Assembly& assembly, const Restore
                                 report.users_by.empty() ? "" : ", and its counts of users"));
   for (const std::string& folder : report.passed_over)
     lines.push_back(fmt::format("  of no use: {}", folder));
-  for (const store::LearnerGap& gap : report.gaps) {
-    uint64_t steps = 0;
-    for (const privacy::CommitCharge& charge : gap.charges) steps += charge.steps;
-    std::string users;
-    if (gap.users == store::LearnerGap::Users::kAll)
-      users = fmt::format(", and up to {} to each user, also to new ones",
-                          Counted(gap.gap.steps, "step"));
-    if (gap.users == store::LearnerGap::Users::kCounted)
-      users =
-          fmt::format(", to {} whose records were read again", Counted(gap.counted.size(), "user"));
-    lines.push_back(
-        fmt::format("  {}: {} charged{}; the records of these steps are not learnt "
-                    "from again",
-                    gap.charges.front().learner, Counted(steps, "step"), users));
-  }
+  for (const store::LearnerGap& gap : report.gaps) lines.push_back(DescribeGap(gap));
+  for (const std::string& name : report.begun_anew)
+    lines.push_back(fmt::format("  {}: begins anew, because the copy does not know it", name));
   std::set<Hash128> forgotten;
   for (const store::ForgottenUser& user : report.forgotten) forgotten.insert(user.user);
   if (!forgotten.empty())

@@ -32,11 +32,13 @@ struct RestoreReport {
   std::string not_read_again;   // why every user is charged; empty: they are not
   std::vector<std::string> passed_over;  // remains that were of no use, with the reason
   std::vector<store::LearnerGap> gaps;
+  std::vector<std::string> begun_anew;          // learners that the copy does not know
   std::vector<store::ForgottenUser> forgotten;  // by the copy and all remains; some more than once
 };
 
 // Makes the configuration's store out of `options.from`. What was learnt after it is told, in this
-// order, by the ledger in the remains that reach furthest, and by the totals of witness or mark.
+// order, by the ledger in the remains that reach furthest, and by the totals of witness or mark. A
+// learner that the copy does not know begins anew where the lost one stood, with all its charges.
 // kRefused: there is neither witness nor mark of the lost store, or they are older than the copy,
 // or some learner's steps cannot be priced. kUnavailable: another process restores the store.
 Result<RestoreReport> RestoreStore(const Assembly& assembly, const RestoreOptions& options);

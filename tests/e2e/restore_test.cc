@@ -9,6 +9,7 @@
 #include <boost/json.hpp>
 #include <filesystem>
 #include <functional>
+#include <map>
 
 #include "service.h"
 #include "support/files_below.h"
@@ -45,6 +46,14 @@ SmallRun UserRun() {
   return run;
 }
 
+SmallRun EventRun() {
+  SmallRun run = UserRun();
+  run.source = ", format: json";
+  run.privacy = "{unit: event, epsilon: 8, delta: 1.0e-6}";
+  run.participation = "{mode: once, batch: 50, max_participations: 1}";
+  return run;
+}
+
 Ended Daemon(const std::string& config, std::vector<std::string> more = {}) {
   std::vector<std::string> words{TACITD, "--config", config, "--until-end"};
   words.insert(words.end(), more.begin(), more.end());
@@ -62,6 +71,20 @@ Spent SpentOf(const std::string& store) {
   const json::object ledger = json::parse(shown.out).as_object();
   return {ledger.at("total").at("epsilon").to_number<double>(),
           ledger.at("learners").at(0).at("steps").to_number<uint64_t>()};
+}
+
+// All accounts of a ledger, by name; those of all together under "".
+std::map<std::string, Spent> AccountsOf(const std::string& store) {
+  const Ended shown = test::Run({TACIT, "ledger", "show", "--json", "--store", store});
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  std::map<std::string, Spent> accounts;
+  if (shown.exit_code != 0) return accounts;
+  const json::object ledger = json::parse(shown.out).as_object();
+  accounts[""].epsilon = ledger.at("total").at("epsilon").to_number<double>();
+  for (const json::value& learner : ledger.at("learners").as_array())
+    accounts[std::string(learner.at("learner").as_string())] = {
+        learner.at("epsilon").to_number<double>(), learner.at("steps").to_number<uint64_t>()};
+  return accounts;
 }
 
 // A store that learnt day 0, a full checkpoint of it, and day 1 learnt after that. Then it is
@@ -87,7 +110,9 @@ class RestoreTest : public testing::Test {
       if (entry.path().filename().string().starts_with("full")) checkpoint_ = entry.path();
     WriteDay(dir_, 1, 1000, 20, 40);  // users 20 to 39 were there before, 40 to 59 are new
     ASSERT_EQ(Daemon(config_).exit_code, 0);
+    if (before_loss_) before_loss_();
     before_ = SpentOf(dir_ / "store");
+    accounts_before_ = AccountsOf(dir_ / "store");
     ASSERT_EQ(before_.steps, 40u);
     fs::rename(dir_ / "store", dir_ / "store.lost");
     const Ended refused = Daemon(config_);
@@ -99,6 +124,16 @@ class RestoreTest : public testing::Test {
                                    checkpoint_, "--config",   config_};
     words.insert(words.end(), more.begin(), more.end());
     return test::Run(words);
+  }
+
+  // No account has less than before the loss.
+  void ExpectNothingIsDropped() {
+    auto after = AccountsOf(dir_ / "store");
+    for (const auto& [name, spent] : accounts_before_) {
+      EXPECT_GE(after[name].epsilon, spent.epsilon - 1e-12) << name;
+      EXPECT_EQ(after[name].steps, spent.steps) << name;
+    }
+    EXPECT_EQ(after.size(), accounts_before_.size());
   }
 
   // The restored store has all charges, learns on, and the lost one is out.
@@ -123,9 +158,10 @@ class RestoreTest : public testing::Test {
 
   const TempDir dir_;
   std::function<void(const std::string& at_operator)> after_checkpoint_;
-  std::function<void()> before_day_1_;
+  std::function<void()> before_day_1_, before_loss_;
   std::string config_, checkpoint_;
   Spent before_;
+  std::map<std::string, Spent> accounts_before_;
 };
 
 TEST_F(RestoreTest, TheRecordsOfTheGapAreCountedPerUser) {
@@ -239,16 +275,127 @@ TEST_F(RestoreTest, NothingIsRestoredOnTrust) {
 
 // Unit event: the same road, without users.
 TEST_F(RestoreTest, EventsOfTheGapAreCharged) {
-  SmallRun run = UserRun();
-  run.source = ", format: json";
-  run.privacy = "{unit: event, epsilon: 8, delta: 1.0e-6}";
-  run.participation = "{mode: once, batch: 50, max_participations: 1}";
-  LoseStore(run);
+  LoseStore(EventRun());
   const Ended restored = Restore();
   ASSERT_EQ(restored.exit_code, 0) << restored.err;
   EXPECT_THAT(restored.out, HasSubstr("ctr: 20 steps charged; "));
   EXPECT_DOUBLE_EQ(SpentOf(dir_ / "store").epsilon, before_.epsilon);
   ExpectItGoesOn();
+}
+
+// Charges `store` for a look at the records, whatever comes of it.
+void Inspect(const TempDir& dir, const std::string& epsilon) {
+  const Ended looked = test::Run({TACIT,         "inspect",   dir / "day-0.jsonl",
+                                  "--private",   epsilon,     "--store",
+                                  dir / "store", "--witness", dir / "store.witness",
+                                  "--format",    "json",      "--unit",
+                                  "event",       "--delta",   "1e-6",
+                                  "--epsilon",   "4",         "--mode",
+                                  "once",        "--output",  dir / ("proposal-" + epsilon)});
+  EXPECT_THAT(looked.out + looked.err, HasSubstr("account tacit.inspect.event"));
+}
+
+// No configuration has the account of inspections, and the copy does not know it. Each has a price
+// of its own.
+TEST_F(RestoreTest, InspectionsAfterTheCopyAreCharged) {
+  before_loss_ = [&] {
+    Inspect(dir_, "2");
+    Inspect(dir_, "0.25");
+  };
+  LoseStore(EventRun());
+  ASSERT_EQ(accounts_before_["tacit.inspect.event"].steps, 2u);
+  const Ended restored = Restore();
+  ASSERT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_THAT(restored.out, HasSubstr("tacit.inspect.event: 2 inspections charged"));
+  ExpectNothingIsDropped();
+  EXPECT_DOUBLE_EQ(AccountsOf(dir_ / "store")["tacit.inspect.event"].epsilon,
+                   accounts_before_["tacit.inspect.event"].epsilon);
+  fs::remove_all(dir_ / "store");
+  const Ended by_remains = Restore({"--remains", dir_ / "store.lost"});
+  ASSERT_EQ(by_remains.exit_code, 0) << by_remains.err;
+  ExpectNothingIsDropped();
+  ExpectItGoesOn();
+  Inspect(dir_, "0.5");
+  EXPECT_EQ(AccountsOf(dir_ / "store")["tacit.inspect.event"].steps, 3u);
+}
+
+// The copy knows the account, and another inspection was made after it.
+TEST_F(RestoreTest, AnotherInspectionAfterTheCopyIsCharged) {
+  before_day_1_ = [&] { Inspect(dir_, "2"); };
+  LoseStore(EventRun());
+  fs::rename(dir_ / "store.lost", dir_ / "store");
+  fs::copy(dir_ / "store", dir_ / "copy", fs::copy_options::recursive);
+  Inspect(dir_, "1");
+  accounts_before_ = AccountsOf(dir_ / "store");
+  fs::rename(dir_ / "store", dir_ / "store.lost");
+  fs::rename(dir_ / "copy", dir_ / "store");
+  const Ended accepted = Daemon(config_, {"--accept-older-copy"});
+  ASSERT_EQ(accepted.exit_code, 0) << accepted.err;
+  EXPECT_THAT(accepted.err, HasSubstr("tacit.inspect.event: 1 inspection charged"));
+  ExpectNothingIsDropped();
+  ExpectItGoesOn();
+}
+
+// A learner that the configuration got after the copy begins anew where the lost one stood, and has
+// all of its charges.
+class NewLearnerTest : public RestoreTest {
+ protected:
+  void LoseStoreWithTwo(const SmallRun& run) {
+    before_day_1_ = [this, two = run]() mutable {
+      two.second_learner = fmt::format(
+          "  - id: two\n"
+          "    model: {{kind: pctr, hidden: [4]}}\n"
+          "    mechanism: {{kind: dp-sgd, noise_multiplier: 30}}\n"
+          "    participation: {}\n"
+          "    privacy: {}\n",
+          two.participation, two.privacy);
+      two.WriteConfig(dir_);
+    };
+    LoseStore(run);
+    ASSERT_EQ(accounts_before_["two"].steps, 40u);
+  }
+  void ExpectBothGoOn() {
+    ExpectNothingIsDropped();
+    ExpectItGoesOn();
+    EXPECT_EQ(AccountsOf(dir_ / "store")["two"].steps, 50u);
+  }
+};
+
+TEST_F(NewLearnerTest, IsChargedByTheWitness) {
+  LoseStoreWithTwo(EventRun());
+  const Ended restored = Restore();
+  ASSERT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_THAT(restored.out,
+              AllOf(HasSubstr("ctr: 20 steps charged"), HasSubstr("two: 40 steps charged"),
+                    HasSubstr("two: begins anew"), Not(HasSubstr("ctr: begins"))));
+  ExpectBothGoOn();
+}
+
+TEST_F(NewLearnerTest, IsChargedByWhatIsLeftOfTheLostStore) {
+  LoseStoreWithTwo(EventRun());
+  const Ended restored = Restore({"--remains", dir_ / "store.lost"});
+  ASSERT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_THAT(restored.out, HasSubstr("two: 40 steps charged"));
+  ExpectBothGoOn();
+}
+
+// Nobody's allowance is forgotten: users 0 to 59 have been in some step of `two`.
+TEST_F(NewLearnerTest, ItsUsersAreCounted) {
+  LoseStoreWithTwo(UserRun());
+  const Ended restored = Restore();
+  ASSERT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_THAT(restored.out, HasSubstr("two: 40 steps charged, to 60 users whose records were read "
+                                      "again"));
+  ExpectBothGoOn();
+}
+
+TEST_F(NewLearnerTest, TheLostStoresCountsOfUsersAreTakenOver) {
+  LoseStoreWithTwo(UserRun());
+  const Ended restored = Restore({"--remains", dir_ / "store.lost"});
+  ASSERT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_THAT(restored.out,
+              AllOf(HasSubstr("two: 40 steps charged; "), HasSubstr("and its counts of users")));
+  ExpectBothGoOn();
 }
 
 // A copy of the folder is put back: the way on charges what it lacks.

@@ -371,12 +371,30 @@ TEST_F(RestoreTest, AReleaseCheckpointIsNoStore) {
   ExpectRefusal(Request(), ErrorCode::kRefused, "is a release checkpoint");
 }
 
-TEST_F(RestoreTest, AnUnknownLearnerHasNoPlace) {
+// It came after the checkpoint: it begins anew at the lost store's position, with all charges, and
+// its users are counted. The learner that the checkpoint knows keeps what it has.
+TEST_F(RestoreTest, ALearnerThatTheCheckpointDoesNotKnowIsDeclaredAndCharged) {
   LoseStore(3, 5);
   RestoreRequest request = Request();
   request.store.learners[0].name = request.store.learners[0].promise.learner = "newer";
   for (auto& charge : request.gaps[0].charges) charge.learner = "newer";
-  ExpectRefusal(request, ErrorCode::kRefused, "which does not know it");
+  const auto restored = RestoreStore(request);
+  ASSERT_TRUE(restored) << restored.error().message;
+  EXPECT_EQ(restored->from_commit, CommitSeq(3));
+  const auto store = MustOpen(request.store);
+  EXPECT_EQ(store->State(LearnerIndex(0)).position, Script::PositionOf(5));
+  std::vector<UserUses> users{{.user = {0, ~uint64_t(0)}}, {.user = {77, ~uint64_t(77)}}};
+  const auto step = store->ReadAllowances(LearnerIndex(0), users);
+  ASSERT_TRUE(step) << step.error().message;
+  EXPECT_EQ(*step, 5u);
+  for (const UserUses& user : users)
+    EXPECT_EQ(user.used, std::min(request.gaps[0].gap.steps, request.gaps[0].gap.most));
+  std::map<std::string, uint64_t> steps;
+  for (const auto& total : store->Latest()->learners()) steps[total.learner] = total.steps;
+  uint64_t lost = 0;
+  for (const auto& charge : request.gaps[0].charges) lost += charge.steps;
+  EXPECT_EQ(steps["newer"], lost);
+  EXPECT_GT(steps["ctr"], 0u);
 }
 
 // A flipped bit is found before anything is made of it, and the checkpoint itself is never touched.
