@@ -97,15 +97,20 @@ Opened OpenWhileListening(store::StoreOptions options, console::StopSignals& sig
 }
 
 Result<bool> WaitUntilFree(const std::string& store, console::StopSignals& signals) {
-  for (;;) {
+  for (bool warned = false;;) {
     // The first wait keeps a start from being tried again and again, should it find the store held
     // in a way that cannot be asked for here.
     NotifyAlive();
     if (signals.WaitFor(kStandby)) return false;
     TACIT_ASSIGN(const bool held, store::IsHeldByAnother(store));
     if (held) continue;
-    TACIT_ASSIGN(const bool restored, store::IsBeingRestored(store));
-    if (!restored) return true;
+    TACIT_ASSIGN(const store::Restoring restored, store::IsBeingRestored(store));
+    if (restored == store::Restoring::kNo) return true;
+    if (restored == store::Restoring::kMayBe && !std::exchange(warned, true))
+      spdlog::warn(
+          "{} is another user's, and cannot be asked whether a restore of store {} runs: this is "
+          "taken for one and waited for. If none runs, remove the file",
+          store::RestoreLockFile(store), store);
   }
 }
 

@@ -18,8 +18,8 @@ Result<std::unique_ptr<store::Store>> OpenWhileListening(store::StoreOptions opt
                                                          console::StopSignals& signals,
                                                          console::ExitCode when_stuck);
 
-// Waits until no other process has the store open, and none restores it. Returns false if a signal
-// asked to stop.
+// Waits until no other process has the store open, and none restores it, or may do so as another
+// user, which is warned of once. Returns false if a signal asked to stop.
 Result<bool> WaitUntilFree(const std::string& store, console::StopSignals& signals);
 
 }  // namespace tacit::daemon

@@ -50,8 +50,6 @@ std::string WorkFolder(std::string store) {
   return store + ".restoring";
 }
 
-std::string RestoreLockFile(const std::string& store) { return WorkFolder(store) + ".lock"; }
-
 Status CheckFree(const std::string& path) {
   std::error_code error;
   if (!fs::exists(path, error) || fs::is_empty(path, error)) return {};
@@ -306,6 +304,8 @@ Status GiveName(const std::string& work, const std::string& path, bool replaces)
 
 }  // namespace
 
+std::string RestoreLockFile(const std::string& store) { return WorkFolder(store) + ".lock"; }
+
 Result<RestoreLock> RestoreLock::Take(const std::string& path) {
   const std::string file = RestoreLockFile(path);
   const fs::path parent = fs::absolute(file).parent_path();
@@ -314,7 +314,7 @@ Result<RestoreLock> RestoreLock::Take(const std::string& path) {
   if (error) return Fail(FolderError(error.value(), "creating", parent));
   for (;;) {
     TACIT_ASSIGN(UniqueFd lock,
-                 LockFileAlone(file, 0600,
+                 LockFileAlone(file, 0644,  // whoever stands by may be another user, and asks
                                fmt::format("another process restores store {}: let it end", path)));
     // The last holder may have removed the file between open and here: then it locks nothing.
     struct stat locked {
@@ -326,13 +326,14 @@ Result<RestoreLock> RestoreLock::Take(const std::string& path) {
 }
 
 // A shared lock is refused beside the restore's own, and hinders nobody else who asks.
-Result<bool> IsBeingRestored(const std::string& path) {
+Result<Restoring> IsBeingRestored(const std::string& path) {
   const std::string file = RestoreLockFile(path);
   const UniqueFd lock(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  if (lock.get() < 0 && (errno == ENOENT || errno == ENOTDIR)) return false;
+  if (lock.get() < 0 && (errno == ENOENT || errno == ENOTDIR)) return Restoring::kNo;
+  if (lock.get() < 0 && errno == EACCES) return Restoring::kMayBe;
   if (lock.get() < 0) return Fail(FolderError(errno, "opening", file));
-  if (::flock(lock.get(), LOCK_SH | LOCK_NB) == 0) return false;
-  if (errno == EWOULDBLOCK) return true;
+  if (::flock(lock.get(), LOCK_SH | LOCK_NB) == 0) return Restoring::kNo;
+  if (errno == EWOULDBLOCK) return Restoring::kYes;
   return Fail(FolderError(errno, "asking for", file));
 }
 

@@ -74,9 +74,14 @@ class RestoreLock {
   UniqueFd lock_;
 };
 
-// True while another process has that right. To ask may refuse it to one that takes it in the same
-// moment, so ask where nothing else is known to hold the store back.
-Result<bool> IsBeingRestored(const std::string& path);
+// PATH.restoring.lock.
+std::string RestoreLockFile(const std::string& path);
+
+// Says whether another process has that right. kMayBe: the file is another user's, who lets nobody
+// ask; a restore that was killed leaves it, too. To ask may refuse the right to one that takes it
+// in the same moment, so ask where nothing else is known to hold the store back.
+enum class Restoring { kNo, kYes, kMayBe };
+Result<Restoring> IsBeingRestored(const std::string& path);
 
 // Works in a folder beside the store, PATH.restoring, and gives it the store's name when all is on
 // disk: a crash leaves things as they were, and the next restore begins anew. A checkpoint must be

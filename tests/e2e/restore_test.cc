@@ -336,6 +336,39 @@ TEST_F(RestoreTest, AnotherInspectionAfterTheCopyIsCharged) {
   ExpectItGoesOn();
 }
 
+// The lost store's checkpoints lie where the restored store's do, and may be of later commits.
+TEST_F(RestoreTest, ServersOfCheckpointsFollowTheRestoredStore) {
+  SmallRun run = EventRun();
+  run.commit_interval_ms = 1;
+  const std::string at_operator = "unix:" + (dir_ / "operator");
+  // Makes a checkpoint of the store as it is, and returns its commit.
+  const auto make_checkpoint = [&]() -> uint64_t {
+    Service daemon(dir_, run, {"--set", "serve.operator_listen=" + at_operator});
+    EXPECT_TRUE(daemon.WaitForSteps(40));
+    const Ended made = test::Run({TACIT, "checkpoint", "create", "--json", "--url", at_operator});
+    EXPECT_EQ(made.exit_code, 0) << made.err;
+    daemon.Stop();
+    run.WriteConfig(dir_);
+    return made.exit_code == 0
+               ? json::parse(made.out).at("made").at("version").to_number<uint64_t>()
+               : 0;
+  };
+  uint64_t dead = 0;
+  before_loss_ = [&] { dead = make_checkpoint(); };
+  LoseStore(run);
+  ASSERT_EQ(Restore().exit_code, 0);
+  const uint64_t alive = make_checkpoint();
+  ASSERT_GT(dead, alive);
+  const TempDir there;
+  Service server(there, run, {"--serve-only", "--checkpoint", dir_ / "store.checkpoints"});
+  ASSERT_TRUE(server.WaitFor("/readyz"));
+  const auto answer =
+      server.Ask("POST", "/v1/score", R"({"rows":[{"features":{"I1":3,"C1":"x"}}]})");
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(test::ParseJson(answer->body).at("model").at("version").to_number<uint64_t>(), alive);
+  EXPECT_THAT(server.process().Err(), HasSubstr("has checkpoints of several stores"));
+}
+
 // A learner that the configuration got after the copy begins anew where the lost one stood, and has
 // all of its charges.
 class NewLearnerTest : public RestoreTest {

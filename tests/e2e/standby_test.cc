@@ -110,6 +110,42 @@ TEST_F(StandbyTest, APermissionIsNotWaitedFor) {
   EXPECT_THAT(ended.err, HasSubstr(dir_ / "store"));
 }
 
+// Root restores what another user's daemons learn in, and the lock file lets nobody ask.
+TEST_F(StandbyTest, ARestoreOfAnotherUserIsWaitedFor) {
+  namespace fs = std::filesystem;
+  const bool root = geteuid() == 0;
+  const auto as_daemon = [&](std::vector<std::string> command) {
+    if (root)
+      command.insert(command.begin(), {"/usr/bin/env", "setpriv", "--reuid=65534", "--regid=65534",
+                                       "--clear-groups"});
+    return command;
+  };
+  const std::string lock = dir_ / "store.restoring.lock";
+  const std::string config = run_.WriteConfig(dir_);
+  if (root) test::Run({"/usr/bin/env", "chown", "-R", "65534:65534", dir_ / "."});
+  test::Process first(as_daemon({TACITD, "--config", config, "--set", "log.level=info", "--set",
+                                 "serve.listen=unix:" + (dir_ / "first")}));
+  ASSERT_TRUE(test::Eventually("it learns", [&] { return fs::exists(dir_ / "first"); }))
+      << first.Err();
+  test::Process standby(as_daemon(Second({"--standby", "--until-end"})));
+  ASSERT_TRUE(WaitUntilItStandsBy(standby)) << standby.Err();
+  test::WriteFile(lock, "");
+  fs::permissions(lock, root ? fs::perms(0600) : fs::perms::none);
+  first.Signal(SIGKILL);
+  ASSERT_TRUE(test::Eventually("it has found the lock, or ended", [&] {
+    return standby.Err().find("is another user's") != std::string::npos ||
+           standby.WaitFor(std::chrono::milliseconds(0));
+  })) << standby.Err();
+  EXPECT_FALSE(standby.WaitFor(std::chrono::seconds(3))) << standby.Err();
+  fs::remove(lock);
+  const auto took_over = standby.Wait();
+  ASSERT_TRUE(took_over);
+  EXPECT_EQ(took_over->exit_code, 0) << took_over->err;
+  const size_t warned = took_over->err.find("is another user's");
+  EXPECT_EQ(took_over->err.find("is another user's", warned + 1), std::string::npos)
+      << took_over->err;
+}
+
 // A restore has the store's name for itself, and no lock of the store: who stands by waits for it,
 // too, ends when asked to, and takes over once it has ended.
 TEST_F(StandbyTest, ARestoreIsWaitedForLikeADaemon) {

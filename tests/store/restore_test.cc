@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -18,6 +19,15 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
+
+// Asks as a user who is neither root nor this one, if that can be.
+Restoring AskAsStranger(const std::string& store) {
+  if (geteuid() == 0) TACIT_CHECK(seteuid(65534) == 0);
+  const auto asked = IsBeingRestored(store);
+  if (getuid() == 0) TACIT_CHECK(seteuid(0) == 0);
+  EXPECT_TRUE(asked) << asked.error().message;
+  return asked.value_or(Restoring::kNo);
+}
 
 class RestoreTest : public testing::Test {
  protected:
@@ -450,6 +460,23 @@ TEST_F(RestoreTest, OneAtATimeRestoresAStore) {
   std::ofstream(file).put('x');
   EXPECT_TRUE(RestoreLock::Take(options_.path));
   EXPECT_FALSE(fs::exists(file));
+}
+
+// A restore as root, with a daemon of another user that stands by: it can ask, and where an earlier
+// program's file lets nobody ask, a restore may run.
+TEST_F(RestoreTest, AnotherUserMayAsk) {
+  fs::permissions(folder_.root(), fs::perms(0755));
+  const std::string file = options_.path + ".restoring.lock";
+  EXPECT_EQ(AskAsStranger(options_.path), Restoring::kNo);
+  {
+    const auto lock = RestoreLock::Take(options_.path);
+    ASSERT_TRUE(lock) << lock.error().message;
+    EXPECT_EQ(AskAsStranger(options_.path), Restoring::kYes);
+  }
+  std::ofstream(file).put('x');  // as after a kill
+  EXPECT_EQ(AskAsStranger(options_.path), Restoring::kNo);
+  fs::permissions(file, geteuid() == 0 ? fs::perms(0600) : fs::perms::none);
+  EXPECT_EQ(AskAsStranger(options_.path), Restoring::kMayBe);
 }
 
 }  // namespace
