@@ -39,6 +39,18 @@ bool IsCharged(const store::WitnessedLearner::Charged& charged, const LearnerPla
          charged.delta == promise.delta;
 }
 
+// True if steps at price `a` cost at least as much as at `b`, however many there are. Only the
+// noise may differ: its parts and the clips are for the record.
+bool IsAsDear(const privacy::Charge& a, const privacy::Charge& b) {
+  return a.mechanism == b.mechanism && a.sampling_rate == b.sampling_rate &&
+         a.block_steps == b.block_steps && a.noise_multiplier <= b.noise_multiplier &&
+         a.zcdp_rho >= b.zcdp_rho;
+}
+
+bool CanBeHeldAgainst(const privacy::Charge& a, const privacy::Charge& b) {
+  return IsAsDear(a, b) || IsAsDear(b, a);
+}
+
 // Steps at one price. Offsets are in as many of them as `per_offset` says; 0: in all.
 struct Priced {
   privacy::Charge charge;
@@ -197,15 +209,45 @@ class GapFinder {
     return charge == plan_.charge ? per_period_ : 0;
   }
 
-  // Adds the steps that only witness or mark remember.
+  bool IsOfPlan(const privacy::Charge& charge) const {
+    return charge == plan_.charge || charge == plan_.opening_charge;
+  }
+
+  // The prices that the furthest ledger ends with, where they are not the configuration's: of a
+  // step, and of an opening if there are any.
+  std::vector<privacy::Charge> EarlierPrices() const {
+    const auto entries = trail_.later ? trail_.entries : trail_.entries_of_copy;
+    const privacy::LearnerNames names(entries);
+    const size_t most = plan_.opening_charge ? 2 : 1;
+    std::vector<privacy::Charge> prices;
+    for (auto entry = entries.rbegin(); entry != entries.rend() && prices.size() < most; ++entry) {
+      if (names.Now(entry->learner) != plan_.id || entry->steps == 0) continue;
+      if (IsOfPlan(entry->charge)) break;
+      if (std::ranges::find(prices, entry->charge) == prices.end()) prices.push_back(entry->charge);
+    }
+    return prices;
+  }
+
+  // Adds the steps that only witness or mark remember, which know the last price alone.
   Status AddRemembered() {
     // Openings are among the steps that were charged.
     const uint64_t taken = trail_.last.steps - later_steps();
     if (taken == 0) return {};
     if (!trail_.last.charged || !IsCharged(*trail_.last.charged, plan_)) return RefusePrice();
-    if (plan_.opening_charge)
-      bill_.Add(*plan_.opening_charge, std::min(taken, end_.period - begin_.period + 1), 1);
-    bill_.Add(plan_.charge, InWholePeriods(taken), per_period_);
+    const std::vector<privacy::Charge> earlier = EarlierPrices();
+    const auto dearest = [&](privacy::Charge price) {
+      for (const privacy::Charge& before : earlier)
+        if (IsAsDear(before, price)) price = before;
+      return price;
+    };
+    const uint64_t steps = InWholePeriods(taken);
+    const auto& opening = plan_.opening_charge;
+    if (opening) bill_.Add(dearest(*opening), std::min(taken, end_.period - begin_.period + 1), 1);
+    bill_.Add(dearest(plan_.charge), steps, per_period_);
+    for (const privacy::Charge& before : earlier)
+      if (!CanBeHeldAgainst(before, plan_.charge) &&
+          !(opening && CanBeHeldAgainst(before, *opening)))
+        bill_.Add(before, steps, 0);
     return {};
   }
 

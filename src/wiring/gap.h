@@ -17,7 +17,8 @@ namespace tacit::wiring {
 
 // A LearnerTrail is all that is known of a learner, from the oldest to the newest.
 struct LearnerTrail {
-  store::RemainingLearner copy;  // as the copy has it that is restored
+  store::RemainingLearner copy;                           // as the copy has it that is restored
+  std::span<const privacy::LedgerEntry> entries_of_copy;  // all that its ledger has
   // As a later copy has it whose ledger can be read, with all ledger entries there.
   std::optional<store::RemainingLearner> later;
   std::span<const privacy::LedgerEntry> entries;
@@ -35,9 +36,10 @@ struct FoundGap {
 
 // Says what the lost steps cost at most: those that the later copy's ledger has, at the price that
 // it has them at, and those after it at the configuration's price; with `poisson` an opening for
-// each period that they may have begun. `topic` is the source's name for its records. Nothing if
-// there was no step. kRefused: the learner's promise or price has changed, or too little is
-// remembered to say what the steps cost.
+// each period that they may have begun. Where that ledger ends with another price, nobody knows
+// when it changed: each step after it is charged the dearer, or both if neither is. `topic` is the
+// source's name for its records. Nothing if there was no step. kRefused: the learner's promise or
+// price has changed, or too little is remembered to say what the steps cost.
 Result<std::optional<FoundGap>> FindGap(const LearnerPlan& plan, const config::Learner& learner,
                                         const LearnerTrail& trail, const std::string& topic);
 

@@ -211,6 +211,7 @@ class GapsFinder {
   LearnerTrail TrailOf(const store::WitnessedLearner& to) const {
     LearnerTrail trail;
     trail.copy = LearnerOf(copy_, to.name, names_);
+    trail.entries_of_copy = copy_.entries;
     trail.last = to;
     if (!later_) return trail;
     trail.later = LearnerOf(*later_, to.name, names_);

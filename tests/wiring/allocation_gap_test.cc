@@ -60,6 +60,7 @@ class AllocationGap : public ::testing::Test {
                                        .most_uses = 32,
                                        .position = train::EncodePosition(to)};
     const LearnerTrail trail{.copy = {"it", kCharged, train::EncodePosition(At())},
+                             .entries_of_copy = {},
                              .later = {},
                              .entries = {},
                              .last = lost};
