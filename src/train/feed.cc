@@ -133,6 +133,12 @@ Feed::Feed(FeedOptions options, stream::Source& source, const event::Codec& code
 Feed::~Feed() { Stop(); }
 
 Status Feed::Start() {
+  const size_t spent = std::erase_if(options_.learners, [](const auto& one) { return one.spent; });
+  if (spent > 0 && options_.learners.empty()) {
+    steps_.Close();
+    // The source looks whether it is the one that was read, and no record has to be there.
+    return source_.Seek(FirstPositions(0));
+  }
   for (const FeedOptions::Learner& learner : options_.learners)
     cutters_.push_back(std::make_unique<Cutter>(learner, steps_));
   first_pass_ = std::numeric_limits<uint64_t>::max();

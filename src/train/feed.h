@@ -42,6 +42,9 @@ struct FeedOptions {
     LearnerIndex index;
     MakeParticipation participation;
     stream::Position start;
+    // No budget has room for a step of it any more: it gets none, and nothing is read for it. Where
+    // all are, nothing is read.
+    bool spent = false;
   };
   std::vector<Learner> learners;
   RecordFilterOptions filter = {};

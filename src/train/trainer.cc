@@ -138,6 +138,13 @@ Trainer::Trainer(TrainerOptions options, std::vector<ResumedLearner> learners, s
       seats_.back()->left_out.emplace(seats_.back()->learner->id(), registry);
     seats_.back()->pending = privacy::Bill(seats_.back()->learner->id(), options_.topic);
   }
+  for (size_t i = 0; i < learners.size(); ++i)
+    if (const Spent spent = learners[i].spent; spent != Spent::kNone)
+      ShowExhausted(*seats_[i], spent,
+                    fmt::format("learner '{}': {} has no room for another step: it stays as it is, "
+                                "and no record is read for it; serving continues",
+                                seats_[i]->learner->id(),
+                                spent == Spent::kTotal ? "the total budget" : "its budget"));
   halted_gauge_ = registry.AddGauge(
       metrics::Audience::kPublic, "tacit_training_halted",
       "Whether source.halt_above has halted training; tacitd --past-halt goes on");
@@ -324,14 +331,19 @@ std::string Trainer::why_halted() const {
 }
 
 void Trainer::Exhaust(Seat& seat, Spent spent, const std::string& why) {
+  ShowExhausted(
+      seat, spent,
+      fmt::format(
+          "learner '{}': the next step would bring {}: it stops learning, serving continues",
+          seat.learner->id(), why));
+  if (options_.on_exhausted) options_.on_exhausted(seat.learner->index());
+}
+
+void Trainer::ShowExhausted(Seat& seat, Spent spent, const std::string& message) {
   seat.spent = spent;
   metrics_.Exhausted(seat.learner->index().value);
   LogEvent(spdlog::level::warn, "budget_exhausted",
-           {{"learner", seat.learner->id()}, {"total", spent == Spent::kTotal ? 1 : 0}},
-           fmt::format(
-               "learner '{}': the next step would bring {}: it stops learning, serving continues",
-               seat.learner->id(), why));
-  if (options_.on_exhausted) options_.on_exhausted(seat.learner->index());
+           {{"learner", seat.learner->id()}, {"total", spent == Spent::kTotal ? 1 : 0}}, message);
 }
 
 // Announces the step that waits, if its learner will take it, and returns who was told.

@@ -54,12 +54,6 @@ struct TrainerOptions {
   std::vector<std::unique_ptr<PrivateQuality>> qualities = {};
 };
 
-// A learner that goes on from the store's last commit.
-struct ResumedLearner {
-  std::unique_ptr<Learner> learner;  // with its released state loaded, if it has one
-  stream::Position position = {};    // as of that commit
-};
-
 // The reason that training ended.
 enum class Outcome {
   kEndOfSource,      // all records have been learnt from and committed
@@ -70,6 +64,13 @@ enum class Outcome {
 
 // The budget that a learner has used up.
 enum class Spent { kNone, kOwn, kTotal };
+
+// A learner that goes on from the store's last commit.
+struct ResumedLearner {
+  std::unique_ptr<Learner> learner;  // with its released state loaded, if it has one
+  stream::Position position = {};    // as of that commit
+  Spent spent = Spent::kNone;        // a budget without room for any step that it could take next
+};
 
 // The step loop: takes steps off the feed, checks the budget, lets the learner take the step, and
 // groups changes into commits that run while the next step computes. A step is not taken if it
@@ -126,6 +127,7 @@ class Trainer {
   void ShowHalt();
   bool halted() const { return options_.breaker != nullptr && options_.breaker->halted(); }
   void Exhaust(Seat& seat, Spent spent, const std::string& why);
+  void ShowExhausted(Seat& seat, Spent spent, const std::string& message);
   void Predicted(const Seat& seat, const stream::StepBatch& batch, const StepReport& report);
   void Record(Seat& seat, const stream::StepBatch& batch, const StepReport& report,
               StepTotals::Phases seconds);
