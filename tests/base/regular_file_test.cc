@@ -32,7 +32,7 @@ TEST(RegularFileTest, WhatIsNoneIsNamed) {
     const auto read = ReadRegularFile(path);
     EXPECT_FALSE(read);
     if (read) return ErrorCode::kInternal;
-    EXPECT_THAT(read.error().message, testing::StartsWith(path + ": "));
+    EXPECT_THAT(read.error().message, ::testing::StartsWith(path + ": "));
     return read.error().code;
   };
   EXPECT_EQ(code_of(dir / "none"), ErrorCode::kNotFound);
