@@ -44,6 +44,14 @@ void Append(std::vector<std::string>* all, std::vector<std::string> more) {
               std::make_move_iterator(more.end()));
 }
 
+// The code of src/ and cuda/.
+std::vector<SourceFile> ReadProduct(const fs::path& root) {
+  std::vector<SourceFile> files = ReadSources(root, "src", {".cc", ".h"});
+  for (SourceFile& file : ReadSources(root, "cuda", {".cc", ".h", ".cu"}))
+    files.push_back(std::move(file));
+  return files;
+}
+
 }  // namespace
 
 SourceFile ReadSource(const fs::path& root, const std::string& path) {
@@ -106,10 +114,7 @@ std::vector<std::string> CheckTopLevel(const fs::path& root) {
 }
 
 std::vector<std::string> CheckRandomness(const fs::path& root) {
-  std::vector<SourceFile> files = ReadSources(root, "src", {".cc", ".h"});
-  for (SourceFile& file : ReadSources(root, "cuda", {".cc", ".h", ".cu"}))
-    files.push_back(std::move(file));
-  return FindTexts(files,
+  return FindTexts(ReadProduct(root),
                    {"mt19937", "random_device", "normal_distribution", "default_random_engine",
                     "minstd_rand", "std::rand", "#include <random>"},
                    "randomness comes from the noise room");
@@ -123,11 +128,7 @@ std::vector<std::string> CheckProcessor(const fs::path& root) {
 }
 
 std::vector<std::string> CheckReading(const fs::path& root) {
-  std::vector<SourceFile> files = ReadSources(root, "src", {".cc", ".h"});
-  for (SourceFile& file : ReadSources(root, "cuda", {".cc", ".h", ".cu"}))
-    files.push_back(std::move(file));
-  std::erase_if(files, [](const SourceFile& file) { return file.path == "src/train/opt_out.cc"; });
-  return FindTexts(files, {"istreambuf_iterator"}, "base/regular_file.h reads files");
+  return FindTexts(ReadProduct(root), {"istreambuf_iterator"}, "base/regular_file.h reads files");
 }
 
 std::vector<std::string> CheckCompileFlags(const fs::path& root) {

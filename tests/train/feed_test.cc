@@ -176,6 +176,43 @@ TEST(FeedTest, LearnersGoOnFromTheirOwnPositions) {
   EXPECT_EQ(second, 500u);
 }
 
+// It would hold the others back for ever, and have records read that retention may have taken.
+TEST(FeedTest, NothingIsReadForALearnerThatIsSpent) {
+  Bench bench;
+  const auto at = [](uint64_t offset) {
+    return stream::Position{
+        .pass = 0, .period_start = {{0, 0, 0}}, .next = {{0, offset, offset}}, .step = 9};
+  };
+  ListSource source(500, {500}, {}, 6);
+  Feed feed({.learners = {{LearnerIndex(0), Once(50), at(120), true},
+                          {LearnerIndex(1), Once(50), at(333)}}},
+            source, *bench.codec, bench.transform, bench.sink);
+  ASSERT_TRUE(feed.Start());
+  uint64_t next = 333;
+  for (const Seen& s : Drain(feed)) {
+    EXPECT_EQ(s.learner, 1u);
+    EXPECT_EQ(s.begin, next);
+    next = s.end;
+  }
+  EXPECT_EQ(next, 500u);
+  ASSERT_EQ(source.asked.size(), 1u);
+  EXPECT_EQ(source.asked[0].offset, 333u);
+  EXPECT_EQ(feed.records_read(), 167u);
+
+  // No offset is asked for where all are, and nothing is read.
+  ListSource unread(500, {500}, {}, 6);
+  Feed none({.learners = {{LearnerIndex(0), Once(50), at(120), true},
+                          {LearnerIndex(1), Once(50), at(333), true}}},
+            unread, *bench.codec, bench.transform, bench.sink);
+  ASSERT_TRUE(none.Start());
+  EXPECT_TRUE(Drain(none).empty());
+  EXPECT_TRUE(none.status());
+  EXPECT_EQ(unread.seeks, 1);
+  ASSERT_EQ(unread.asked.size(), 1u);
+  EXPECT_EQ(unread.asked[0].offset, stream::PartitionOffset::kNowhere);
+  EXPECT_EQ(none.records_read(), 0u);
+}
+
 // Periods of others that came before its end would be held until it is over, however many.
 TEST(FeedTest, ABegunPeriodIsAskedForBeforeOtherPartitions) {
   Bench bench;
