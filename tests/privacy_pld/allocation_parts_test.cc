@@ -6,6 +6,7 @@
 #include "privacy/pld/allocated_ratio.h"
 #include "privacy/pld/lattice_sum.h"
 #include "privacy/pld/lognormal.h"
+#include "privacy/pld/loss_law.h"
 #include "privacy/pld/unit_law.h"
 
 // The parts of an allocation's law, and what each fault would do.
@@ -184,6 +185,26 @@ double DeltaRemoved(const RatioLaw& law, double epsilon) {
 }
 
 // The two ways share nothing but the cells: each one's bounds must leave room for the other's.
+// An atom's gain against a reference within a length h of it is a share of its mass, of at most h
+// or so. At a loss of 37 the quick formula, which multiplies by e^37, has no digit of that left.
+TEST(AllocationLaw, KnowsGainsAtLargeLosses) {
+  for (const double sigma : {0.2, 0.3, 1.0, 5.0})
+    for (const Direction direction : {Direction::kRemove, Direction::kAdd}) {
+      const auto law = MakeLossLaw(Event::Allocation(sigma, 4), direction);
+      const double first = law->Lowest(1e-12), last = law->Highest(1e-12);
+      const double h = (last - first) / 60;
+      for (double low = first; low < last; low += h) {
+        const IntervalMass from_low = law->Over(low, low + h, low),
+                           from_high = law->Over(low, low + h, low + h);
+        const double wrong = 1e-8 * from_low.mass * h + 1e-300;
+        EXPECT_GE(from_low.gain, -wrong) << sigma << " " << low;
+        EXPECT_LE(from_low.gain, -std::expm1(-h) * from_low.mass + wrong) << sigma << " " << low;
+        EXPECT_LE(from_high.gain, wrong) << sigma << " " << low;
+        EXPECT_GE(from_high.gain, -std::expm1(h) * from_high.mass - wrong) << sigma << " " << low;
+      }
+    }
+}
+
 TEST(AllocatedRatio, IsTheSameByDoublingAndByTransform) {
   for (const RatioRequest& request :
        {RatioRequest{0.7, 20, 1e-18}, RatioRequest{1, 9, 1e-12}, RatioRequest{1, 60, 1e-18},

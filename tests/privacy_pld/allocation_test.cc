@@ -178,6 +178,15 @@ TEST(Allocation, IsComposedWithOtherEvents) {
   EXPECT_LE(found.upper - found.lower, 0.02 * found.upper);  // zCDP's own gap
 }
 
+// Losses reach 70 here. The bound from below came to no end of its division of shares.
+TEST(Allocation, IsKnownAtTheLeastNoise) {
+  for (const uint64_t blocks : {1, 2, 3, 4, 6}) {
+    const CertifiedInterval found = Allocated(0.2, 4, blocks, 1e-6);
+    EXPECT_GT(found.lower, 0.998 * found.upper) << blocks;
+    EXPECT_LE(found.lower, found.upper) << blocks;
+  }
+}
+
 TEST(Allocation, IsCalibrated) {
   for (const auto& [blocks, steps] : std::vector<std::pair<uint64_t, uint64_t>>{{1, 10}, {4, 50}}) {
     const auto sigma = CalibrateAllocation({2, 1e-6, 1, blocks}, steps);

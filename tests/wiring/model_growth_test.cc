@@ -10,6 +10,7 @@
 #include "model/transitions/released_model.h"
 #include "support/process.h"
 #include "train/linear_learner.h"
+#include "train/ranking/ranked_learner.h"
 #include "wiring/assembly.h"
 #include "wiring/catalogue_growth.h"
 #include "wiring/model_form.h"

@@ -12,9 +12,9 @@ namespace tacit::wiring {
 namespace {
 
 // Steps before the copy and after it.
-constexpr uint64_t kBefore = 20, kAfter = 12;
+constexpr uint64_t kStepsBefore = 20, kStepsAfter = 12;
 
-struct Price {
+struct NoisyPrice {
   double noise;
   double sampling_rate;
 };
@@ -23,7 +23,7 @@ class PriceGap : public ::testing::Test {
  protected:
   PriceGap() { test::WriteFile(dir_ / "log.jsonl", ""); }
 
-  Assembly Build(const Price& price) const {
+  Assembly Build(const NoisyPrice& price) const {
     auto config = config::Parse(
         fmt::format(
             "source: {{kind: log, format: json, files: {}}}\n"
@@ -36,7 +36,8 @@ class PriceGap : public ::testing::Test {
             "steps_per_period: {}}}\n"
             "    privacy: {{unit: event, epsilon: 50, delta: 1.0e-6}}\n"
             "store: {{path: {}}}\n",
-            dir_ / "log.jsonl", price.noise, price.sampling_rate, kBefore + kAfter, dir_ / "store"),
+            dir_ / "log.jsonl", price.noise, price.sampling_rate, kStepsBefore + kStepsAfter,
+            dir_ / "store"),
         "gap", {});
     EXPECT_TRUE(config) << config.error().message;
     auto assembly = Assemble(*std::move(config));
@@ -68,23 +69,24 @@ class PriceGap : public ::testing::Test {
   std::vector<privacy::CommitCharge> Restored(const Assembly& copy, const Assembly& last) const {
     const LearnerPlan& plan = last.learners[0];
     privacy::Ledger ledger = LedgerOf(copy.learners[0]);
-    Charge(&ledger, Steps(copy.learners[0], kBefore));
+    Charge(&ledger, Steps(copy.learners[0], kStepsBefore));
     const std::vector<privacy::LedgerEntry> entries(ledger.entries().begin(),
                                                     ledger.entries().end());
-    const LearnerTrail trail{.copy = {"it", kBefore, train::EncodePosition(At(kBefore))},
-                             .entries_of_copy = entries,
-                             .later = {},
-                             .entries = {},
-                             .last = {.name = "it",
-                                      .steps = kBefore + kAfter,
-                                      .charged = {{.charge = plan.charge,
-                                                   .unit = plan.promise.unit,
-                                                   .adjacency = plan.promise.adjacency,
-                                                   .participation = plan.promise.participation,
-                                                   .bounds = plan.promise.bounds,
-                                                   .delta = plan.promise.delta}},
-                                      .most_uses = 0,
-                                      .position = train::EncodePosition(At(kBefore + kAfter))}};
+    const LearnerTrail trail{
+        .copy = {"it", kStepsBefore, train::EncodePosition(At(kStepsBefore))},
+        .entries_of_copy = entries,
+        .later = {},
+        .entries = {},
+        .last = {.name = "it",
+                 .steps = kStepsBefore + kStepsAfter,
+                 .charged = {{.charge = plan.charge,
+                              .unit = plan.promise.unit,
+                              .adjacency = plan.promise.adjacency,
+                              .participation = plan.promise.participation,
+                              .bounds = plan.promise.bounds,
+                              .delta = plan.promise.delta}},
+                 .most_uses = 0,
+                 .position = train::EncodePosition(At(kStepsBefore + kStepsAfter))}};
     auto gap = FindGap(plan, last.config.learners[0], trail, "log");
     EXPECT_TRUE(gap) << gap.error().message;
     if (!gap || !*gap) return {};
@@ -99,7 +101,7 @@ TEST_F(PriceGap, WhereNothingChangedThePriceIsPaidOnce) {
   const auto charges = Restored(same, same);
   ASSERT_EQ(charges.size(), 1u);
   EXPECT_EQ(charges[0].charge, same.learners[0].charge);
-  EXPECT_EQ(charges[0].steps, kAfter);
+  EXPECT_EQ(charges[0].steps, kStepsAfter);
 }
 
 TEST_F(PriceGap, TheDearerOfTwoNoisesIsPaid) {
@@ -108,7 +110,7 @@ TEST_F(PriceGap, TheDearerOfTwoNoisesIsPaid) {
     const auto charges = Restored(*copy, *last);
     ASSERT_EQ(charges.size(), 1u);
     EXPECT_EQ(charges[0].charge, quiet.learners[0].charge);
-    EXPECT_EQ(charges[0].steps, kAfter);
+    EXPECT_EQ(charges[0].steps, kStepsAfter);
   }
 }
 
@@ -116,23 +118,23 @@ TEST_F(PriceGap, TheDearerOfTwoNoisesIsPaid) {
 TEST_F(PriceGap, BothArePaidWhereNeitherIsDearer) {
   const auto charges = Restored(Build({3, .02}), Build({4, .05}));
   ASSERT_EQ(charges.size(), 2u);
-  for (const auto& charge : charges) EXPECT_EQ(charge.steps, kAfter);
+  for (const auto& charge : charges) EXPECT_EQ(charge.steps, kStepsAfter);
 }
 
 // Whenever it changed, the restored store has spent no less than the lost one had.
 TEST_F(PriceGap, NoChangeIsChargedTooLittle) {
-  const std::vector<Price> prices = {{3, .02}, {30, .02}, {4, .05}, {2.5, .01}};
-  for (const Price& before : prices)
-    for (const Price& after : prices) {
+  const std::vector<NoisyPrice> prices = {{3, .02}, {30, .02}, {4, .05}, {2.5, .01}};
+  for (const NoisyPrice& before : prices)
+    for (const NoisyPrice& after : prices) {
       const Assembly copy = Build(before), last = Build(after);
       privacy::Ledger restored = LedgerOf(last.learners[0]);
-      Charge(&restored, Steps(copy.learners[0], kBefore));
+      Charge(&restored, Steps(copy.learners[0], kStepsBefore));
       for (const auto& charge : Restored(copy, last)) Charge(&restored, charge);
       const double paid = restored.Learners().at(0).epsilon;
-      for (const uint64_t at : {uint64_t{0}, uint64_t{1}, kAfter / 2, kAfter - 1}) {
+      for (const uint64_t at : {uint64_t{0}, uint64_t{1}, kStepsAfter / 2, kStepsAfter - 1}) {
         privacy::Ledger lost = LedgerOf(last.learners[0]);
-        Charge(&lost, Steps(copy.learners[0], kBefore + at));
-        Charge(&lost, Steps(last.learners[0], kAfter - at));
+        Charge(&lost, Steps(copy.learners[0], kStepsBefore + at));
+        Charge(&lost, Steps(last.learners[0], kStepsAfter - at));
         // Certified bounds of one composition differ a little with its order.
         EXPECT_GE(paid, lost.Learners().at(0).epsilon * (1 - 1e-4))
             << before.noise << " then " << after.noise << ", changed after " << at;

@@ -11,6 +11,7 @@ namespace tacit::privacy::pld {
 namespace {
 
 constexpr size_t kPilotPoints = 240;
+constexpr double kLargeLoss = 8;  // e^8 is four digits of sixteen
 
 // log of a ratio near 1 without its cancellation: the difference is exact.
 double LogOf(double ratio) {
@@ -44,11 +45,18 @@ IntervalMass AllocationLaw::Over(double low, double high, double reference) cons
   if (high == kInfinity) sum.mass = sum.gain = infinite_;
   const auto begin = std::upper_bound(loss_.begin(), loss_.end(), low) - loss_.begin();
   const auto end = std::upper_bound(loss_.begin(), loss_.end(), high) - loss_.begin();
-  // 1 - e^(r - l) = -(e^r - 1) - e^r (e^-l - 1).
-  const double more = std::expm1(reference), factor = 1 + more;
-  for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-    sum.mass += mass_[i];
-    sum.gain -= mass_[i] * (more + factor * inverse_[i]);
+  const auto add = [&](const auto& less_gain) {  // e^(r - l) - 1 of each atom
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      sum.mass += mass_[i];
+      sum.gain -= mass_[i] * less_gain(i);
+    }
+  };
+  // (e^r - 1) + e^r (e^-l - 1) costs no exponential an atom, and loses as many digits as e^r has.
+  if (reference > kLargeLoss) {
+    add([&](size_t i) { return std::expm1(reference - loss_[i]); });
+  } else {
+    const double more = std::expm1(reference), factor = 1 + more;
+    add([&](size_t i) { return more + factor * inverse_[i]; });
   }
   return sum;
 }
