@@ -412,7 +412,7 @@ TEST_F(NewLearnerTest, IsChargedByWhatIsLeftOfTheLostStore) {
   ExpectBothGoOn();
 }
 
-// Nobody's allowance is forgotten: users 0 to 59 have been in some step of `two`.
+// Users 0 to 59 have been in some step of `two`, and each of their allowances is still known.
 TEST_F(NewLearnerTest, ItsUsersAreCounted) {
   LoseStoreWithTwo(UserRun());
   const Ended restored = Restore();
