@@ -37,8 +37,7 @@ Result<std::string> NewestIn(const std::string& parent, const store::CheckpointM
   if (other != nullptr && like == nullptr)
     spdlog::warn(
         "{} has checkpoints of several stores: {} is taken, of lineage {}, which made the last "
-        "one; "
-        "{} is of lineage {}. After a restore, move those of the lost store away",
+        "one; {} is of lineage {}. After a restore, move those of the lost store away",
         parent, newest->folder, newest->manifest.lineage, other->folder, other->manifest.lineage);
   return newest->folder;
 }

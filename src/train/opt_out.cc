@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <fstream>
 
 #include "base/byte_order_mark.h"
 #include "base/regular_file.h"
@@ -22,24 +20,16 @@ bool IsOdd(std::string_view line) {
          !IsUtf8(line);
 }
 
-// A file that the list may be read from. Nothing is waited for.
-Result<std::ifstream> Open(const std::string& path) {
-  TACIT_RETURN_IF_ERROR(OpenRegularFile(path));
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return Fail(ErrorCode::kIo, fmt::format("{} cannot be read", path));
-  return file;
-}
-
 }  // namespace
 
 Result<OptOut> OptOut::Read(const std::string& path, const SipHash::Key& key) {
-  TACIT_ASSIGN(std::ifstream file, Open(path));
+  TACIT_ASSIGN(const std::string text, ReadRegularFile(path));
+  std::string_view rest = text;
+  if (rest.starts_with(kByteOrderMark)) rest.remove_prefix(kByteOrderMark.size());
   OptOut read(key);
-  uint64_t number = 0;
-  for (std::string text; std::getline(file, text);) {
-    std::string_view line = text;
-    if (++number == 1 && line.starts_with(kByteOrderMark))
-      line.remove_prefix(kByteOrderMark.size());
+  for (uint64_t number = 1; !rest.empty(); ++number) {
+    std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.empty() || line.starts_with('#')) continue;
     if (line.find('\0') != line.npos)
@@ -50,7 +40,6 @@ Result<OptOut> OptOut::Read(const std::string& path, const SipHash::Key& key) {
     if (IsOdd(line) && read.odd_.count++ == 0) read.odd_.first = number;
     read.users_.push_back(read.hash_(line));
   }
-  if (file.bad()) return Fail(ErrorCode::kIo, fmt::format("{} cannot be read to its end", path));
   std::ranges::sort(read.users_);
   const auto [first, last] = std::ranges::unique(read.users_);
   read.users_.erase(first, last);
@@ -58,15 +47,9 @@ Result<OptOut> OptOut::Read(const std::string& path, const SipHash::Key& key) {
 }
 
 uint64_t OptOut::LinesOf(const std::string& path) {
-  auto file = Open(path);
-  if (!file) return 0;
-  std::array<char, 1 << 16> some;
-  uint64_t ends = 0;
-  do {
-    file->read(some.data(), some.size());
-    ends += static_cast<uint64_t>(std::count(some.data(), some.data() + file->gcount(), '\n'));
-  } while (*file);
-  return ends + 1;
+  const auto text = ReadRegularFile(path);
+  if (!text) return 0;
+  return static_cast<uint64_t>(std::ranges::count(*text, '\n')) + 1;
 }
 
 bool OptOut::Has(std::string_view user) const {
