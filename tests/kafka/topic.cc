@@ -167,12 +167,19 @@ std::vector<TopicRecord> ReadTopic(const std::string& bootstrap, const std::stri
   const auto all_ended = [&] { return std::ranges::find(ended, false) == ended.end(); };
   rd_kafka_assign(client.get(), assigned.get());
   const auto deadline = std::chrono::steady_clock::now() + timeout;
+  std::string trouble;
   while (!all_ended() && std::chrono::steady_clock::now() < deadline) {
     const Message message(rd_kafka_consumer_poll(client.get(), 100));
     if (!message) continue;
     const auto partition = static_cast<size_t>(message->partition);
     if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
       ended[partition] = true;
+      continue;
+    }
+    // A broker whose cleaner takes a segment away may fail to read it; librdkafka asks again.
+    if (message->err == RD_KAFKA_RESP_ERR_UNKNOWN ||
+        message->err == RD_KAFKA_RESP_ERR_KAFKA_STORAGE_ERROR) {
+      trouble = rd_kafka_message_errstr(message.get());
       continue;
     }
     if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
@@ -182,7 +189,7 @@ std::vector<TopicRecord> ReadTopic(const std::string& bootstrap, const std::stri
     if (message->offset + 1 >= extents[partition].high) ended[partition] = true;
     if (message->offset < extents[partition].high) records.push_back(ToRecord(*message));
   }
-  EXPECT_TRUE(all_ended()) << topic << " was not read to its end";
+  EXPECT_TRUE(all_ended()) << topic << " was not read to its end; " << trouble;
   std::stable_sort(records.begin(), records.end(), [](const auto& a, const auto& b) {
     return std::tie(a.partition, a.offset) < std::tie(b.partition, b.offset);
   });

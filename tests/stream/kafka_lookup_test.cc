@@ -4,6 +4,7 @@
 
 #include "mock_kafka.h"
 #include "stream/kafka/lookup.h"
+#include "stream/kafka/topic.h"
 #include "support/eventually.h"
 
 namespace tacit::stream {
@@ -18,10 +19,9 @@ class KafkaLookupTest : public testing::Test {
     kafka_.Create("t", 1);
     kafka_.WriteNumbers("t", 0, 0, 10);
   }
+  KafkaProperties properties() const { return {{{"bootstrap.servers", kafka_.bootstrap()}}}; }
   void Open(KafkaLookup* lookup) {
-    KafkaProperties properties;
-    properties.values = {{"bootstrap.servers", kafka_.bootstrap()}};
-    const Status opened = lookup->Open(properties, "t");
+    const Status opened = lookup->Open(properties(), "t");
     ASSERT_TRUE(opened) << opened.error().message;
   }
   // The error that a record is found with, and its value.
@@ -71,6 +71,17 @@ TEST_F(KafkaLookupTest, AnEndThatStaysIsBelieved) {
   EXPECT_EQ(lookup.Find(0, 10, milliseconds(0)), nullptr);
   EXPECT_EQ(MustFind(&lookup, 10).error, RD_KAFKA_RESP_ERR__PARTITION_EOF);
   EXPECT_EQ(MustFind(&lookup, 3).value, "3");
+}
+
+TEST_F(KafkaLookupTest, MarksOutliveAnExceptionInTheBroker) {
+  kafka_.FailFetches(2);
+  const PartitionOffset from[] = {{.partition = 0, .offset = 4}};
+  KafkaProperties of_group = properties();
+  of_group.values.emplace_back("group.id", "g");
+  const auto marks = ReadMarks(of_group, "t", from, test::kPatience);
+  ASSERT_TRUE(marks) << marks.error().message;
+  ASSERT_EQ(marks->size(), 1u);
+  EXPECT_EQ(marks->at(0).offset, 4u);
 }
 
 }  // namespace

@@ -147,6 +147,31 @@ TEST_F(KafkaTransactionsTest, AReaderGoesOnFromWhereItIs) {
   EXPECT_EQ(failed.error().message, "not this one");
 }
 
+// A broker has one where a segment goes away while it reads it.
+TEST_F(KafkaTransactionsTest, AReaderOutlivesAnExceptionInTheBroker) {
+  kafka_.WriteNumbers("t", 0, 0, 2);
+  kafka_.FailFetches(2);
+  const auto reader = KafkaTopicReader::Open(properties(), "t");
+  ASSERT_TRUE(reader) << reader.error().message;
+  const PartitionOffset from[] = {{.partition = 0, .offset = 0}};
+  ASSERT_TRUE((*reader)->Seek(from));
+  std::vector<std::string> read;
+  const auto show = [&](const KafkaTopicRecord& record) -> Status {
+    read.emplace_back(record.value.value_or("-"));
+    return {};
+  };
+  bool told = false;
+  EXPECT_TRUE(test::Eventually("the records come", [&] {
+    const Status status = (*reader)->Read(std::chrono::milliseconds(20), show);
+    EXPECT_TRUE(status) << status.error().message;
+    told = told || (*reader)->trouble() == "Unknown broker error";
+    return !status || read.size() == 2;
+  }));
+  EXPECT_THAT(read, ElementsAre("0", "1"));
+  EXPECT_TRUE(told) << "no fetch failed";
+  EXPECT_EQ((*reader)->trouble(), "");
+}
+
 TEST_F(KafkaTransactionsTest, AnOffsetThatIsNotThereIsNamed) {
   kafka_.WriteNumbers("t", 0, 0, 5);
   const auto reader = KafkaTopicReader::Open(properties(), "t");

@@ -77,6 +77,12 @@ class MockKafka {
               RD_KAFKA_RESP_ERR_NO_ERROR);
   }
 
+  // Answers the next fetches with an exception of the broker's own.
+  void FailFetches(size_t count) {
+    constexpr int16_t kFetch = 1;
+    const std::vector<rd_kafka_resp_err_t> errors(count, RD_KAFKA_RESP_ERR_UNKNOWN);
+    rd_kafka_mock_push_request_errors_array(cluster_, kFetch, count, errors.data());
+  }
   void SetDown(bool down) {
     if (down) {
       rd_kafka_mock_broker_set_down(cluster_, -1);

@@ -336,4 +336,8 @@ bool IsTransient(rd_kafka_resp_err_t error) {
   }
 }
 
+bool IsTransientFetch(rd_kafka_resp_err_t error) {
+  return IsTransient(error) || error == RD_KAFKA_RESP_ERR_UNKNOWN;
+}
+
 }  // namespace tacit::stream

@@ -107,4 +107,8 @@ void ReadHeaders(const rd_kafka_message_t& message, std::vector<event::MessageHe
 // or moving a partition.
 bool IsTransient(rd_kafka_resp_err_t error);
 
+// The same of reading records. It counts an exception inside of the broker, too: a broker has one
+// where its cleaner takes a segment away that is being read. librdkafka asks again after a pause.
+bool IsTransientFetch(rd_kafka_resp_err_t error);
+
 }  // namespace tacit::stream

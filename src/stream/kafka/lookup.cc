@@ -62,7 +62,7 @@ KafkaMessage KafkaLookup::Find(int32_t partition, uint64_t offset, milliseconds 
     const auto left = std::chrono::duration_cast<milliseconds>(deadline - Steady::now());
     if (left <= milliseconds(0)) return nullptr;
     KafkaMessage message(rd_kafka_consumer_poll(client_.get(), static_cast<int>(left.count())));
-    if (message == nullptr || message->partition != partition || IsTransient(message->err))
+    if (message == nullptr || message->partition != partition || IsTransientFetch(message->err))
       continue;
     if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF &&
         static_cast<uint64_t>(message->offset) <= offset) {

@@ -48,7 +48,7 @@ Result<std::map<int32_t, RecordMark>> ReadMarks(rd_kafka_t* client, const std::s
       marks.emplace(partition, MarkOf(TakeOver(message.release())));
     } else if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
       if (!marks.contains(message->partition)) ended.insert(message->partition);
-    } else if (!IsTransient(message->err)) {
+    } else if (!IsTransientFetch(message->err)) {
       return Unanswered(
           fmt::format("topic '{}' partition {}: the last record read", topic, message->partition),
           message->err);

@@ -128,7 +128,7 @@ class TopicReader final : public KafkaTopicReader {
       found->second.next = static_cast<uint64_t>(message.offset) + (found->second.at_end ? 0 : 1);
       return {};
     }
-    if (IsTransient(message.err)) {
+    if (IsTransientFetch(message.err)) {
       trouble_ = rd_kafka_err2str(message.err);
       return {};
     }
