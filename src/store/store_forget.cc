@@ -1,4 +1,6 @@
 // The parts of StoreImpl that forget users.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/crash_point.h"
@@ -26,11 +28,13 @@ bool ListForgotten(std::span<const ForgottenUser> users, CheckpointManifest* man
 }
 
 // A checkpoint that was made after a request holds nothing from before it; listing the user there
-// too does no harm.
-Status NoteInCheckpoints(const std::string& path, const View& view,
-                         std::span<const ForgottenUser> users) {
-  TACIT_ASSIGN(const auto places, ListCheckpoints(path, nullptr));
-  if (places.empty()) return {};
+// too does no harm. Returns what is wrong with those that cannot be read: nobody knows whom they
+// hold.
+Result<std::vector<std::string>> NoteInCheckpoints(const std::string& path, const View& view,
+                                                   std::span<const ForgottenUser> users) {
+  std::vector<std::string> unreadable;
+  TACIT_ASSIGN(const auto places, ListCheckpoints(path, &unreadable));
+  if (places.empty()) return unreadable;
   TACIT_ASSIGN(const CheckpointParent parent, CheckpointParent::Lock(path));
   for (const CheckpointPlace& place : places) {
     CheckpointManifest manifest = place.manifest;
@@ -41,7 +45,7 @@ Status NoteInCheckpoints(const std::string& path, const View& view,
       continue;
     TACIT_RETURN_IF_ERROR(parent.Replace(place.folder, manifest));
   }
-  return {};
+  return unreadable;
 }
 
 }  // namespace
@@ -85,13 +89,19 @@ Result<uint64_t> StoreImpl::EraseForgotten(const std::string& checkpoints,
   if (erase.users.empty()) return uint64_t{0};
   // First, because a store that fails is restored from them. One that was begun before the deletion
   // is waited for.
+  std::vector<std::string> unreadable;
   if (!checkpoints.empty()) {
     const std::lock_guard none_is_made(checkpoint_mutex_);
-    TACIT_RETURN_IF_ERROR(NoteInCheckpoints(checkpoints, Published()->view(), erase.users));
+    TACIT_ASSIGN(unreadable, NoteInCheckpoints(checkpoints, Published()->view(), erase.users));
   }
   CrashPoint("forget.noted");
   TACIT_RETURN_IF_ERROR(EraseFromFiles(rocks, parts_.directory->records().size(), erase, given_up));
   CrashPoint("forget.erased");
+  if (!unreadable.empty())
+    return Fail(ErrorCode::kUnavailable,
+                fmt::format("{}; whoever it holds cannot be noted there: mend the checkpoint, or "
+                            "remove it",
+                            unreadable.front()));
   // On the commit thread, so that a user who asks again meanwhile is not marked as erased.
   Status status;
   RunBetweenCommits([&] {

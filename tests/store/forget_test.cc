@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "forget_script.h"
@@ -232,6 +234,31 @@ TEST_F(ForgetTest, AFullCheckpointListsWhoAskedSinceAndARestoreForgetsThem) {
   EXPECT_EQ(Erase(), 1u);
   EXPECT_FALSE(IsOnDisk(kAda));
   EXPECT_TRUE(IsOnDisk(kBen));
+}
+
+// Nobody is said to be erased while a checkpoint may hold them that cannot be told so.
+TEST_F(ForgetTest, ACheckpointThatCannotBeReadHoldsAnErasureUp) {
+  Append({ForgetScript::HistoryOf(kAda)});
+  const std::string damaged = MakeFull();
+  Append({ForgetScript::HistoryOf(kBen)});
+  const std::string other = MakeFull();
+  const std::string manifest = damaged + "/" + kCheckpointManifestName, aside = manifest + ".aside";
+  std::filesystem::rename(manifest, aside);
+  std::ofstream(manifest) << "no manifest";
+  Forget(kAda);
+  std::atomic<bool> given_up = false;
+  const auto held_up = store_->EraseForgotten(checkpoints(), &given_up);
+  ASSERT_FALSE(held_up);
+  EXPECT_EQ(held_up.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(held_up.error().message, testing::HasSubstr(damaged));
+  EXPECT_FALSE(store_->Forgotten(kAda)->erased);
+  EXPECT_FALSE(IsOnDisk(kAda)) << "the store's own files do not wait for it";
+  const auto listed = CheckCheckpoint(other, CheckpointCheck::kEveryByte);
+  ASSERT_TRUE(listed) << listed.error().message;
+  EXPECT_EQ(listed->forgotten.size(), 1u);
+  std::filesystem::rename(aside, manifest);
+  EXPECT_EQ(Erase(checkpoints()), 1u);
+  EXPECT_EQ(CheckCheckpoint(damaged, CheckpointCheck::kEveryByte)->forgotten.size(), 1u);
 }
 
 // A copy from after the request knows of it, and has what the user did since.
