@@ -14,6 +14,7 @@
 #include "store/fold.h"
 #include "store/growth.h"
 #include "store/load.h"
+#include "store/price_tally.h"
 #include "store/seal.h"
 #include "store/store_impl.h"
 
@@ -311,7 +312,8 @@ WitnessRecord WitnessOf(const OpenedStore& store) {
           .seq = view.tip.seq,
           .head = view.tip.head,
           .term = view.terms->At(view.tip.seq),
-          .learners = WitnessLearners(records, positions, store.most_uses, store.ledger)};
+          .learners = WitnessLearners(records, positions, store.most_uses, store.ledger,
+                                      PriceTally(store.ledger.entries()))};
 }
 
 std::vector<uint8_t> TrainedOf(const View& view) {

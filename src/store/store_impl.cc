@@ -59,6 +59,7 @@ StoreImpl::StoreImpl(OpenedStore opened)
     : parts_(std::move(opened)),
       forgotten_(parts_.forgotten),
       ledger_(parts_.ledger),
+      prices_(ledger_.entries()),
       enqueued_(parts_.view.tip),
       most_uses_(parts_.most_uses),
       term_begun_(parts_.term_begun),
@@ -275,8 +276,11 @@ void StoreImpl::ChargeLedger(std::vector<privacy::CommitCharge> charges, Job& jo
 
   record.tip = {seq, ledger_.head(), entries.size(), ledger_.Learners(), ledger_.Total()};
   job.ledger_state = ledger_.EncodeState();
-  if (!parts_.witnesses.empty())
-    job.witnessed = WitnessLearners(parts_.directory->records(), positions_, most_uses_, ledger_);
+  if (!parts_.witnesses.empty()) {
+    prices_.Count(entries, first);
+    job.witnessed =
+        WitnessLearners(parts_.directory->records(), positions_, most_uses_, ledger_, prices_);
+  }
   enqueued_ = record.tip;
 }
 

@@ -19,6 +19,7 @@
 #include "store/forgotten.h"
 #include "store/learner_directory.h"
 #include "store/outbox.h"
+#include "store/price_tally.h"
 #include "store/rocks.h"
 #include "store/row_cache.h"
 #include "store/row_fetcher.h"
@@ -143,6 +144,7 @@ class StoreImpl final : public Store {
 
   mutable std::mutex ledger_mutex_;
   privacy::Ledger ledger_;
+  PriceTally prices_;   // of ledger_, for the witnesses
   CommitTip enqueued_;  // the tip once all enqueued commits are done
 
   mutable std::mutex mutex_;

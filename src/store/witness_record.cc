@@ -1,6 +1,6 @@
 // The notation is base/bytes.h's.
 //
-// Formats 2 and 3. The file is two slots, at 0 and at `distance`, a power of two of at least 4096.
+// Format 4. The file is two slots, at 0 and at `distance`, a power of two of at least 4096.
 // A slot is two equal copies, at its beginning and half a `distance` further on. Zeros lie between
 // them; bytes after the second one mean nothing.
 //     copy    := bytes:u32 sealed                      `bytes` is the length of `sealed` (seal.h)
@@ -8,20 +8,25 @@
 //                lineage:byte*32 commit:u64 ledger_head:digest term:byte*16
 //                learners:u16 learner*learners         all that the store has
 //     magic   := "TWIT"
-//     format  := 2; 3 where some learner was charged for steps in blocks
+//     format  := 4
 //     learner := name:string steps_charged:u64 has_charged:u8 [charged] most_uses:u32
 //                has_position:u8 [position:string]
+//                has_prices:u8 [prices:u16 priced*prices]
+//     priced  := charged steps:u64
 //     charged := mechanism:u8 noise_multiplier:f64 sigma_selection:f64 sigma_gradient:f64
 //                clip_selection:f64 clip_gradient:f64 sampling_rate:f64 sigma_clip:f64 zcdp_rho:f64
 //                unit:u8 adjacency:u8 participation:u8 allowance:u64 per_period:u64
-//                period_steps:u64 dedupe_window:u64 delta:f64 [block_steps:u64]
-// Format 3 alone has block_steps. `write` is one more than that of the write before; even writes go
+//                period_steps:u64 dedupe_window:u64 delta:f64 block_steps:u64
+// `write` is one more than that of the write before; even writes go
 // into the first slot. `lineage` is in hexadecimal digits. A term of zeros means none. `charged` is
 // there once the learner was charged: fields of its last ledger entry. `most_uses` is the most
 // steps that any user has used (0 for unit event). A position is as in `offsets`, and is left out
-// where it does not fit into the 512 KiB that all positions have together.
+// where it does not fit into the 512 KiB that all positions have together. `prices` have all steps
+// charged, by what they were charged; a learner of more than 64 prices has none here.
 //
-// Format 1, which is read only. The file is two slots, at 0 and 4096; a file of one slot never had
+// Formats 2 and 3, which are only read, have no prices; format 2 has no block_steps, too.
+//
+// Format 1, which is only read. The file is two slots, at 0 and 4096; a file of one slot never had
 // the second.
 //     slot    := sealed                                88 bytes
 //     payload := magic:u32 format:u32 lineage:byte*32 commit:u64 ledger_head:digest
@@ -33,24 +38,22 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "store/learner_directory.h"
+#include "store/price_tally.h"
 #include "store/seal.h"
 
 namespace tacit::store {
 namespace {
 
 constexpr uint32_t kMagic = 0x54495754;  // "TWIT"
-constexpr uint32_t kOldFormat = 1, kFormat = 2, kFormatWithBlocks = 3;
+constexpr uint32_t kOldFormat = 1, kFormatWithoutBlocks = 2, kFormatWithoutPrices = 3, kFormat = 4;
 constexpr size_t kLineageDigits = 32;
 constexpr uint32_t kMostCopyBytes = 16 << 20;
 // Limit for all positions in a record, enough for about ten thousand partitions. A commit writes
 // them twice.
 constexpr size_t kMostPositionBytes = 512 << 10;
+constexpr size_t kMostPrices = 64;  // of a learner
 
-bool HasBlocks(const WitnessedLearner& learner) {
-  return learner.charged && learner.charged->charge.block_steps > 0;
-}
-
-void PutCharged(const WitnessedLearner::Charged& charged, bool with_blocks, ByteWriter* out) {
+void PutCharged(const WitnessedLearner::Charged& charged, ByteWriter* out) {
   const privacy::Charge& c = charged.charge;
   out->Put(static_cast<uint8_t>(c.mechanism));
   for (double number : {c.noise_multiplier, c.sigma_selection, c.sigma_gradient, c.clip_selection,
@@ -60,11 +63,10 @@ void PutCharged(const WitnessedLearner::Charged& charged, bool with_blocks, Byte
   out->Put(static_cast<uint8_t>(charged.participation));
   const privacy::Bounds& b = charged.bounds;
   out->Put(b.allowance).Put(b.per_period).Put(b.period_steps).Put(b.dedupe_window);
-  out->Put(charged.delta);
-  if (with_blocks) out->Put(c.block_steps);
+  out->Put(charged.delta).Put(c.block_steps);
 }
 
-WitnessedLearner::Charged GetCharged(bool with_blocks, ByteReader* in) {
+WitnessedLearner::Charged GetCharged(uint32_t format, ByteReader* in) {
   WitnessedLearner::Charged charged;
   privacy::Charge& c = charged.charge;
   c.mechanism = static_cast<privacy::MechanismKind>(in->Get<uint8_t>());
@@ -79,25 +81,45 @@ WitnessedLearner::Charged GetCharged(bool with_blocks, ByteReader* in) {
   for (uint64_t* bound : {&b.allowance, &b.per_period, &b.period_steps, &b.dedupe_window})
     *bound = in->Get<uint64_t>();
   charged.delta = in->Get<double>();
-  if (with_blocks) c.block_steps = in->Get<uint64_t>();
+  if (format > kFormatWithoutBlocks) c.block_steps = in->Get<uint64_t>();
   return charged;
 }
 
-void PutLearner(const WitnessedLearner& learner, bool with_blocks, ByteWriter* out) {
+void PutLearner(const WitnessedLearner& learner, ByteWriter* out) {
   out->PutString(learner.name).Put(learner.steps);
   out->Put(static_cast<uint8_t>(learner.charged.has_value()));
-  if (learner.charged) PutCharged(*learner.charged, with_blocks, out);
+  if (learner.charged) PutCharged(*learner.charged, out);
   out->Put(learner.most_uses).Put(static_cast<uint8_t>(learner.position.has_value()));
   if (learner.position) out->PutString(*learner.position);
+  out->Put(static_cast<uint8_t>(learner.prices.has_value()));
+  if (!learner.prices) return;
+  out->Put(static_cast<uint16_t>(learner.prices->size()));
+  for (const auto& [charged, steps] : *learner.prices) {
+    PutCharged(charged, out);
+    out->Put(steps);
+  }
 }
 
-WitnessedLearner GetLearner(bool with_blocks, ByteReader* in) {
+std::optional<std::vector<WitnessedLearner::Priced>> GetPrices(ByteReader* in) {
+  if (in->Get<uint8_t>() == 0) return std::nullopt;
+  std::vector<WitnessedLearner::Priced> prices;
+  const auto count = in->Get<uint16_t>();
+  for (uint16_t i = 0; i < count && in->ok(); ++i) {
+    WitnessedLearner::Priced& one = prices.emplace_back();
+    one.charged = GetCharged(kFormat, in);
+    one.steps = in->Get<uint64_t>();
+  }
+  return prices;
+}
+
+WitnessedLearner GetLearner(uint32_t format, ByteReader* in) {
   WitnessedLearner learner;
   learner.name = in->GetString();
   learner.steps = in->Get<uint64_t>();
-  if (in->Get<uint8_t>() != 0) learner.charged = GetCharged(with_blocks, in);
+  if (in->Get<uint8_t>() != 0) learner.charged = GetCharged(format, in);
   learner.most_uses = in->Get<uint32_t>();
   if (in->Get<uint8_t>() != 0) learner.position = in->GetString();
+  if (format > kFormatWithoutPrices) learner.prices = GetPrices(in);
   return learner;
 }
 
@@ -114,7 +136,7 @@ bool operator==(const WitnessedLearner& a, const WitnessedLearner& b) {
   // Compares the encoded bytes, so that a NaN equals itself.
   const auto bytes = [](const WitnessedLearner& learner) {
     ByteWriter out;
-    PutLearner(learner, /*with_blocks=*/true, &out);
+    PutLearner(learner, &out);
     return std::move(out).Take();
   };
   return bytes(a) == bytes(b);
@@ -123,7 +145,8 @@ bool operator==(const WitnessedLearner& a, const WitnessedLearner& b) {
 std::vector<WitnessedLearner> WitnessLearners(const std::vector<LearnerRecord>& records,
                                               std::span<const std::string> positions,
                                               std::span<const uint32_t> most_uses,
-                                              const privacy::Ledger& ledger) {
+                                              const privacy::Ledger& ledger,
+                                              const PriceTally& prices) {
   TACIT_CHECK(positions.size() == records.size() && most_uses.size() == records.size());
   const std::vector<privacy::LedgerTotal> totals = ledger.Learners();
   std::vector<WitnessedLearner> learners;
@@ -134,12 +157,9 @@ std::vector<WitnessedLearner> WitnessLearners(const std::vector<LearnerRecord>& 
     const auto total = std::ranges::find(totals, learner.name, &privacy::LedgerTotal::learner);
     if (total != totals.end()) learner.steps = total->steps;
     if (const privacy::LedgerEntry* entry = ledger.LastEntryOf(learner.name))
-      learner.charged = {.charge = entry->charge,
-                         .unit = entry->unit,
-                         .adjacency = entry->adjacency,
-                         .participation = entry->participation,
-                         .bounds = entry->bounds,
-                         .delta = entry->delta};
+      learner.charged = ChargedIn(*entry);
+    const auto priced = prices.Of(learner.name);
+    if (priced.size() <= kMostPrices) learner.prices.emplace(priced.begin(), priced.end());
     learner.most_uses = most_uses[i];
     if (positions[i].size() > room) continue;
     room -= positions[i].size();
@@ -148,21 +168,25 @@ std::vector<WitnessedLearner> WitnessLearners(const std::vector<LearnerRecord>& 
   return learners;
 }
 
+WitnessedLearner::Charged ChargedIn(const privacy::LedgerEntry& entry) {
+  return {.charge = entry.charge,
+          .unit = entry.unit,
+          .adjacency = entry.adjacency,
+          .participation = entry.participation,
+          .bounds = entry.bounds,
+          .delta = entry.delta};
+}
+
 std::string EncodeCopy(const WitnessCopy& copy) {
   const WitnessRecord& record = copy.record;
   TACIT_CHECK(record.lineage.size() == kLineageDigits);
   ByteWriter payload;
-  const bool with_blocks = std::ranges::any_of(record.learners, HasBlocks);
-  payload.Put(kMagic)
-      .Put(with_blocks ? kFormatWithBlocks : kFormat)
-      .Put(copy.write)
-      .Put(copy.distance);
+  payload.Put(kMagic).Put(kFormat).Put(copy.write).Put(copy.distance);
   payload.PutArray(std::span<const char>(record.lineage)).Put(record.seq.value);
   payload.PutArray(std::span<const uint8_t>(record.head));
   payload.PutArray(std::span<const uint8_t>(record.term));
   payload.Put(static_cast<uint16_t>(record.learners.size()));
-  for (const WitnessedLearner& learner : record.learners)
-    PutLearner(learner, with_blocks, &payload);
+  for (const WitnessedLearner& learner : record.learners) PutLearner(learner, &payload);
   ByteWriter out;
   out.PutString(Seal(payload.bytes()));
   return std::move(out).Take();
@@ -177,7 +201,7 @@ std::optional<WitnessCopy> DecodeCopy(std::string_view bytes) {
   ByteReader in(*payload);
   if (in.Get<uint32_t>() != kMagic) return std::nullopt;
   const auto format = in.Get<uint32_t>();
-  if (format != kFormat && format != kFormatWithBlocks) return std::nullopt;
+  if (format < kFormatWithoutBlocks || format > kFormat) return std::nullopt;
   WitnessCopy copy;
   copy.write = in.Get<uint64_t>();
   copy.distance = in.Get<uint32_t>();
@@ -185,7 +209,7 @@ std::optional<WitnessCopy> DecodeCopy(std::string_view bytes) {
   in.GetArray(std::span<uint8_t>(copy.record.term));
   const auto learners = in.Get<uint16_t>();
   for (uint16_t i = 0; i < learners && in.ok(); ++i)
-    copy.record.learners.push_back(GetLearner(format == kFormatWithBlocks, &in));
+    copy.record.learners.push_back(GetLearner(format, &in));
   if (!in.at_end()) return std::nullopt;
   return copy;
 }

@@ -15,6 +15,7 @@
 namespace tacit::store {
 
 struct LearnerRecord;
+class PriceTally;
 
 // A learner's progress at a commit: enough to charge it later for the steps between an older copy
 // of the store and this commit.
@@ -29,11 +30,19 @@ struct WitnessedLearner {
     privacy::ParticipationMode participation = privacy::ParticipationMode::kOnce;
     privacy::Bounds bounds;
     double delta = 0;
+    friend bool operator==(const Charged&, const Charged&) = default;
   };
   std::optional<Charged> charged = {};
   uint32_t most_uses = 0;  // the most steps that any user has used; unit event: 0
   std::optional<std::string> position =
       {};  // in the store's encoding; nothing: too long for a witness
+  // All its steps by what they were charged, in the order of the first ones. Nothing: these are
+  // more prices than a record has room for, or an older program wrote it.
+  struct Priced {
+    Charged charged;
+    uint64_t steps = 0;
+  };
+  std::optional<std::vector<Priced>> prices = {};
 
   friend bool operator==(const WitnessedLearner&, const WitnessedLearner&);
 };
@@ -47,11 +56,16 @@ struct WitnessRecord {
   std::vector<WitnessedLearner> learners = {};
 };
 
-// The witnessed state of all learners. `positions` and `most_uses` are by key, like `records`.
+// The witnessed state of all learners. `positions` and `most_uses` are by key, like `records`;
+// `prices` has counted all of the ledger's entries.
 std::vector<WitnessedLearner> WitnessLearners(const std::vector<LearnerRecord>& records,
                                               std::span<const std::string> positions,
                                               std::span<const uint32_t> most_uses,
-                                              const privacy::Ledger& ledger);
+                                              const privacy::Ledger& ledger,
+                                              const PriceTally& prices);
+
+// The fields of an entry that say what its steps were charged.
+WitnessedLearner::Charged ChargedIn(const privacy::LedgerEntry& entry);
 
 // One copy of a record in the file, with its write number and the slot distance.
 struct WitnessCopy {
@@ -65,7 +79,7 @@ std::string EncodeCopy(const WitnessCopy& copy);
 // Decodes the copy at the start of `bytes`; nothing if there is none.
 std::optional<WitnessCopy> DecodeCopy(std::string_view bytes);
 
-// Format 1 of the same, which is read but never written.
+// Format 1 of the same, which is only read.
 inline constexpr size_t kOldSlotBytes = 8 + 4 + 4 + 32 + 8 + 32;
 std::optional<WitnessRecord> DecodeOldSlot(std::string_view slot);
 

@@ -7,6 +7,8 @@
 #include <map>
 #include <utility>
 
+#include "base/text.h"
+#include "store/price_tally.h"
 #include "train/position.h"
 
 namespace tacit::wiring {
@@ -30,13 +32,19 @@ std::vector<OffsetRange> RangesBetween(const stream::Position& from, const strea
   return ranges;
 }
 
-// The promise that was charged is the one that the configuration makes, at one of its prices.
-bool IsCharged(const store::WitnessedLearner::Charged& charged, const LearnerPlan& plan) {
+using Charged = store::WitnessedLearner::Charged;
+
+// The promise that was charged is the one that the configuration makes; its bounds may differ.
+bool IsPromised(const Charged& charged, const LearnerPlan& plan) {
   const privacy::Promise& promise = plan.promise;
+  return charged.unit == promise.unit && charged.adjacency == promise.adjacency &&
+         charged.participation == promise.participation && charged.delta == promise.delta;
+}
+
+// It is the same promise, at one of the configuration's prices.
+bool IsCharged(const Charged& charged, const LearnerPlan& plan) {
   return (charged.charge == plan.charge || charged.charge == plan.opening_charge) &&
-         charged.unit == promise.unit && charged.adjacency == promise.adjacency &&
-         charged.participation == promise.participation && charged.bounds == promise.bounds &&
-         charged.delta == promise.delta;
+         IsPromised(charged, plan) && charged.bounds == plan.promise.bounds;
 }
 
 // True if steps at price `a` cost at least as much as at `b`, however many there are. Only the
@@ -194,7 +202,7 @@ class GapFinder {
       if (names.Now(entry.learner) != plan_.id) continue;
       const uint64_t end = seen + entry.steps;
       const uint64_t begin = std::max(seen, trail_.copy.steps);
-      if (end > begin) bill_.Add(entry.charge, end - begin, PerOffset(entry.charge));
+      if (end > begin) bill_.Add(entry.charge, end - begin, PerOffset(store::ChargedIn(entry)));
       seen = end;
     }
     if (seen == later_steps()) return {};
@@ -203,10 +211,16 @@ class GapFinder {
                                             seen, later_steps()));
   }
 
-  // Tells how many of the steps at this price an offset can be in; 0: all.
-  uint64_t PerOffset(const privacy::Charge& charge) const {
-    if (charge == plan_.opening_charge) return 1;
-    return charge == plan_.charge ? per_period_ : 0;
+  // Tells how many of the steps at this price an offset can be in; 0: all. Periods may have been
+  // longer or shorter at other prices.
+  uint64_t PerOffset(const Charged& charged) const {
+    const auto& opening = plan_.opening_charge;
+    const auto mechanism = charged.charge.mechanism;
+    if (opening && mechanism == opening->mechanism && mechanism != plan_.charge.mechanism) return 1;
+    if (charged.charge == opening) return 1;
+    const bool once = charged.participation == privacy::ParticipationMode::kOnce;
+    const bool same_periods = once && IsPromised(charged, plan_);
+    return same_periods || charged.charge == plan_.charge ? per_period_ : 0;
   }
 
   bool IsOfPlan(const privacy::Charge& charge) const {
@@ -228,12 +242,36 @@ class GapFinder {
     return prices;
   }
 
-  // Adds the steps that only witness or mark remember, which know the last price alone.
+  // Adds the steps that only witness or mark remember.
   Status AddRemembered() {
-    // Openings are among the steps that were charged.
-    const uint64_t taken = trail_.last.steps - later_steps();
-    if (taken == 0) return {};
+    if (trail_.last.steps == later_steps()) return {};
     if (!trail_.last.charged || !IsCharged(*trail_.last.charged, plan_)) return RefusePrice();
+    if (trail_.last.prices) return AddPriced(*trail_.last.prices);
+    AddAtLastPrices(trail_.last.steps - later_steps());
+    return {};
+  }
+
+  // Adds what the witness has beyond the furthest ledger at each price.
+  Status AddPriced(std::span<const store::WitnessedLearner::Priced> prices) {
+    const store::PriceTally ledger(trail_.later ? trail_.entries : trail_.entries_of_copy);
+    uint64_t lost = 0;
+    for (const auto& [charged, steps] : prices) {
+      const uint64_t before = ledger.StepsAt(plan_.id, charged);
+      if (steps <= before) continue;
+      if (!IsPromised(charged, plan_)) return RefusePrice();
+      bill_.Add(charged.charge, steps - before, PerOffset(charged));
+      lost += steps - before;
+    }
+    if (lost == trail_.last.steps - later_steps()) return {};
+    return RefuseLearner(
+        plan_, fmt::format("{} were charged after the copy, and its last prices are those of {}: "
+                           "these are two stores that went different ways",
+                           Counted(trail_.last.steps - later_steps(), "step"), lost));
+  }
+
+  // Adds these steps where the witness knows the last price alone: an older program wrote it, or
+  // there were too many. Openings are among the steps that were charged.
+  void AddAtLastPrices(uint64_t taken) {
     const std::vector<privacy::Charge> earlier = EarlierPrices();
     const auto dearest = [&](privacy::Charge price) {
       for (const privacy::Charge& before : earlier)
@@ -248,7 +286,6 @@ class GapFinder {
       if (!CanBeHeldAgainst(before, plan_.charge) &&
           !(opening && CanBeHeldAgainst(before, *opening)))
         bill_.Add(before, steps, 0);
-    return {};
   }
 
   void CountUsers(FoundGap* found) const {

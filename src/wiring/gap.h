@@ -34,12 +34,13 @@ struct FoundGap {
   uint64_t steps_per_record = 1;  // that a record brings its user into
 };
 
-// Says what the lost steps cost at most: those that the later copy's ledger has, at the price that
-// it has them at, and those after it at the configuration's price; with `poisson` an opening for
-// each period that they may have begun. Where that ledger ends with another price, nobody knows
-// when it changed: each step after it is charged the dearer, or both if neither is. `topic` is the
-// source's name for its records. Nothing if there was no step. kRefused: the learner's promise or
-// price has changed, or too little is remembered to say what the steps cost.
+// Says what the lost steps cost at most: those that the later copy's ledger has, and those after
+// it, each at the price that was charged. A witness of an older program knows the last price alone,
+// and nobody knows when it changed: where that ledger ends with another price, each step after it
+// is charged the dearer, or both if neither is, with `poisson` beside an opening for each period
+// that they may have begun. `topic` is the source's name for its records. Nothing if there was no
+// step. kRefused: the learner's promise or last price has changed, or too little is remembered to
+// say what the steps cost.
 Result<std::optional<FoundGap>> FindGap(const LearnerPlan& plan, const config::Learner& learner,
                                         const LearnerTrail& trail, const std::string& topic);
 

@@ -108,7 +108,8 @@ class RestoreTest : public testing::Test {
     if (before_day_1_) before_day_1_();
     for (const auto& entry : fs::directory_iterator(dir_ / "store.checkpoints"))
       if (entry.path().filename().string().starts_with("full")) checkpoint_ = entry.path();
-    WriteDay(dir_, 1, 1000, 20, 40);  // users 20 to 39 were there before, 40 to 59 are new
+    WriteDay(dir_, last_day_, last_records_, 20,
+             40);  // users 20 to 39 were there before, 40 to 59 are new
     ASSERT_EQ(Daemon(config_).exit_code, 0);
     if (before_loss_) before_loss_();
     before_ = SpentOf(dir_ / "store");
@@ -159,6 +160,7 @@ class RestoreTest : public testing::Test {
   const TempDir dir_;
   std::function<void(const std::string& at_operator)> after_checkpoint_;
   std::function<void()> before_day_1_, before_loss_;
+  int last_day_ = 1, last_records_ = 1000;
   std::string config_, checkpoint_;
   Spent before_;
   std::map<std::string, Spent> accounts_before_;
@@ -196,6 +198,36 @@ TEST_F(RestoreTest, ALearnerThatWasRenamedSinceIsChargedUnderItsNewName) {
   const Ended restored = Restore({"--remains", dir_ / "store.lost"});
   ASSERT_EQ(restored.exit_code, 0) << restored.err;
   EXPECT_THAT(restored.out, HasSubstr("clicks: 20 steps charged"));
+  ExpectItGoesOn();
+}
+
+// Less noise for half of what was learnt after the checkpoint, and then as much as before: the last
+// price says nothing of the dearer steps between, and the witness does.
+TEST_F(RestoreTest, APriceThatChangedAndChangedBackIsCharged) {
+  SmallRun run = UserRun();
+  run.mechanism = "{kind: adafest, threshold: 1.0, sigma_ratio: 5, noise_multiplier: 12}";
+  before_day_1_ = [&] {
+    const double at_checkpoint = SpentOf(dir_ / "store").epsilon;
+    const std::string config = test::ReadFile(config_);
+    std::string dearer = config;
+    dearer.replace(dearer.find("noise_multiplier: 12"), 20, "noise_multiplier: 4");
+    test::WriteFile(config_, dearer);
+    WriteDay(dir_, 1, 500, 20, 40);
+    const Ended learnt = Daemon(config_);
+    EXPECT_EQ(learnt.exit_code, 0) << learnt.err;
+    EXPECT_GT(SpentOf(dir_ / "store").epsilon, 2 * at_checkpoint);
+    test::WriteFile(config_, config);
+  };
+  last_day_ = 10;  // it is read after day 1
+  last_records_ = 500;
+  LoseStore(run);
+  fs::remove_all(dir_ / "store.lost");
+  const Ended restored = Restore();
+  ASSERT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_THAT(restored.out, HasSubstr("ctr: 20 steps charged"));
+  const Spent after = SpentOf(dir_ / "store");
+  EXPECT_NEAR(after.epsilon, before_.epsilon, 1e-3 * before_.epsilon);
+  EXPECT_EQ(after.steps, before_.steps);
   ExpectItGoesOn();
 }
 

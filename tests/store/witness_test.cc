@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "script.h"
+#include "store/price_tally.h"
 #include "store/seal.h"
 
 namespace tacit::store {
@@ -120,7 +121,8 @@ TEST(WitnessTest, PositionsThatAreTooLongAreLeftOut) {
   learners[1].name = "b";
   const std::vector<std::string> positions{std::string(600 << 10, 'x'), "short"};
   const std::vector<uint32_t> uses{3, 4};
-  const auto witnessed = WitnessLearners(learners, positions, uses, privacy::Ledger());
+  const auto witnessed =
+      WitnessLearners(learners, positions, uses, privacy::Ledger(), PriceTally());
   ASSERT_EQ(witnessed.size(), 2u);
   EXPECT_FALSE(witnessed[0].position);
   EXPECT_EQ(witnessed[0].most_uses, 3u);
@@ -368,24 +370,48 @@ TEST(WitnessTest, RefusesWhatItHasNotSeen) {
   EXPECT_TRUE(check(Record(0), stranger));
 }
 
-// Blocks are part of the price that a restore charges. Where there are none, programs that know
-// none read the record.
-TEST(WitnessTest, RemembersInWhichBlocksStepsCame) {
-  const auto format_of = [](const std::string& copy) {
-    ByteReader in(*Unseal(std::string_view(copy).substr(4), "a copy"));
-    in.Get<uint32_t>();
-    return in.Get<uint32_t>();
-  };
+// Blocks and prices are what a restore charges by.
+TEST(WitnessTest, RemembersInWhichBlocksStepsCameAndAtWhichPrices) {
   WitnessCopy copy{.write = 1, .distance = 4096, .record = Record(3)};
-  EXPECT_EQ(format_of(EncodeCopy(copy)), 2u);
-  copy.record.learners[0].charged->charge.block_steps = 12;
-  copy.record.learners[0].charged->participation = privacy::ParticipationMode::kAllocate;
-  const std::string bytes = EncodeCopy(copy);
-  EXPECT_EQ(format_of(bytes), 3u);
-  const auto decoded = DecodeCopy(bytes);
+  WitnessedLearner& learner = copy.record.learners[0];
+  WitnessedLearner::Charged earlier = *learner.charged;
+  learner.charged->charge.block_steps = 12;
+  learner.charged->participation = privacy::ParticipationMode::kAllocate;
+  learner.prices = {{{earlier, 10}, {*learner.charged, 20}}};
+  copy.record.learners[1].prices.emplace();
+  const auto decoded = DecodeCopy(EncodeCopy(copy));
   ASSERT_TRUE(decoded);
   EXPECT_EQ(decoded->record.learners, copy.record.learners);
-  EXPECT_EQ(decoded->record.learners[0].charged->charge.block_steps, 12u);
+  const WitnessedLearner& read = decoded->record.learners[0];
+  EXPECT_EQ(read.charged->charge.block_steps, 12u);
+  ASSERT_EQ(read.prices->size(), 2u);
+  EXPECT_EQ(read.prices->at(0).charged, earlier);
+  EXPECT_EQ(read.prices->at(0).steps, 10u);
+  EXPECT_EQ(read.prices->at(1).charged, *learner.charged);
+  EXPECT_EQ(read.prices->at(1).steps, 20u);
+  EXPECT_TRUE(decoded->record.learners[1].prices->empty());
+}
+
+// A record of format 3 ends where format 4 has the prices.
+TEST(WitnessTest, ARecordOfFormat3HasNoPrices) {
+  WitnessCopy copy{.write = 1, .distance = 4096, .record = Record(3)};
+  copy.record.learners.resize(1);
+  copy.record.learners[0].charged->charge.block_steps = 12;
+  const std::string newer = EncodeCopy(copy);
+  std::string payload(*Unseal(std::string_view(newer).substr(4), "a copy"));
+  ASSERT_EQ(payload.back(), '\0') << "it has no prices";
+  payload.pop_back();
+  payload[4] = 3;
+  ByteWriter older;
+  older.PutString(Seal(payload));
+  const auto decoded = DecodeCopy(older.bytes());
+  ASSERT_TRUE(decoded);
+  EXPECT_EQ(decoded->record.learners, copy.record.learners);
+  EXPECT_FALSE(decoded->record.learners[0].prices);
+  payload[4] = 5;
+  ByteWriter unknown;
+  unknown.PutString(Seal(payload));
+  EXPECT_FALSE(DecodeCopy(unknown.bytes()));
 }
 
 // A store and a witness of before there were terms: what was written down then is what is known.

@@ -1,7 +1,9 @@
 // A restore's charges where a learner's price changed after the copy, nobody knows when.
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "store/price_tally.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 #include "train/position.h"
@@ -10,6 +12,8 @@
 
 namespace tacit::wiring {
 namespace {
+
+using ::testing::HasSubstr;
 
 // Steps before the copy and after it.
 constexpr uint64_t kStepsBefore = 20, kStepsAfter = 12;
@@ -67,15 +71,24 @@ class PriceGap : public ::testing::Test {
     return ledger;
   }
 
-  // The charges of a restore: the copy was charged at `copy`, and the witness saw `last`.
-  std::vector<privacy::CommitCharge> Restored(const Assembly& copy, const Assembly& last) const {
+  // The charges of a restore: the copy was charged at `copy`, and the witness saw `last`. It knows
+  // the prices of all steps if it is given the ledger that was lost.
+  std::vector<privacy::CommitCharge> Restored(const Assembly& copy, const Assembly& last,
+                                              const privacy::Ledger* lost = nullptr,
+                                              uint64_t steps_before = kStepsBefore) const {
     const LearnerPlan& plan = last.learners[0];
     privacy::Ledger ledger = LedgerOf(copy.learners[0]);
-    Charge(&ledger, Steps(copy.learners[0], kStepsBefore));
+    Charge(&ledger, Steps(copy.learners[0], steps_before));
     const std::vector<privacy::LedgerEntry> entries(ledger.entries().begin(),
                                                     ledger.entries().end());
+    std::optional<std::vector<store::WitnessedLearner::Priced>> prices;
+    if (lost != nullptr) {
+      const store::PriceTally tally(lost->entries());
+      const auto known = tally.Of("it");
+      prices.emplace(known.begin(), known.end());
+    }
     const LearnerTrail trail{
-        .copy = {"it", kStepsBefore, train::EncodePosition(At(kStepsBefore))},
+        .copy = {"it", steps_before, train::EncodePosition(At(steps_before))},
         .entries_of_copy = entries,
         .later = {},
         .entries = {},
@@ -88,7 +101,8 @@ class PriceGap : public ::testing::Test {
                               .bounds = plan.promise.bounds,
                               .delta = plan.promise.delta}},
                  .most_uses = 0,
-                 .position = train::EncodePosition(At(kStepsBefore + kStepsAfter))}};
+                 .position = train::EncodePosition(At(kStepsBefore + kStepsAfter)),
+                 .prices = prices}};
     auto gap = FindGap(plan, last.config.learners[0], trail, "log");
     EXPECT_TRUE(gap) << gap.error().message;
     if (!gap || !*gap) return {};
@@ -142,6 +156,56 @@ TEST_F(PriceGap, NoChangeIsChargedTooLittle) {
             << before.noise << " then " << after.noise << ", changed after " << at;
       }
     }
+}
+
+// The restored store has spent what the lost one had, however often the price changed after the
+// copy, and whether or not the copy knows the learner.
+TEST_F(PriceGap, AWitnessThatKnowsAllPricesIsChargedThose) {
+  const std::vector<NoisyPrice> prices = {{3, .02}, {30, .02}, {4, .05}, {2.5, .01}};
+  std::vector<Assembly> at;
+  for (const NoisyPrice& price : prices) at.push_back(Build(price));
+  for (size_t first = 0; first < at.size(); ++first)
+    for (size_t between = 0; between < at.size(); ++between)
+      for (size_t last = 0; last < at.size(); ++last)
+        for (const uint64_t before : {kStepsBefore, uint64_t{0}}) {
+          privacy::Ledger lost = LedgerOf(at[last].learners[0]);
+          Charge(&lost, Steps(at[first].learners[0], kStepsBefore));
+          Charge(&lost, Steps(at[between].learners[0], kStepsAfter / 3));
+          Charge(&lost, Steps(at[last].learners[0], kStepsAfter - kStepsAfter / 3));
+          privacy::Ledger restored = LedgerOf(at[last].learners[0]);
+          Charge(&restored, Steps(at[first].learners[0], before));
+          for (const auto& charge : Restored(at[first], at[last], &lost, before))
+            Charge(&restored, charge);
+          EXPECT_NEAR(restored.Learners().at(0).epsilon / lost.Learners().at(0).epsilon, 1,
+                      kSlackOfBounds)
+              << first << between << last << " after " << before;
+        }
+}
+
+// A copy that has steps at a price which the witness never saw is another store's.
+TEST_F(PriceGap, ACopyOfAnotherWayIsRefused) {
+  const Assembly copy = Build({3, .02}), last = Build({30, .02});
+  privacy::Ledger lost = LedgerOf(last.learners[0]);
+  Charge(&lost, Steps(last.learners[0], kStepsBefore + kStepsAfter));
+  const store::PriceTally tally(lost.entries());
+  const LearnerPlan& plan = last.learners[0];
+  privacy::Ledger ledger = LedgerOf(copy.learners[0]);
+  Charge(&ledger, Steps(copy.learners[0], kStepsBefore));
+  const LearnerTrail trail{
+      .copy = {"it", kStepsBefore, train::EncodePosition(At(kStepsBefore))},
+      .entries_of_copy = ledger.entries(),
+      .later = {},
+      .entries = {},
+      .last = {.name = "it",
+               .steps = kStepsBefore + kStepsAfter,
+               .charged = store::ChargedIn(lost.entries().back()),
+               .most_uses = 0,
+               .position = train::EncodePosition(At(kStepsBefore + kStepsAfter)),
+               .prices = {{tally.Of("it").begin(), tally.Of("it").end()}}}};
+  const auto gap = FindGap(plan, last.config.learners[0], trail, "log");
+  ASSERT_FALSE(gap);
+  EXPECT_EQ(gap.error().code, ErrorCode::kRefused);
+  EXPECT_THAT(gap.error().message, HasSubstr("two stores that went different ways"));
 }
 
 }  // namespace
