@@ -128,14 +128,29 @@ Result<uint32_t> CountMostUses(const Rocks& rocks, uint16_t learner) {
 }
 
 UserUses AfterGap(UserUses uses, const UsersGap& gap) {
+  using Periods = UsersGap::Periods;
   const auto plus_gap = [&](uint32_t count) {
     return static_cast<uint32_t>(
         std::min<uint64_t>(uint64_t{count} + gap.steps, std::numeric_limits<uint32_t>::max()));
   };
   const uint32_t in_period = uses.period == gap.period ? uses.in_period : 0;
+  const bool all_counted = plus_gap(uses.used) <= gap.most;
   uses.used = std::max(uses.used, std::min(plus_gap(uses.used), gap.most));
-  uses.in_period = std::min(plus_gap(in_period), uses.used);
   uses.period = gap.period;
+  switch (gap.periods) {
+    case Periods::kRunning:
+      uses.in_period = std::min(plus_gap(in_period), uses.used);
+      break;
+    case Periods::kBetween:
+      uses.in_period = 0;
+      break;
+    case Periods::kOpened:
+      uses.in_period = all_counted ? std::min(gap.period_steps, gap.steps) : 0;
+      break;
+    case Periods::kOpen:
+      uses.in_period = in_period;
+      break;
+  }
   return uses;
 }
 

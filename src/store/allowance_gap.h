@@ -10,11 +10,23 @@ namespace tacit::store {
 // The steps that commits which were lost may have counted users in, on top of what a restored copy
 // has.
 struct UsersGap {
+  // How the period that was unfinished in the end counts its users. A held one counts them for all
+  // of its steps when it opens, and has no others: a count within it says that the user is in it.
+  enum class Periods {
+    kRunning,  // step by step (`once`)
+    kBetween,  // held, and none was open
+    kOpened,   // held, and opened after the copy
+    kOpen,     // held, and open in the copy
+  };
+
   uint32_t steps = 0;   // that one user can have been in, at most
   uint32_t most = 0;    // the most steps that any user had used in the end
-  uint64_t period = 0;  // the period that was unfinished in the end
+  uint64_t period = 0;  // the period that was unfinished in the end, or comes next
+  Periods periods = Periods::kRunning;
+  uint32_t period_steps = 0;  // held periods: that a user is counted for
 };
-// The most that such a user can have used in the end.
+// The most that such a user can have used in the end. A user is in an open period only if its steps
+// are surely among these: whoever was refused there for lack of allowance must not come in.
 UserUses AfterGap(UserUses uses, const UsersGap& gap);
 
 // A user with the steps of a gap that it can have been in.

@@ -36,6 +36,7 @@ void PriceTally::Count(std::span<const privacy::LedgerEntry> entries, size_t fir
       prices.push_back({charged, more});
     } else {
       found->steps += more;
+      std::rotate(prices.rbegin(), found, found + 1);  // to the end
     }
   }
 }

@@ -14,7 +14,7 @@
 namespace tacit::store {
 
 // The steps of each learner by what they were charged: what a ledger's entries add up to, in the
-// order of the first ones. It follows a ledger at the cost of what has changed there. A value.
+// order of the last ones. It follows a ledger at the cost of what has changed there. A value.
 class PriceTally {
  public:
   PriceTally() = default;

@@ -261,22 +261,19 @@ Result<Restored> TakeOver(const RestoreRequest& request, const std::string& path
       .from_lineage = loaded.lineage, .from_commit = loaded.tip.seq, .lineage = {}, .commit = {}};
 }
 
-// Charges the gap in a commit like any other.
-Status CommitGap(const RestoreRequest& request, const std::string& path, Restored* restored) {
-  StoreOptions options = request.store;
-  options.path = path;
-  options.witness.clear();
-  options.mark.clear();
-  // The lost store had this configuration, and the copy is left as it is.
-  options.may_lose = true;
+LearnerCommit CommitOf(const LearnerGap& gap, std::vector<privacy::CommitCharge> charges) {
+  return {.learner = gap.learner,
+          .rows = nullptr,
+          .dense = nullptr,
+          .position = gap.position,
+          .charges = std::move(charges)};
+}
+
+// Charges learners in a commit like any other.
+Status Charge(StoreOptions options, std::vector<LearnerCommit> learners, Restored* restored) {
   TACIT_ASSIGN(const auto store, Store::Open(std::move(options)));
-  CommitRequest commit{.learners = {}, .source_identity = store->source_identity()};
-  for (const LearnerGap& gap : request.gaps)
-    commit.learners.push_back({.learner = gap.learner,
-                               .rows = nullptr,
-                               .dense = nullptr,
-                               .position = gap.position,
-                               .charges = gap.charges});
+  CommitRequest commit{.learners = std::move(learners),
+                       .source_identity = store->source_identity()};
   if (!commit.learners.empty()) TACIT_RETURN_IF_ERROR(store->Commit(std::move(commit), {}));
   TACIT_RETURN_IF_ERROR(store->Settle());
   const auto snapshot = store->Latest();
@@ -285,6 +282,31 @@ Status CommitGap(const RestoreRequest& request, const std::string& path, Restore
   restored->epsilon = snapshot->total().epsilon;
   restored->delta = snapshot->total().delta;
   return {};
+}
+
+// Charges the gap: first what other bounds were in force for, each in a commit under those.
+Status ChargeGap(const RestoreRequest& request, const std::string& path, Restored* restored) {
+  StoreOptions options = request.store;
+  options.path = path;
+  options.witness.clear();
+  options.mark.clear();
+  // The lost store had this configuration, and the copy is left as it is.
+  options.may_lose = true;
+  size_t rounds = 0;
+  for (const LearnerGap& gap : request.gaps) rounds = std::max(rounds, gap.earlier.size());
+  for (size_t round = 0; round < rounds; ++round) {
+    StoreOptions of_then = options;
+    std::vector<LearnerCommit> learners;
+    for (const LearnerGap& gap : request.gaps) {
+      if (round >= gap.earlier.size()) continue;
+      of_then.learners[gap.learner.value].promise.bounds = gap.earlier[round].bounds;
+      learners.push_back(CommitOf(gap, gap.earlier[round].charges));
+    }
+    TACIT_RETURN_IF_ERROR(Charge(std::move(of_then), std::move(learners), restored));
+  }
+  std::vector<LearnerCommit> learners;
+  for (const LearnerGap& gap : request.gaps) learners.push_back(CommitOf(gap, gap.charges));
+  return Charge(std::move(options), std::move(learners), restored);
 }
 
 // Gives the finished store its name. An older copy there changes places with it, and is removed.
@@ -352,7 +374,7 @@ Result<Restored> RestoreStore(const RestoreRequest& request) {
   CrashPoint("restore.copied");
   TACIT_ASSIGN(Restored restored, TakeOver(request, work));
   CrashPoint("restore.charged_users");
-  TACIT_RETURN_IF_ERROR(CommitGap(request, work, &restored));
+  TACIT_RETURN_IF_ERROR(ChargeGap(request, work, &restored));
   CrashPoint("restore.committed");
   TACIT_RETURN_IF_ERROR(GiveName(work, path, replaces));
   return restored;

@@ -23,6 +23,12 @@ namespace tacit::store {
 struct LearnerGap {
   LearnerIndex learner;
   std::vector<privacy::CommitCharge> charges;  // its steps there; never empty
+  // Steps there while other bounds than the configuration's were in force.
+  struct Earlier {
+    privacy::Bounds bounds;
+    std::vector<privacy::CommitCharge> charges;
+  };
+  std::vector<Earlier> earlier = {};
   std::string position;    // where the lost store stood: nothing before it is read again
   uint64_t step = 0;       // the number of steps in that position
   uint32_t most_uses = 0;  // unit user: the most steps that any user had used in the end

@@ -95,7 +95,11 @@ Result<uint64_t> StoreImpl::EraseForgotten(const std::string& checkpoints,
     TACIT_ASSIGN(unreadable, NoteInCheckpoints(checkpoints, Published()->view(), erase.users));
   }
   CrashPoint("forget.noted");
-  TACIT_RETURN_IF_ERROR(EraseFromFiles(rocks, parts_.directory->records().size(), erase, given_up));
+  // A checkpoint that cannot be read has this tried again and again.
+  if (!files_clean_to_ || *files_clean_to_ < erase.deletion)
+    TACIT_RETURN_IF_ERROR(
+        EraseFromFiles(rocks, parts_.directory->records().size(), erase, given_up));
+  files_clean_to_ = erase.deletion;
   CrashPoint("forget.erased");
   if (!unreadable.empty())
     return Fail(ErrorCode::kUnavailable,

@@ -135,7 +135,9 @@ class StoreImpl final : public Store {
 
   const OpenedStore parts_;
   ForgottenUsers forgotten_;
-  std::mutex erase_mutex_;       // held while forgotten users are erased; taken before all others
+  std::mutex erase_mutex_;  // held while forgotten users are erased; taken before all others
+  // No file holds what was deleted up to here (ForgottenUsers); held by erase_mutex_.
+  std::optional<uint64_t> files_clean_to_;
   std::mutex checkpoint_mutex_;  // held while one is made or noted in; taken before the rest
   rocksdb::WriteBatch batch_;    // used by the commit thread; keeps its memory
   std::vector<std::unique_ptr<LearnerBacking>> backings_;

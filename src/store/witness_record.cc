@@ -21,8 +21,8 @@
 // into the first slot. `lineage` is in hexadecimal digits. A term of zeros means none. `charged` is
 // there once the learner was charged: fields of its last ledger entry. `most_uses` is the most
 // steps that any user has used (0 for unit event). A position is as in `offsets`, and is left out
-// where it does not fit into the 512 KiB that all positions have together. `prices` have all steps
-// charged, by what they were charged; a learner of more than 64 prices has none here.
+// where it does not fit into the 512 KiB that all positions have together. `prices` are the
+// at most 64 that were charged last, each with all the steps charged it.
 //
 // Formats 2 and 3, which are only read, have no prices; format 2 has no block_steps, too.
 //
@@ -158,8 +158,9 @@ std::vector<WitnessedLearner> WitnessLearners(const std::vector<LearnerRecord>& 
     if (total != totals.end()) learner.steps = total->steps;
     if (const privacy::LedgerEntry* entry = ledger.LastEntryOf(learner.name))
       learner.charged = ChargedIn(*entry);
-    const auto priced = prices.Of(learner.name);
-    if (priced.size() <= kMostPrices) learner.prices.emplace(priced.begin(), priced.end());
+    auto priced = prices.Of(learner.name);
+    priced = priced.last(std::min(priced.size(), kMostPrices));
+    learner.prices.emplace(priced.begin(), priced.end());
     learner.most_uses = most_uses[i];
     if (positions[i].size() > room) continue;
     room -= positions[i].size();

@@ -36,8 +36,8 @@ struct WitnessedLearner {
   uint32_t most_uses = 0;  // the most steps that any user has used; unit event: 0
   std::optional<std::string> position =
       {};  // in the store's encoding; nothing: too long for a witness
-  // All its steps by what they were charged, in the order of the first ones. Nothing: these are
-  // more prices than a record has room for, or an older program wrote it.
+  // Its steps by what they were charged, in the order of the last ones: of the 64 prices that were
+  // charged last, so that those of others are none of the last. Nothing: an older program wrote it.
   struct Priced {
     Charged charged;
     uint64_t steps = 0;

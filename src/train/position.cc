@@ -7,7 +7,7 @@
 namespace tacit::train {
 namespace {
 
-constexpr uint8_t kFormat = 2, kFormatBegunAnew = 3;
+constexpr uint8_t kFormat = 2, kFormatBegunAnew = 3, kFormatOfHeldPeriods = 4;
 constexpr uint8_t kAllocationFormat = 1;
 constexpr uint32_t kMaxPartitions = 1 << 20;
 
@@ -32,10 +32,10 @@ bool GetRanges(ByteReader* in, std::vector<OffsetRange>* ranges) {
 
 std::string EncodePosition(const stream::Position& position) {
   ByteWriter out;
-  const bool anew = position.begun_anew > 0;
-  out.Put(anew ? kFormatBegunAnew : kFormat).Put(position.pass).Put(position.period);
+  const bool held = position.begun_anew > 0 || position.longest_period > 0;
+  out.Put(held ? kFormatOfHeldPeriods : kFormat).Put(position.pass).Put(position.period);
   out.Put(position.step).Put(position.period_step).Put(position.period_marks);
-  if (anew) out.Put(position.begun_anew);
+  if (held) out.Put(position.begun_anew).Put(position.longest_period).Put(position.longest_since);
   PutRanges(position.period_start, &out);
   PutRanges(position.next, &out);
   return std::move(out).Take();
@@ -49,11 +49,14 @@ Result<stream::Position> DecodePosition(std::string_view bytes) {
   for (uint64_t* number : {&position.pass, &position.period, &position.step, &position.period_step})
     *number = in.Get<uint64_t>();
   if (format > 1) position.period_marks = in.Get<uint64_t>();
-  if (format == kFormatBegunAnew) position.begun_anew = in.Get<uint64_t>();
+  if (format >= kFormatBegunAnew) position.begun_anew = in.Get<uint64_t>();
+  if (format >= kFormatOfHeldPeriods)
+    for (uint64_t* number : {&position.longest_period, &position.longest_since})
+      *number = in.Get<uint64_t>();
   const bool ranges =
       GetRanges(&in, &position.period_start) && GetRanges(&in, &position.next) && in.at_end();
-  if (format == 0 || format > kFormatBegunAnew || !ranges)
-    return Fail(ErrorCode::kCorruption, "a learner's stored position is not in format 1 to 3");
+  if (format == 0 || format > kFormatOfHeldPeriods || !ranges)
+    return Fail(ErrorCode::kCorruption, "a learner's stored position is not in format 1 to 4");
   return position;
 }
 

@@ -59,44 +59,28 @@ bool CanBeHeldAgainst(const privacy::Charge& a, const privacy::Charge& b) {
   return IsAsDear(a, b) || IsAsDear(b, a);
 }
 
-// Steps at one price. Offsets are in as many of them as `per_offset` says; 0: in all.
-struct Priced {
-  privacy::Charge charge;
-  uint64_t steps = 0;
-  uint64_t per_offset = 0;
-};
-
-// The charges of a gap, each price once: an offset is not charged again for every run of steps.
+// The steps of a gap by price and by the bounds that were in force, each once.
 class Bill {
  public:
-  void Add(const privacy::Charge& charge, uint64_t steps, uint64_t per_offset) {
+  struct Line {
+    privacy::Charge charge;
+    privacy::Bounds bounds;
+    uint64_t steps = 0;
+  };
+
+  void Add(const privacy::Charge& charge, const privacy::Bounds& bounds, uint64_t steps) {
     if (steps == 0) return;
-    const auto same = std::ranges::find(lines_, charge, &Priced::charge);
-    if (same == lines_.end()) {
-      lines_.push_back({charge, steps, per_offset});
-    } else {
-      same->steps += steps;
-      same->per_offset =
-          same->per_offset == 0 || per_offset == 0 ? 0 : std::max(same->per_offset, per_offset);
-    }
+    for (Line& line : lines_)
+      if (line.charge == charge && line.bounds == bounds) {
+        line.steps += steps;
+        return;
+      }
+    lines_.push_back({charge, bounds, steps});
   }
-  std::vector<privacy::CommitCharge> Charges(const std::string& learner, const std::string& topic,
-                                             const std::vector<OffsetRange>& ranges) const {
-    std::vector<privacy::CommitCharge> charges;
-    for (const Priced& line : lines_)
-      charges.push_back({.learner = learner,
-                         .charge = line.charge,
-                         .steps = line.steps,
-                         .steps_per_offset = line.per_offset == 0
-                                                 ? line.steps
-                                                 : std::min(line.steps, line.per_offset),
-                         .topic = topic,
-                         .ranges = ranges});
-    return charges;
-  }
+  const std::vector<Line>& lines() const { return lines_; }
 
  private:
-  std::vector<Priced> lines_;
+  std::vector<Line> lines_;
 };
 
 // One learner's gap as it is put together.
@@ -105,9 +89,7 @@ class GapFinder {
   GapFinder(const LearnerPlan& plan, const config::Learner& learner, const LearnerTrail& trail)
       : plan_(plan),
         trail_(trail),
-        period_steps_(plan.promise.participation == privacy::ParticipationMode::kOnce
-                          ? 1
-                          : learner.participation.PeriodSteps()) {}
+        period_steps_(once() ? 1 : learner.participation.PeriodSteps()) {}
 
   Result<std::optional<FoundGap>> Find(const std::string& topic) {
     TACIT_RETURN_IF_ERROR(CheckOrder());
@@ -116,20 +98,12 @@ class GapFinder {
     TACIT_RETURN_IF_ERROR(ReadPositions());
     TACIT_RETURN_IF_ERROR(AddEntries());
     TACIT_RETURN_IF_ERROR(AddRemembered());
+    FindLongestPeriod();
     FoundGap found;
     found.gap.learner = plan_.index;
     found.gap.position = position_;
     found.gap.step = end_.step;
-    const std::vector<OffsetRange> ranges = RangesBetween(begin_, end_);
-    found.gap.charges = bill_.Charges(plan_.id, topic, ranges);
-    if (found.gap.charges.empty())
-      found.gap.charges.push_back({.learner = plan_.id,
-                                   .charge = plan_.charge,
-                                   .steps = 0,
-                                   .steps_per_offset = 0,
-                                   .topic = topic,
-                                   .ranges = ranges,
-                                   .paid_steps = end_.step - begin_.step});
+    MakeCharges(topic, &found.gap);
     if (of_users()) CountUsers(&found);
     return std::optional(std::move(found));
   }
@@ -147,12 +121,20 @@ class GapFinder {
   bool of_users() const { return plan_.promise.unit == privacy::Unit::kUser; }
   uint64_t later_steps() const { return trail_.later ? trail_.later->steps : trail_.copy.steps; }
 
+  bool once() const { return plan_.promise.participation == privacy::ParticipationMode::kOnce; }
+
   Status CheckOrder() const {
     if (trail_.last.steps >= later_steps() && later_steps() >= trail_.copy.steps) return {};
     return RefuseLearner(
         plan_, fmt::format("it had taken {} steps in the copy, {} later and {} in the end: these "
                            "are two stores that went different ways",
                            trail_.copy.steps, later_steps(), trail_.last.steps));
+  }
+
+  Status RefuseOtherWay() const {
+    return RefuseLearner(plan_,
+                         "it had taken more steps at one of its prices in the copy than in the "
+                         "end: these are two stores that went different ways");
   }
 
   Status RefusePrice() const {
@@ -185,7 +167,7 @@ class GapFinder {
     TACIT_ASSIGN(begin_, train::DecodePosition(trail_.copy.position));
     TACIT_ASSIGN(end_, train::DecodePosition(position_));
     // A period that was begun anew was charged once more on the same records.
-    per_period_ = (1 + end_.begun_anew - begin_.begun_anew) * period_steps_;
+    periods_per_offset_ = 1 + end_.begun_anew - begin_.begun_anew;
     if (begin_.pass != end_.pass && !of_users())
       return RefuseLearner(plan_,
                            "a pass over its source ended after the copy: how often each event was "
@@ -202,25 +184,13 @@ class GapFinder {
       if (names.Now(entry.learner) != plan_.id) continue;
       const uint64_t end = seen + entry.steps;
       const uint64_t begin = std::max(seen, trail_.copy.steps);
-      if (end > begin) bill_.Add(entry.charge, end - begin, PerOffset(store::ChargedIn(entry)));
+      if (end > begin) bill_.Add(entry.charge, entry.bounds, end - begin);
       seen = end;
     }
     if (seen == later_steps()) return {};
     return RefuseLearner(plan_, fmt::format("the later copy's ledger has entries of {} steps, and "
                                             "says that it took {}",
                                             seen, later_steps()));
-  }
-
-  // Tells how many of the steps at this price an offset can be in; 0: all. Periods may have been
-  // longer or shorter at other prices.
-  uint64_t PerOffset(const Charged& charged) const {
-    const auto& opening = plan_.opening_charge;
-    const auto mechanism = charged.charge.mechanism;
-    if (opening && mechanism == opening->mechanism && mechanism != plan_.charge.mechanism) return 1;
-    if (charged.charge == opening) return 1;
-    const bool once = charged.participation == privacy::ParticipationMode::kOnce;
-    const bool same_periods = once && IsPromised(charged, plan_);
-    return same_periods || charged.charge == plan_.charge ? per_period_ : 0;
   }
 
   bool IsOfPlan(const privacy::Charge& charge) const {
@@ -257,21 +227,30 @@ class GapFinder {
     uint64_t lost = 0;
     for (const auto& [charged, steps] : prices) {
       const uint64_t before = ledger.StepsAt(plan_.id, charged);
-      if (steps <= before) continue;
+      if (steps < before) return RefuseOtherWay();
+      if (steps == before) continue;
       if (!IsPromised(charged, plan_)) return RefusePrice();
-      bill_.Add(charged.charge, steps - before, PerOffset(charged));
+      bill_.Add(charged.charge, charged.bounds, steps - before);
       lost += steps - before;
     }
-    if (lost == trail_.last.steps - later_steps()) return {};
+    const uint64_t charged = trail_.last.steps - later_steps();
+    if (lost == charged) return {};
     return RefuseLearner(
-        plan_, fmt::format("{} were charged after the copy, and its last prices are those of {}: "
-                           "these are two stores that went different ways",
-                           Counted(trail_.last.steps - later_steps(), "step"), lost));
+        plan_,
+        fmt::format("{} were charged after the copy, and {} of them are known by their price: "
+                    "either these are two stores that went different ways, or there were more "
+                    "prices than are remembered; name a later checkpoint or the damaged store with "
+                    "--remains, whose ledger has them all",
+                    Counted(charged, "step"), lost));
   }
 
-  // Adds these steps where the witness knows the last price alone: an older program wrote it, or
-  // there were too many. Openings are among the steps that were charged.
+  // Adds these steps where the witness knows the last price alone, because an older program wrote
+  // it. Openings are among the steps that were charged.
   void AddAtLastPrices(uint64_t taken) {
+    // A user who has used more than the last allowance had a larger one.
+    privacy::Bounds bounds = trail_.last.charged->bounds;
+    if (bounds.allowance > 0)
+      bounds.allowance = std::max<uint64_t>(bounds.allowance, trail_.last.most_uses);
     const std::vector<privacy::Charge> earlier = EarlierPrices();
     const auto dearest = [&](privacy::Charge price) {
       for (const privacy::Charge& before : earlier)
@@ -280,12 +259,69 @@ class GapFinder {
     };
     const uint64_t steps = InWholePeriods(taken);
     const auto& opening = plan_.opening_charge;
-    if (opening) bill_.Add(dearest(*opening), std::min(taken, end_.period - begin_.period + 1), 1);
-    bill_.Add(dearest(plan_.charge), steps, per_period_);
+    if (opening)
+      bill_.Add(dearest(*opening), bounds, std::min(taken, end_.period - begin_.period + 1));
+    bill_.Add(dearest(plan_.charge), bounds, steps);
     for (const privacy::Charge& before : earlier)
       if (!CanBeHeldAgainst(before, plan_.charge) &&
           !(opening && CanBeHeldAgainst(before, *opening)))
-        bill_.Add(before, steps, 0);
+        bill_.Add(before, bounds, steps);
+    knows_bounds_ = false;
+  }
+
+  // Finds the most steps that a period of the gap can have had.
+  void FindLongestPeriod() {
+    longest_period_ = std::max(period_steps_, end_.longest_period);
+    bool in_bounds = knows_bounds_;
+    for (const Bill::Line& line : bill_.lines()) {
+      longest_period_ = std::max(longest_period_, line.bounds.period_steps);
+      in_bounds = in_bounds && line.bounds.period_steps > 0;
+    }
+    const bool in_position = end_.longest_period > 0 && end_.longest_since <= begin_.step;
+    knows_longest_period_ = once() || in_bounds || in_position;
+    knows_shared_records_ = once() || in_position;
+  }
+
+  // Tells how many of these steps an offset can be in.
+  uint64_t PerOffset(const Bill::Line& line) const {
+    const auto& opening = plan_.opening_charge;
+    const auto mechanism = line.charge.mechanism;
+    const bool opens = opening && mechanism == opening->mechanism &&
+                       (mechanism != plan_.charge.mechanism || line.charge == *opening);
+    if (opens || once()) return std::min(line.steps, periods_per_offset_);
+    if (!knows_longest_period_) return line.steps;
+    return std::min(line.steps, periods_per_offset_ * longest_period_);
+  }
+
+  void MakeCharges(const std::string& topic, store::LearnerGap* gap) const {
+    const std::vector<OffsetRange> ranges = RangesBetween(begin_, end_);
+    const auto charges_at = [&](const privacy::Bounds& bounds) {
+      std::vector<privacy::CommitCharge> charges;
+      for (const Bill::Line& line : bill_.lines())
+        if (line.bounds == bounds)
+          charges.push_back({.learner = plan_.id,
+                             .charge = line.charge,
+                             .steps = line.steps,
+                             .steps_per_offset = PerOffset(line),
+                             .topic = topic,
+                             .ranges = ranges});
+      return charges;
+    };
+    for (const Bill::Line& line : bill_.lines()) {
+      const auto has =
+          std::ranges::find(gap->earlier, line.bounds, &store::LearnerGap::Earlier::bounds);
+      if (line.bounds == plan_.promise.bounds || has != gap->earlier.end()) continue;
+      gap->earlier.push_back({line.bounds, charges_at(line.bounds)});
+    }
+    gap->charges = charges_at(plan_.promise.bounds);
+    if (!gap->charges.empty()) return;
+    gap->charges.push_back({.learner = plan_.id,
+                            .charge = plan_.charge,
+                            .steps = 0,
+                            .steps_per_offset = 0,
+                            .topic = topic,
+                            .ranges = ranges,
+                            .paid_steps = gap->earlier.empty() ? end_.step - begin_.step : 0});
   }
 
   void CountUsers(FoundGap* found) const {
@@ -293,24 +329,41 @@ class GapFinder {
     const store::RemainingLearner& counted = trail_.later_has_users ? *trail_.later : trail_.copy;
     const uint64_t steps = trail_.last.steps - counted.steps;
     if (steps == 0) return;
+    const auto from = train::DecodePosition(counted.position);
     // A period's users are counted for all of its steps when it opens; blocks are charged then,
     // too.
-    const uint64_t most =
-        InWholePeriods(steps) + (in_blocks() ? 0 : plan_.promise.bounds.period_steps);
+    const uint64_t period = once() ? 0 : longest_period_;
+    const uint64_t most = InWholePeriods(steps) + (in_blocks() ? 0 : period);
+    const auto narrow = [](uint64_t count) {
+      return static_cast<uint32_t>(std::min<uint64_t>(count, std::numeric_limits<uint32_t>::max()));
+    };
     found->gap.users = store::LearnerGap::Users::kAll;
-    found->gap.gap = {.steps = static_cast<uint32_t>(
-                          std::min<uint64_t>(most, std::numeric_limits<uint32_t>::max())),
+    found->gap.gap = {.steps = narrow(most),
                       .most = trail_.last.most_uses,
-                      .period = end_.period};
-    found->steps_per_record = std::max(per_period_, plan_.promise.bounds.period_steps);
-    const auto from = train::DecodePosition(counted.position);
-    if (from && from->pass == end_.pass) found->unaccounted = RangesBetween(*from, end_);
+                      .period = end_.period,
+                      .periods = PeriodsSince(from ? *from : stream::Position()),
+                      .period_steps = narrow(period)};
+    found->steps_per_record = std::max<uint64_t>(periods_per_offset_ * longest_period_, 1);
+    if (from && from->pass == end_.pass && knows_shared_records_)
+      found->unaccounted = RangesBetween(*from, end_);
+  }
+
+  store::UsersGap::Periods PeriodsSince(const stream::Position& counted) const {
+    using Periods = store::UsersGap::Periods;
+    if (once()) return Periods::kRunning;
+    if (end_.period_step == 0) return Periods::kBetween;
+    const bool open_then = counted.period_step > 0 && counted.period == end_.period;
+    return open_then ? Periods::kOpen : Periods::kOpened;
   }
 
   const LearnerPlan& plan_;
   const LearnerTrail& trail_;
-  const uint64_t period_steps_;  // of one period
-  uint64_t per_period_ = 0;      // steps that an offset is in
+  const uint64_t period_steps_;      // of one period
+  uint64_t periods_per_offset_ = 1;  // that an offset is in, at most
+  uint64_t longest_period_ = 0;      // in steps
+  bool knows_longest_period_ = false;
+  bool knows_shared_records_ = false;  // those that are in several periods
+  bool knows_bounds_ = true;           // those that each step was taken under
   std::string position_;
   stream::Position begin_, end_;
   Bill bill_;

@@ -18,10 +18,13 @@
 namespace tacit::wiring {
 namespace {
 
-constexpr std::chrono::milliseconds kPoll(200);
+using std::chrono::milliseconds;
 
-// A source that delivers nothing for this many polls, though records are missing, has them no more.
-constexpr int kIdlePollsMost = 150;
+constexpr milliseconds kPoll(200);
+
+// A record whose schema the registry does not tell was learnt from all the same: it is waited for
+// like one that is missing, and does not become a dead letter.
+constexpr uint32_t kSchemaWaitMs = 86'400'000;
 
 bool NeedsUsers(const FoundGap& gap) { return gap.gap.users == store::LearnerGap::Users::kAll; }
 
@@ -99,16 +102,16 @@ uint64_t MissingOf(const std::vector<GapCounter>& counters) {
 
 // Reads until nothing is missing.
 Status ReadAll(const Assembly& assembly, stream::Source& source, const SipHash& hash,
-               std::vector<GapCounter>* counters) {
+               milliseconds patience, std::vector<GapCounter>* counters) {
   const auto codec = MakeCodec(assembly.config.source, *assembly.transform, assembly.items);
   event::RawRecords records;
   event::Batch batch;
   std::vector<event::DeadLetter> dead;
-  for (int idle = 0; MissingOf(*counters) > 0;) {
+  for (milliseconds idle(0); MissingOf(*counters) > 0;) {
     TACIT_ASSIGN(const stream::PollOutcome outcome, source.Poll(kPoll, &records));
-    if (outcome == stream::PollOutcome::kNothing && ++idle < kIdlePollsMost) continue;
+    if (outcome == stream::PollOutcome::kNothing && (idle += kPoll) < patience) continue;
     if (outcome != stream::PollOutcome::kRecords) break;
-    idle = 0;
+    idle = milliseconds(0);
     assembly.transform->StartBatch(&batch);
     dead.clear();
     codec->Decode(records, &batch, &dead);
@@ -123,7 +126,7 @@ Status ReadAll(const Assembly& assembly, stream::Source& source, const SipHash& 
 }  // namespace
 
 Status CountUsersAgain(const Assembly& assembly, const std::string& source_identity,
-                       const SipHash::Key& key, std::span<FoundGap> gaps) {
+                       const SipHash::Key& key, std::span<FoundGap> gaps, milliseconds patience) {
   std::vector<GapCounter> counters;
   for (FoundGap& gap : gaps) {
     if (!NeedsUsers(gap)) continue;
@@ -136,11 +139,13 @@ Status CountUsersAgain(const Assembly& assembly, const std::string& source_ident
   metrics::Registry registry;
   const LiveParts live{
       .kafka = assembly.config.kafka, .until_end = true, .clock = clock, .registry = registry};
-  TACIT_ASSIGN(const auto source, OpenSource(assembly.config.source, &live));
+  config::Source settings = assembly.config.source;
+  settings.schema_wait_ms = kSchemaWaitMs;
+  TACIT_ASSIGN(const auto source, OpenSource(settings, &live));
   TACIT_RETURN_IF_ERROR(source->VerifyIdentity(source_identity));
   TACIT_ASSIGN(const std::vector<stream::PartitionOffset> first, FirstOffsets(gaps));
   TACIT_RETURN_IF_ERROR(source->Seek(first));
-  TACIT_RETURN_IF_ERROR(ReadAll(assembly, *source, SipHash(key), &counters));
+  TACIT_RETURN_IF_ERROR(ReadAll(assembly, *source, SipHash(key), patience, &counters));
   for (GapCounter& counter : counters) counter.Finish();
   return {};
 }

@@ -346,7 +346,11 @@ Result<bool> IsOlderCopy(const store::StoreOptions& store) {
 std::string DescribeGap(const store::LearnerGap& gap) {
   const std::string& name = gap.charges.front().learner;
   uint64_t steps = 0;
-  for (const privacy::CommitCharge& charge : gap.charges) steps += charge.steps;
+  const auto count = [&](const std::vector<privacy::CommitCharge>& charges) {
+    for (const privacy::CommitCharge& charge : charges) steps += charge.steps;
+  };
+  count(gap.charges);
+  for (const store::LearnerGap::Earlier& earlier : gap.earlier) count(earlier.charges);
   if (UnitOfInspections(name))
     return fmt::format("  {}: {} charged", name, Counted(steps, "inspection"));
   std::string users;

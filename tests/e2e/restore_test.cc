@@ -280,6 +280,33 @@ TEST_F(RestoreTest, WhomTheFolderListsIsForgottenInACopyFromElsewhere) {
   EXPECT_THAT(restored.out, HasSubstr("1 user who asked to be forgotten"));
 }
 
+// Users whose allowance ended in the gap are in none of the periods after it.
+TEST_F(RestoreTest, WhoeverHadUsedAllIsInNoHeldPeriodAfterwards) {
+  SmallRun run = UserRun();
+  run.source = ", format: json";
+  run.mechanism = "{kind: dp-sgd, noise_multiplier: 6}";
+  run.participation =
+      "{mode: poisson, batch: 20, sampling_rate: 0.1, steps_per_period: 10, period_files: 1, "
+      "max_participations: 20}";
+  config_ = run.WriteConfig(dir_);
+  const auto learn = [&](int day, int first) {
+    WriteDay(dir_, day, 400, first, 40);
+    const Ended learnt = Daemon(config_);
+    EXPECT_EQ(learnt.exit_code, 0) << learnt.err;
+    return learnt.err;
+  };
+  learn(0, 100);
+  fs::copy(dir_ / "store", dir_ / "copy", fs::copy_options::recursive);
+  for (int day : {1, 2}) EXPECT_THAT(learn(day, 0), Not(HasSubstr(" 0 events ")));
+  EXPECT_THAT(learn(3, 0), HasSubstr(" 0 events ")) << "the allowance has room for two periods";
+  fs::remove_all(dir_ / "store");
+  fs::rename(dir_ / "copy", dir_ / "store");
+  const Ended restored = Daemon(config_, {"--accept-older-copy"});
+  ASSERT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_THAT(learn(4, 0), HasSubstr(" 0 events "));
+  EXPECT_THAT(learn(5, 200), Not(HasSubstr(" 0 events "))) << "new users are learnt from";
+}
+
 TEST_F(RestoreTest, ARestoredStoreGoesOn) {
   LoseStore(UserRun());
   ASSERT_EQ(Restore().exit_code, 0);

@@ -14,6 +14,7 @@
 #include "store/remains.h"
 #include "store/verify.h"
 #include "support/eventually.h"
+#include "support/files_below.h"
 
 namespace tacit::store {
 namespace {
@@ -256,6 +257,9 @@ TEST_F(ForgetTest, ACheckpointThatCannotBeReadHoldsAnErasureUp) {
   const auto listed = CheckCheckpoint(other, CheckpointCheck::kEveryByte);
   ASSERT_TRUE(listed) << listed.error().message;
   EXPECT_EQ(listed->forgotten.size(), 1u);
+  const auto tables = test::FilesBelow(folder_.store());
+  EXPECT_FALSE(store_->EraseForgotten(checkpoints(), &given_up));
+  EXPECT_EQ(test::FilesBelow(folder_.store()), tables) << "nothing is rewritten twice";
   std::filesystem::rename(aside, manifest);
   EXPECT_EQ(Erase(checkpoints()), 1u);
   EXPECT_EQ(CheckCheckpoint(damaged, CheckpointCheck::kEveryByte)->forgotten.size(), 1u);

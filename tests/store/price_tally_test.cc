@@ -92,8 +92,8 @@ TEST(PriceTallyTest, WhateverElseIsPromisedIsAnotherPrice) {
   EXPECT_EQ(tally.StepsAt("a", ChargedIn(user)), 4u);
 }
 
-// A record has no room for ever more prices, and then says so.
-TEST(PriceTallyTest, AWitnessKnowsSixtyFourPricesOrNone) {
+// A record has no room for ever more prices: it has those that were charged last.
+TEST(PriceTallyTest, AWitnessKnowsTheSixtyFourPricesThatWereChargedLast) {
   privacy::Ledger ledger;
   ASSERT_TRUE(ledger.Declare({.learner = "a", .epsilon = 8, .delta = 1e-6}));
   std::vector<LearnerRecord> records(1);
@@ -102,18 +102,26 @@ TEST(PriceTallyTest, AWitnessKnowsSixtyFourPricesOrNone) {
   const std::vector<uint32_t> uses{0};
   const auto prices = [&] {
     return WitnessLearners(records, positions, uses, ledger, PriceTally(ledger.entries()))[0]
-        .prices;
+        .prices.value();
   };
-  ASSERT_TRUE(prices());
-  EXPECT_TRUE(prices()->empty());
+  EXPECT_TRUE(prices().empty());
   privacy::CommitCharge charge{
       .learner = "a", .charge = {}, .steps = 1, .topic = "t", .ranges = {{0, 0, 1}}};
   charge.charge.mechanism = privacy::MechanismKind::kDpSgd;
-  for (int price = 1; price <= 65; ++price) {
+  uint64_t commits = 0;
+  const auto add = [&](int price) {
     charge.charge.noise_multiplier = 1 + price;
-    ledger.Append(CommitSeq(static_cast<uint64_t>(price)), 0, {&charge, 1}, {}, "");
-    ASSERT_EQ(prices().has_value(), price <= 64) << price;
-  }
+    ledger.Append(CommitSeq(++commits), 0, {&charge, 1}, {}, "");
+  };
+  for (int price = 1; price <= 64; ++price) add(price);
+  add(1);
+  EXPECT_EQ(prices().size(), 64u);
+  EXPECT_EQ(prices().back().charged.charge.noise_multiplier, 2);
+  EXPECT_EQ(prices().back().steps, 2u);
+  add(65);
+  ASSERT_EQ(prices().size(), 64u);
+  EXPECT_EQ(prices().front().charged.charge.noise_multiplier, 4) << "3 was charged before all";
+  EXPECT_EQ(prices().back().charged.charge.noise_multiplier, 66);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <random>
 
 #include "restore_script.h"
 #include "store/allowance.h"
@@ -206,6 +207,71 @@ TEST(UsersGapTest, IsTheMostThatAUserCanHaveUsed) {
             ASSERT_GE(to.in_period, same_period ? truth : in_last);
             ASSERT_EQ(to.period, 9u);
           }
+}
+
+// A user of held periods: counted for all steps of a period that opens, if the allowance has room
+// for them, and else left out of it.
+class HeldUser {
+ public:
+  static constexpr uint32_t kSteps = 4;
+  static constexpr uint32_t kAllowance = 3 * kSteps;
+
+  // Takes the user into a period that opens now, or goes on with one that is open.
+  static bool Admit(UserUses* uses, uint64_t period, bool opens) {
+    const bool is_in = uses->in_period > 0 && uses->period == period;
+    if (!opens && !is_in) return false;
+    const uint32_t counted = is_in ? std::min(uses->in_period, kSteps) : 0;
+    if (uses->used + (kSteps - counted) > kAllowance) return counted == kSteps;
+    uses->used += kSteps - counted;
+    uses->in_period = kSteps;
+    uses->period = period;
+    return true;
+  }
+};
+
+// Whatever the user did before the copy, in the gap and after it, and wherever copy and end are
+// within their periods: no user is in more steps than the allowance.
+TEST(UsersGapTest, NobodyIsInMoreStepsOfHeldPeriodsThanTheAllowance) {
+  using Periods = UsersGap::Periods;
+  constexpr uint32_t kSteps = HeldUser::kSteps;
+  std::mt19937_64 random(3);
+  uint32_t fullest = 0, left_out = 0;
+  for (int round = 0; round < 200'000; ++round) {
+    UserUses known, uses;  // of the copy, and of the lost store
+    const uint64_t copy_at = random() % 20, end_at = copy_at + 1 + random() % 20;
+    uint32_t taken = 0;  // steps that the user was really in
+    bool in = false;
+    uint64_t steps_of_gap = 0;
+    for (uint64_t step = 0; step < end_at; ++step) {
+      if (step == copy_at) known = uses;
+      const bool opens = step % kSteps == 0;
+      if (opens) in = random() % 3 != 0 && HeldUser::Admit(&uses, step / kSteps, true);
+      taken += in;
+      steps_of_gap += step >= copy_at;
+    }
+    const uint64_t period = end_at / kSteps;
+    const bool open = end_at % kSteps != 0, same = copy_at / kSteps == period;
+    const UsersGap gap{.steps = static_cast<uint32_t>(steps_of_gap) + kSteps,
+                       .most = std::max<uint32_t>(uses.used, random() % 13),
+                       .period = period,
+                       .periods = !open                           ? Periods::kBetween
+                                  : same && copy_at % kSteps != 0 ? Periods::kOpen
+                                                                  : Periods::kOpened,
+                       .period_steps = kSteps};
+    UserUses after = AfterGap(known, gap);
+    for (uint64_t step = end_at; step < end_at + 20; ++step) {
+      const bool opens = step % kSteps == 0;
+      if (opens || step == end_at) {
+        in = random() % 3 != 0 && HeldUser::Admit(&after, step / kSteps, opens);
+        left_out += !in;
+      }
+      taken += in;
+    }
+    ASSERT_LE(taken, HeldUser::kAllowance) << round;
+    fullest += taken == HeldUser::kAllowance;
+  }
+  EXPECT_GT(fullest, 1000u);
+  EXPECT_GT(left_out, 1000u);
 }
 
 TEST_F(RestoreTest, TakesTheLostStoresWitnessOver) {

@@ -374,5 +374,45 @@ TEST(PoissonParticipation, EveryStepDrawsItsCoinsFromAKeyOfItsOwn) {
   EXPECT_GE(steps, 5u);
 }
 
+// What a restore must know of periods: how many steps any record can have been in.
+TEST(PoissonParticipation, APositionTellsTheLongestPeriodAndSinceWhen) {
+  const auto options = [](uint64_t steps_per_period, const Position& start) {
+    return PoissonOptions{.offsets_per_period = 100,
+                          .steps_per_period = steps_per_period,
+                          .sampling_rate = 0.1,
+                          .start = start};
+  };
+  Position at = Collect(options(3, {}), 200, {}, 1).back().after;
+  EXPECT_EQ(at.step, 6u);
+  EXPECT_EQ(at.longest_period, 3u);
+  EXPECT_EQ(at.longest_since, 0u);
+  at = Collect(options(7, at), 300, {}, 2).back().after;
+  EXPECT_EQ(at.longest_period, 7u);
+  at = Collect(options(2, at), 400, {}, 3).back().after;
+  EXPECT_EQ(at.longest_period, 7u) << "there was one";
+  EXPECT_EQ(at.longest_since, 0u);
+  at.longest_period = 0;  // as an older program leaves it
+  const uint64_t step = at.step;
+  at = Collect(options(2, at), 500, {}, 4).back().after;
+  EXPECT_EQ(at.longest_period, 2u);
+  EXPECT_EQ(at.longest_since, step);
+  EXPECT_EQ(at.begun_anew, 0u);
+}
+
+TEST(PoissonParticipation, ThePartOfAPeriodThatIsInAnotherOneTooIsTold) {
+  const auto options = [](uint64_t offsets, const Position& start) {
+    return PoissonOptions{
+        .offsets_per_period = offsets, .steps_per_period = 5, .sampling_rate = 0.1, .start = start};
+  };
+  const auto begun = Collect(options(1000, {}), 1000, {}, 1, /*steps_max=*/2);
+  const Position open = begun.back().after;
+  ASSERT_EQ(open.period_step, 2u);
+  const Position same = Collect(options(1000, open), 2000, {}, 2).back().after;
+  EXPECT_EQ(same.begun_anew, 0u);
+  // Offsets from 400 on were in two steps, and are in five of the next periods.
+  const Position cut = Collect(options(400, open), 2000, {}, 3).back().after;
+  EXPECT_EQ(cut.begun_anew, 1u);
+}
+
 }  // namespace
 }  // namespace tacit::stream

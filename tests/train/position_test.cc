@@ -37,15 +37,34 @@ TEST(PositionTest, FormatOneIsRead) {
   EXPECT_EQ(decoded->next, (std::vector<OffsetRange>{{0, 9, 9}}));
 }
 
-TEST(PositionTest, TellsHowOftenAPeriodWasBegunAnewOnlyIfOneWas) {
-  EXPECT_EQ(EncodePosition({.period_start = {}, .next = {}, .step = 2})[0], 2)
-      << "what programs before this one read";
-  const std::string bytes =
+TEST(PositionTest, TellsOfPeriodsOnlyIfTheyAreHeld) {
+  EXPECT_EQ(EncodePosition({.period_start = {}, .next = {}, .step = 2})[0], 2);
+  const std::string bytes = EncodePosition({.period_start = {},
+                                            .next = {{0, 9, 9}},
+                                            .step = 2,
+                                            .longest_period = 40,
+                                            .longest_since = 1,
+                                            .begun_anew = 5});
+  EXPECT_EQ(bytes[0], 4);
+  const auto decoded = DecodePosition(bytes);
+  ASSERT_TRUE(decoded);
+  EXPECT_EQ(decoded->longest_period, 40u);
+  EXPECT_EQ(decoded->longest_since, 1u);
+  EXPECT_EQ(decoded->begun_anew, 5u);
+  EXPECT_EQ(decoded->next, (std::vector<OffsetRange>{{0, 9, 9}}));
+  for (size_t length = 1; length < bytes.size(); ++length)
+    EXPECT_FALSE(DecodePosition(bytes.substr(0, length))) << length;
+}
+
+TEST(PositionTest, FormatThreeIsRead) {
+  std::string bytes =
       EncodePosition({.period_start = {}, .next = {{0, 9, 9}}, .step = 2, .begun_anew = 5});
-  EXPECT_EQ(bytes[0], 3);
+  bytes.erase(1 + 6 * 8, 2 * 8);
+  bytes[0] = 3;
   const auto decoded = DecodePosition(bytes);
   ASSERT_TRUE(decoded);
   EXPECT_EQ(decoded->begun_anew, 5u);
+  EXPECT_EQ(decoded->longest_period, 0u);
   EXPECT_EQ(decoded->next, (std::vector<OffsetRange>{{0, 9, 9}}));
 }
 

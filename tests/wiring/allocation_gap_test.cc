@@ -42,7 +42,12 @@ class AllocationGap : public ::testing::Test {
 
   // The checkpoint is of the third step of the second period, and was charged for two.
   static stream::Position At() {
-    return {.period = 1, .period_start = {}, .next = {{0, 100, 200}}, .step = 11, .period_step = 3};
+    return {.period = 1,
+            .period_start = {},
+            .next = {{0, 100, 200}},
+            .step = 11,
+            .period_step = 3,
+            .longest_period = kOfPeriod};
   }
   static constexpr uint64_t kCharged = 2 * kOfPeriod;
 
@@ -103,8 +108,12 @@ TEST_F(AllocationGap, TheRestOfAPeriodIsPaidForAndMovesTheLearnerOn) {
 }
 
 TEST_F(AllocationGap, PeriodsThatBeganAreChargedWhole) {
-  const stream::Position to{
-      .period = 3, .period_start = {}, .next = {{0, 300, 400}}, .step = 26, .period_step = 2};
+  const stream::Position to{.period = 3,
+                            .period_start = {},
+                            .next = {{0, 300, 400}},
+                            .step = 26,
+                            .period_step = 2,
+                            .longest_period = kOfPeriod};
   for (const char* unit : {"event", "user"}) {
     const store::LearnerGap gap = MustFind(Build(unit), to, kCharged + 2 * kOfPeriod);
     ASSERT_EQ(gap.charges.size(), 1u);
@@ -124,6 +133,7 @@ TEST_F(AllocationGap, APeriodThatWasBegunAnewIsChargedTwiceToItsRecords) {
                             .next = {{0, 100, 200}},
                             .step = 15,
                             .period_step = 4,
+                            .longest_period = kOfPeriod,
                             .begun_anew = 1};
   const store::LearnerGap gap = MustFind(Build("event"), to, kCharged + 2 * kOfPeriod);
   EXPECT_EQ(gap.charges[0].steps, 2 * kOfPeriod);

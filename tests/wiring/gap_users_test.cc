@@ -11,9 +11,10 @@
 namespace tacit::wiring {
 namespace {
 
-Assembly AssembleFor(const std::string& brokers, const std::string& store) {
+Assembly AssembleFor(const std::string& brokers, const std::string& store,
+                     const std::string& source = "") {
   auto config = config::Parse(
-      fmt::format("source: {{kind: kafka, topic: t, format: json}}\n"
+      fmt::format("source: {{kind: kafka, topic: t, format: json{}}}\n"
                   "kafka: {{bootstrap.servers: '{}', group.id: g}}\n"
                   "schema: {{features: [{{name: n, kind: dense}}]}}\n"
                   "learners:\n"
@@ -23,7 +24,7 @@ Assembly AssembleFor(const std::string& brokers, const std::string& store) {
                   "    participation: {{mode: once, batch: 25, max_participations: 4}}\n"
                   "    privacy: {{unit: user, epsilon: 8, delta: 1.0e-6}}\n"
                   "store: {{path: {}}}\n",
-                  brokers, store),
+                  source, brokers, store),
       "gap", {});
   TACIT_CHECK(config.has_value(), config.error().message);
   auto assembly = Assemble(*std::move(config));
@@ -54,6 +55,28 @@ TEST(GapUsersTest, OtherPartitionsDoNotHoldUpTheCount) {
   EXPECT_EQ(gaps[0].gap.users, store::LearnerGap::Users::kCounted);
   ASSERT_EQ(gaps[0].gap.counted.size(), 4u);
   for (const store::UserSteps& user : gaps[0].gap.counted) EXPECT_EQ(user.steps, 3u);
+}
+
+// Their schema was known when they were learnt from. Passed over, their users would be forgotten.
+TEST(GapUsersTest, RecordsWhoseSchemaNobodyTellsAreNotPassedOver) {
+  const test::TempDir dir;
+  stream::MockKafka kafka;
+  kafka.Create("t", 1);
+  for (int i = 0; i < 5; ++i) kafka.Write("t", 0, std::string("\0\0\0\0\7{}", 7));
+  kafka.Flush();
+  const Assembly assembly =
+      AssembleFor(kafka.bootstrap(), dir / "store",
+                  ", framing: confluent, registry: {url: 'http://127.0.0.1:1'}, "
+                  "schema_wait_ms: 100");
+  std::vector<FoundGap> gaps(1);
+  gaps[0].gap.users = store::LearnerGap::Users::kAll;
+  gaps[0].gap.position =
+      train::EncodePosition({.period_start = {}, .next = {{0, 5, 5}}, .step = 3});
+  gaps[0].unaccounted = {{0, 0, 5}};
+  const Status counted = CountUsersAgain(assembly, "", {}, gaps, std::chrono::seconds(2));
+  ASSERT_FALSE(counted);
+  EXPECT_EQ(counted.error().code, ErrorCode::kNotFound) << counted.error().message;
+  EXPECT_EQ(gaps[0].gap.users, store::LearnerGap::Users::kAll);
 }
 
 }  // namespace

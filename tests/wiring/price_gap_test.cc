@@ -52,7 +52,11 @@ class PriceGap : public ::testing::Test {
   }
 
   static stream::Position At(uint64_t step) {
-    return {.period_start = {}, .next = {{0, 0, 1000}}, .step = step, .period_step = step};
+    return {.period_start = {},
+            .next = {{0, 0, 1000}},
+            .step = step,
+            .period_step = step,
+            .longest_period = kStepsBefore + kStepsAfter};
   }
   static privacy::CommitCharge Steps(const LearnerPlan& plan, uint64_t steps) {
     return {.learner = "it",

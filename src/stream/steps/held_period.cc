@@ -22,6 +22,8 @@ HeldPeriods::HeldPeriods(HeldPeriodOptions options)
                                     .start = options_.start,
                                     .files_per_step = options_.files_per_period,
                                     .full_at_once = options_.full_at_once});
+  if (position_.longest_period == 0) position_.longest_since = position_.step;
+  position_.longest_period = std::max(position_.longest_period, options_.steps_per_period);
   if (position_.period_step == 0) return;
   for (const OffsetRange& next : position_.next)
     if (next.end > next.begin) under_way_ = next;
@@ -65,7 +67,10 @@ bool HeldPeriods::LearnOrClose(StepBatch&& period, const Emit& emit) {
   }
   const bool lost = !period.marks.empty() && period.marks[0].kind == event::PublicMark::Kind::kLost;
   const bool begun = position_.period_step > 0;
-  if (!lost || (!begun && period.examples.size() > 0)) return Learn(std::move(period), emit);
+  if (!lost || (!begun && period.examples.size() > 0)) {
+    if (under_way_ && range.end < under_way_->end) ++position_.begun_anew;
+    return Learn(std::move(period), emit);
+  }
   // Offsets that steps were taken of are on the ledger with those steps.
   const uint64_t told = begun && under_way_ ? std::min(under_way_->end, range.end) : range.begin;
   if (told < range.end) lost_.push_back({range.partition, told, range.end});
