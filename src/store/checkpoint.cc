@@ -53,6 +53,15 @@ Status CheckNothingAdded(const std::string& folder, const CheckpointManifest& ma
   return {};
 }
 
+// Nothing that cannot be looked at passes for what is not there.
+bool IsMissing(const std::string& path) {
+  std::error_code error;
+  return fs::status(path, error).type() == fs::file_type::not_found;
+}
+bool MayBeCheckpoint(const std::string& folder) {
+  return !IsMissing(folder + "/" + kCheckpointManifestName);
+}
+
 }  // namespace
 
 bool IsTableName(std::string_view file) {
@@ -76,11 +85,11 @@ Status StillWanted(const CheckpointRequest& request) {
 Result<std::vector<CheckpointPlace>> ListCheckpoints(const std::string& parent,
                                                      std::vector<std::string>* unreadable) {
   std::vector<CheckpointPlace> places;
+  if (IsMissing(parent)) return places;
   std::error_code error;
-  if (!fs::exists(parent, error)) return places;
   for (fs::directory_iterator it(parent, error), end; !error && it != end; it.increment(error)) {
     const std::string folder = it->path();
-    if (it->path().filename().string().starts_with('.') || !IsCheckpoint(folder)) continue;
+    if (it->path().filename().string().starts_with('.') || !MayBeCheckpoint(folder)) continue;
     auto manifest = ReadManifest(folder);
     if (manifest)
       places.push_back({folder, *std::move(manifest)});
@@ -98,8 +107,7 @@ Result<std::vector<CheckpointPlace>> ListCheckpoints(const std::string& parent,
 Result<std::vector<std::string>> PruneCheckpoints(const std::string& parent, uint64_t keep,
                                                   std::vector<std::string>* held) {
   std::vector<std::string> removed;
-  std::error_code error;
-  if (!fs::exists(parent, error)) return removed;
+  if (IsMissing(parent)) return removed;
   TACIT_ASSIGN(const CheckpointParent locked, CheckpointParent::Lock(parent));
   TACIT_ASSIGN(std::vector<CheckpointPlace> places, ListCheckpoints(parent, nullptr));
   // The clock may have been ahead when one was made: in a lineage commits tell which is newer.

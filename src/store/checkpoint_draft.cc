@@ -79,8 +79,7 @@ Status CheckpointParent::Remove(const std::string& folder) const {
 
 Result<CheckpointDraft> CheckpointDraft::Begin(const CheckpointParent& parent) {
   std::string folder = parent.path() + "/" + std::string(kMaking);
-  std::error_code error;
-  fs::create_directory(folder, error);
+  const std::error_code error = MakeOwnFolder(folder);
   if (error) return Fail(FolderError(error.value(), "creating", folder));
   return CheckpointDraft(parent.path(), std::move(folder));
 }

@@ -110,9 +110,19 @@ Result<UniqueFd> LockFileAlone(const std::string& file, int mode, const std::str
                               : Fail(FolderError(errno, "locking", file));
 }
 
-Status PrepareFolder(const std::string& path) {
+std::error_code MakeOwnFolder(const std::string& path) {
+  constexpr mode_t kOwnerAndGroup = 0750;
+  fs::path folder = fs::absolute(path).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();
   std::error_code error;
-  fs::create_directories(path, error);
+  fs::create_directories(folder.parent_path(), error);
+  if (error || ::mkdir(folder.c_str(), kOwnerAndGroup) == 0) return error;
+  const std::error_code why(errno, std::system_category());
+  return why == std::errc::file_exists && fs::is_directory(folder, error) ? std::error_code() : why;
+}
+
+Status PrepareFolder(const std::string& path) {
+  std::error_code error = MakeOwnFolder(path);
   if (error) return Fail(FolderError(error.value(), "creating store", path));
   TACIT_RETURN_IF_ERROR(CheckAccess(path, R_OK | W_OK | X_OK, "opening store"));
   TACIT_RETURN_IF_ERROR(CheckAccess(LockFileOf(path), R_OK | W_OK, "opening"));

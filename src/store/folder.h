@@ -5,6 +5,7 @@
 #include <atomic>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "base/result.h"
 #include "base/unique_fd.h"
@@ -20,7 +21,9 @@ Error FolderError(int error, std::string_view doing, const std::string& path);
 // the message `held`: another process has the lock.
 Result<UniqueFd> LockFileAlone(const std::string& file, int mode, const std::string& held);
 
-// Creates the folder if it is missing, and checks that this user can work in it.
+// Creates a folder that only its owner and group may enter, and those above it, if it is missing.
+std::error_code MakeOwnFolder(const std::string& path);
+// Creates the folder in that way, and checks that this user can work in it.
 Status PrepareFolder(const std::string& path);
 
 // Returns kIo if the disk has less room than opening the store may take.

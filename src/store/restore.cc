@@ -64,9 +64,7 @@ Status CheckFree(const std::string& path) {
 Status MakeEmpty(const std::string& folder, const std::vector<RowFamily>& shards,
                  const std::vector<std::string>& paths) {
   TACIT_RETURN_IF_ERROR(RemoveStore(folder));  // what a restore left
-  std::error_code error;
-  fs::create_directories(folder, error);
-  TACIT_RETURN_IF_ERROR(FromErrorCode(error, "making", folder));
+  TACIT_RETURN_IF_ERROR(FromErrorCode(MakeOwnFolder(folder), "making", folder));
   for (const RowFamily& shard : shards) TACIT_RETURN_IF_ERROR(MakeRowFolder(folder, shard, paths));
   return {};
 }

@@ -91,7 +91,7 @@ Status MakeRowFolder(const std::string& store, const RowFamily& family,
   } else {
     const fs::path parent = fs::absolute(paths[family.shard % paths.size()]);
     const fs::path target = parent / RandomName();
-    fs::create_directories(target, error);
+    error = MakeOwnFolder(target);
     TACIT_RETURN_IF_ERROR(Checked(error, "creating", target));
     TACIT_RETURN_IF_ERROR(SyncFolder(parent));
     fs::create_directory_symlink(target, folder, error);

@@ -63,10 +63,11 @@ Status StoreImpl::ForgetNow(std::span<const Hash128> users) {
   rocksdb::WriteBatch batch;
   std::vector<ForgottenUser> forgotten;
   for (const Hash128& user : users) {
-    // A clock that was set back takes nothing of an earlier request back.
+    // A clock that was set back takes nothing of an earlier request back, and a copy that knows of
+    // that one alone learns that there was another.
     const auto before = forgotten_.Find(user);
     forgotten.push_back(
-        {.user = user, .before_ms = before ? std::max(now, before->before_ms) : now});
+        {.user = user, .before_ms = before ? std::max(now, before->before_ms + 1) : now});
     PutForgotten(rocks, parts_.directory->records().size(), forgotten.back(), &batch);
   }
   TACIT_RETURN_IF_ERROR(rocks.WriteSynced(batch));

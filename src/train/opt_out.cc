@@ -14,10 +14,13 @@ namespace {
 bool IsBlank(char c) { return c == ' ' || c == '\t'; }
 bool IsControl(char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }
 
-// REQUIRES a line that is not empty.
-bool IsOdd(std::string_view line) {
-  return IsBlank(line.front()) || IsBlank(line.back()) || std::ranges::any_of(line, IsControl) ||
-         !IsUtf8(line);
+// Leaves out a comment behind an id, and blanks at the ends.
+std::string_view BareId(std::string_view line) {
+  for (size_t i = 1; i < line.size(); ++i)
+    if (line[i] == '#' && IsBlank(line[i - 1])) line = line.substr(0, i);
+  while (!line.empty() && IsBlank(line.front())) line.remove_prefix(1);
+  while (!line.empty() && IsBlank(line.back())) line.remove_suffix(1);
+  return line;
 }
 
 }  // namespace
@@ -37,8 +40,11 @@ Result<OptOut> OptOut::Read(const std::string& path, const SipHash::Key& key) {
                   fmt::format("{}:{}: has a zero byte, so the line would name nobody: the list has "
                               "to be plain text in UTF-8",
                               path, number));
-    if (IsOdd(line) && read.odd_.count++ == 0) read.odd_.first = number;
+    const std::string_view bare = BareId(line);
+    const bool odd = bare != line || std::ranges::any_of(line, IsControl) || !IsUtf8(line);
+    if (odd && read.odd_.count++ == 0) read.odd_.first = number;
     read.users_.push_back(read.hash_(line));
+    if (bare != line && !bare.empty()) read.users_.push_back(read.hash_(bare));
   }
   std::ranges::sort(read.users_);
   const auto [first, last] = std::ranges::unique(read.users_);
@@ -49,7 +55,7 @@ Result<OptOut> OptOut::Read(const std::string& path, const SipHash::Key& key) {
 uint64_t OptOut::LinesOf(const std::string& path) {
   const auto text = ReadRegularFile(path);
   if (!text) return 0;
-  return static_cast<uint64_t>(std::ranges::count(*text, '\n')) + 1;
+  return 2 * (static_cast<uint64_t>(std::ranges::count(*text, '\n')) + 1);
 }
 
 bool OptOut::Has(std::string_view user) const {

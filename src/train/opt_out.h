@@ -14,8 +14,9 @@ namespace tacit::train {
 // alone, 16 bytes each. Immutable; thread-safe.
 class OptOut {
  public:
-  // Lines that begin or end with a blank, hold a control character, or are no UTF-8. An id may be
-  // so; where it is not, the line names nobody.
+  // Lines that begin or end with a blank, hold a blank before a '#' or a control character, or are
+  // no UTF-8. An id may be so, so that such a line names two: itself as it stands, and what is left
+  // of it without the comment and the blanks at its ends.
   struct OddLines {
     uint64_t count = 0;
     uint64_t first = 0;  // its number, from 1 on
@@ -29,6 +30,7 @@ class OptOut {
   static uint64_t LinesOf(const std::string& path);
 
   bool Has(std::string_view user) const;
+  // Ids, of which an odd line has two.
   size_t size() const { return users_.size(); }
   const OddLines& odd_lines() const { return odd_; }
 

@@ -193,11 +193,12 @@ Status Learning::ReadOptOut() {
   auto read = train::OptOut::Read(path, parts_.store.user_key());
   if (!read) return Fail(std::move(read.error()).Context("source.opt_out"));
   opt_out_ = std::make_shared<const train::OptOut>(*std::move(read));
-  spdlog::info("{} of {} are never learnt from", Counted(opt_out_->size(), "user"), path);
+  spdlog::info("{} of {} are never learnt from", Counted(opt_out_->size(), "id"), path);
   if (const auto& odd = opt_out_->odd_lines(); odd.count > 0)
     spdlog::warn(
-        "{}: {} from line {} on, with blanks at an end, control characters or bytes that are not "
-        "UTF-8: users are found by ids that are written just so",
+        "{}: {} from line {} on, with blanks at an end or before '#', control characters or bytes "
+        "that are not UTF-8: each names the user whose id is written just so, and the one without "
+        "blanks and comment",
         path, Counted(odd.count, "odd line"), odd.first);
   return {};
 }

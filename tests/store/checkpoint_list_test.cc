@@ -8,6 +8,8 @@
 
 #include "script.h"
 #include "store/checkpoint.h"
+#include "store/folder.h"
+#include "support/stranger.h"
 
 namespace tacit::store {
 namespace {
@@ -76,6 +78,47 @@ TEST_F(CheckpointListTest, AFolderOrAPipeInAManifestsPlaceIsNamed) {
 }
 
 // A clock that was ahead gives a checkpoint no longer life than the commits after it.
+// A checkpoint that this user may not look at is there all the same, and its folder is not empty.
+TEST_F(CheckpointListTest, ClosedFoldersAreNotTakenForMissingOnes) {
+  const std::string open = Put(7, 1'000), closed = Put(8, 2'000);
+  constexpr fs::perms kOpen{0755};
+  for (const std::string& path : {folder_.root(), parent(), parent() + "/" + open})
+    fs::permissions(path, kOpen);
+  fs::permissions(parent() + "/" + closed, fs::perms::none);
+  std::vector<std::string> unreadable;
+  {
+    const test::Stranger stranger;
+    EXPECT_THAT(Listed(&unreadable), ElementsAre(open));
+  }
+  EXPECT_THAT(unreadable, ElementsAre(AllOf(HasSubstr(closed), HasSubstr("Permission denied"))));
+  fs::permissions(folder_.root(), fs::perms::owner_all);
+  const test::Stranger stranger;
+  const auto none = ListCheckpoints(parent(), nullptr);
+  ASSERT_FALSE(none);
+  EXPECT_THAT(none.error().message, AllOf(HasSubstr(parent()), HasSubstr("Permission denied")));
+  EXPECT_FALSE(PruneCheckpoints(parent(), 1));
+}
+
+// The tables hold histories and keys: a new folder is for its owner and group alone.
+TEST_F(CheckpointListTest, NoStrangerMayEnterANewFolder) {
+  const mode_t before = umask(022);
+  const std::string made = folder_.root() + "/above/made", there = folder_.root() + "/there";
+  fs::create_directory(there);
+  for (const std::string& path : {made, made + "/", there}) EXPECT_FALSE(MakeOwnFolder(path));
+  std::ofstream(folder_.root() + "/file") << "x";
+  EXPECT_EQ(MakeOwnFolder(folder_.root() + "/file"), std::errc::file_exists);
+  EXPECT_TRUE(MakeOwnFolder(folder_.root() + "/file/below"));
+  const auto others = [](const std::string& path) {
+    return fs::status(path).permissions() & fs::perms::others_all;
+  };
+  EXPECT_EQ(others(made), fs::perms::none);
+  EXPECT_NE(others(there), fs::perms::none) << "it stays as it was";
+  StoreOptions options = TestOptions(folder_);
+  MustOpen(options);
+  EXPECT_EQ(others(options.path), fs::perms::none);
+  umask(before);
+}
+
 TEST_F(CheckpointListTest, NewestIsTheLastCommitOfALineageWhateverTheClockSaid) {
   constexpr int64_t kNow = 1'700'000'000'000, kAhead = 4'000'000'000'000;
   const std::string early = Put(1, kAhead), second = Put(2, kNow), third = Put(3, kNow + 1),

@@ -17,11 +17,13 @@
 
 #include "script.h"
 #include "store/rocks.h"
+#include "support/stranger.h"
 
 namespace tacit::store {
 namespace {
 
 namespace fs = std::filesystem;
+using test::Stranger;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -30,17 +32,6 @@ Error FailureOf(const StoreOptions& options) {
   EXPECT_FALSE(store);
   return store ? Error{} : store.error();
 }
-
-// A user who may not write what the test has made, while it lives.
-class Stranger {
- public:
-  Stranger() {
-    if (geteuid() == 0) TACIT_CHECK(seteuid(65534) == 0);
-  }
-  ~Stranger() {
-    if (getuid() == 0) TACIT_CHECK(seteuid(0) == 0);
-  }
-};
 
 // A process that holds the lock of a store as RocksDB does, until it is asked to end.
 class LockedElsewhere {

@@ -21,6 +21,16 @@ namespace {
 
 constexpr Hash128 kAda = ForgetScript::kAda, kBen = ForgetScript::kBen;
 
+class EarlierClock final : public Clock {
+ public:
+  explicit EarlierClock(int64_t millis) : millis_(millis) {}
+  TimePoint Now() const override { return SystemClock().Now(); }
+  int64_t UnixMillis() const override { return millis_; }
+
+ private:
+  const int64_t millis_;
+};
+
 class ForgetTest : public testing::Test {
  protected:
   ForgetTest() : options_(TestOptions(folder_)) { Open(); }
@@ -263,6 +273,19 @@ TEST_F(ForgetTest, ACheckpointThatCannotBeReadHoldsAnErasureUp) {
   std::filesystem::rename(aside, manifest);
   EXPECT_EQ(Erase(checkpoints()), 1u);
   EXPECT_EQ(CheckCheckpoint(damaged, CheckpointCheck::kEveryByte)->forgotten.size(), 1u);
+}
+
+// The clock was set back between two requests, and the copy knows of the first one alone.
+TEST_F(ForgetTest, ASecondRequestIsLaterWhateverTheClockSays) {
+  Forget(kAda);
+  const int64_t first = store_->Forgotten(kAda)->before_ms;
+  const EarlierClock clock(first - 1'000'000);
+  store_.reset();
+  options_.clock = &clock;
+  Open();
+  Forget(kAda);
+  EXPECT_EQ(store_->Forgotten(kAda)->before_ms, first + 1);
+  store_.reset();
 }
 
 // A copy from after the request knows of it, and has what the user did since.

@@ -14,6 +14,7 @@
 #include "store/allowance.h"
 #include "store/witness.h"
 #include "support/files_below.h"
+#include "support/stranger.h"
 
 namespace tacit::store {
 namespace {
@@ -23,9 +24,8 @@ using testing::HasSubstr;
 
 // Asks as a user who is neither root nor this one, if that can be.
 Restoring AskAsStranger(const std::string& store) {
-  if (geteuid() == 0) TACIT_CHECK(seteuid(65534) == 0);
+  const test::Stranger stranger;
   const auto asked = IsBeingRestored(store);
-  if (getuid() == 0) TACIT_CHECK(seteuid(0) == 0);
   EXPECT_TRUE(asked) << asked.error().message;
   return asked.value_or(Restoring::kNo);
 }

@@ -207,13 +207,15 @@ TEST(OptOutTest, NobodyIsLeftInByTheWayTheListWasSaved) {
   EXPECT_TRUE(marked->Has("u33") && marked->Has("u34"));
   EXPECT_EQ(marked->odd_lines().count, 0u);
 
-  // Ids may be so, and are found as they are; whoever meant others is told.
-  test::WriteFile(path, "u1\nu33 \n# a remark \n\tu34\nu\xff\nu35\n");
+  // Ids may be so, and are found as they are; so are those that were meant.
+  test::WriteFile(path, "u1\nu33 \n# a remark \n\tu34\nu\xff\nu35\nu36 # by mail\nu#37\n #u38\n");
   const auto odd = OptOut::Read(path, key);
   ASSERT_TRUE(odd) << odd.error().message;
-  EXPECT_TRUE(odd->Has("u33 ") && odd->Has("\tu34") && odd->Has("u\xff") && odd->Has("u35"));
-  EXPECT_FALSE(odd->Has("u33"));
-  EXPECT_EQ(odd->odd_lines().count, 3u);
+  for (const char* id : {"u1", "u33 ", "u33", "\tu34", "u34", "u\xff", "u35", "u36 # by mail",
+                         "u36", "u#37", " #u38"})
+    EXPECT_TRUE(odd->Has(id)) << id;
+  for (const char* id : {"", " ", "#u38", "u38", "u", "a remark"}) EXPECT_FALSE(odd->Has(id)) << id;
+  EXPECT_EQ(odd->odd_lines().count, 5u);
   EXPECT_EQ(odd->odd_lines().first, 2u);
 
   test::WriteFile(path, std::string("# list\nu\0003\0", 11));
