@@ -184,13 +184,19 @@ class GapFinder {
       if (names.Now(entry.learner) != plan_.id) continue;
       const uint64_t end = seen + entry.steps;
       const uint64_t begin = std::max(seen, trail_.copy.steps);
-      if (end > begin) bill_.Add(entry.charge, entry.bounds, end - begin);
+      if (end > begin) bill_.Add(entry.charge, InForce(entry.bounds), end - begin);
       seen = end;
     }
     if (seen == later_steps()) return {};
     return RefuseLearner(plan_, fmt::format("the later copy's ledger has entries of {} steps, and "
                                             "says that it took {}",
                                             seen, later_steps()));
+  }
+
+  // Older programs dropped copies by event id under unit event, too, which no promise may say now.
+  privacy::Bounds InForce(privacy::Bounds bounds) const {
+    if (!of_users()) bounds.dedupe_window = plan_.promise.bounds.dedupe_window;
+    return bounds;
   }
 
   bool IsOfPlan(const privacy::Charge& charge) const {
@@ -230,7 +236,7 @@ class GapFinder {
       if (steps < before) return RefuseOtherWay();
       if (steps == before) continue;
       if (!IsPromised(charged, plan_)) return RefusePrice();
-      bill_.Add(charged.charge, charged.bounds, steps - before);
+      bill_.Add(charged.charge, InForce(charged.bounds), steps - before);
       lost += steps - before;
     }
     const uint64_t charged = trail_.last.steps - later_steps();

@@ -355,6 +355,27 @@ TEST(PoissonParticipation, APeriodThatIsLostIsClosed) {
   }
 }
 
+// Retention took what another learner had not read, up to where this one's period begins.
+TEST(PoissonParticipation, APeriodWhoseRecordsAreAllThereIsNotLost) {
+  const Position start{
+      .period_start = {{0, 100, 100}}, .next = {{0, 100, 200}}, .step = 2, .period_step = 2};
+  std::vector<StepBatch> steps;
+  const auto emit = [&](StepBatch&& step) {
+    if (!step.preview()) steps.push_back(std::move(step));
+    return true;
+  };
+  const auto after =
+      MakePoissonParticipation(TwoPartitions(start), std::make_unique<SeededCoins>(2));
+  const Piece loss = MakeMark(0, 100, PublicMark::Kind::kLost);
+  ASSERT_TRUE(after->Feed(loss.frame, loss.batch, emit));
+  const Piece rest = MakePiece(0, 100, 110);
+  ASSERT_TRUE(after->Feed(rest.frame, rest.batch, emit));
+  ASSERT_FALSE(steps.empty());
+  EXPECT_TRUE(steps[0].kind == StepBatch::Kind::kPeriodNext);
+  EXPECT_EQ(steps[0].ranges, (std::vector<OffsetRange>{{0, 100, 200}}));
+  EXPECT_EQ(steps[0].after.step, 3u);
+}
+
 // A machine that is cloned within a period must not draw the batches its original draws.
 TEST(PoissonParticipation, EveryStepDrawsItsCoinsFromAKeyOfItsOwn) {
   auto coins = std::make_unique<SeededCoins>(1);

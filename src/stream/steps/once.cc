@@ -154,8 +154,11 @@ bool OnceParticipation::Feed(const event::RawRecords& frame, const event::Batch&
   pending->examples.slots = examples.slots;
 
   auto mark = frame.marks.begin();
-  for (; mark != frame.marks.end() && mark->kind == PublicMark::Kind::kLost; ++mark)
+  for (; mark != frame.marks.end() && mark->kind == PublicMark::Kind::kLost; ++mark) {
+    // Another learner, further behind, lost records; all of this step's are there.
+    if (mark->offset <= pending->begin) continue;
     if (!EndAtLoss(pending, *mark, emit)) return false;
+  }
   if (frame.end_offset() < pending->end) return true;
   while (mark != frame.marks.end() && mark->offset < pending->end) ++mark;
   auto example = static_cast<size_t>(
