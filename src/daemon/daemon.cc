@@ -85,7 +85,7 @@ class Daemon {
         wiring::CheckWitnessChosen(assembly_.config.store, UnderServiceManager()));
     TACIT_ASSIGN(config::Config written, options_.read());
     Reloader reloader(std::move(written), options_.read,
-                      [this](const config::Config& running) { GoOnWith(running); });
+                      [this](const config::Config& running) { return GoOnWith(running); });
     TACIT_ASSIGN(files_, MakeFilePlan(assembly_.config.serve));
     TACIT_ASSIGN(front_, Front::Open(assembly_.config.serve, registry_));
     TACIT_RETURN_IF_ERROR(OpenSourceOfRecords());
@@ -387,11 +387,12 @@ class Daemon {
   }
 
   // Takes over what may change while the daemon runs.
-  void GoOnWith(const config::Config& running) {
+  Status GoOnWith(const config::Config& running) {
+    TACIT_RETURN_IF_ERROR(front_->Change(running.serve));
     SetLogLevel(running.log.level);
-    front_->Change(running.serve);
     checkpoints_->Change(running.store.checkpoints);
     exits_on_failure_ = running.store.on_failure == config::Store::OnFailure::kExit;
+    return {};
   }
 
   // Reads again what may be read while the daemon runs.
