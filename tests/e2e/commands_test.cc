@@ -195,7 +195,8 @@ TEST(CommandsTest, PathsThatCannotBeAreNamed) {
   const std::string odd = dir / std::string(300, 'x');
   for (const auto& [arguments, says] :
        std::vector<std::pair<std::vector<std::string>, std::string>>{
-           {{"ledger", "verify", "--file", folder}, folder + ": cannot be read: Is a directory"},
+           {{"ledger", "verify", "--file", folder},
+            folder + ": cannot be read: is a directory, not a file"},
            {{"ledger", "show", "--store", ""}, "there is no store at"},
            {{"ledger", "show", "--store", odd}, "there is no store at " + odd},
            {{"evaluate", "ctr", "--config", config, "--data", odd}, odd + ": File name too long"},
