@@ -103,7 +103,8 @@ class Daemon {
     TACIT_ASSIGN(anchorer_, LedgerAnchorer::Open(*store_, assembly_.config.store.anchors, clock_));
     if (assembly_.config.store.witness == "none") WarnOfNoWitness(assembly_.config.store.path);
     wiring::TellOfWitnessPlaces(assembly_.config);
-    TACIT_RETURN_IF_ERROR(OpenDeadLetterSink());
+    TACIT_ASSIGN(dead_letters_,
+                 wiring::OpenDeadLetters(assembly_.config, store_->Latest()->lineage()));
     TACIT_RETURN_IF_ERROR(MakeLearning());
     checkpoints_ = std::make_unique<CheckpointSchedule>(*store_, assembly_.config.store.checkpoints,
                                                         config::DumpSchema(assembly_.config),
@@ -211,12 +212,6 @@ class Daemon {
   }
 
   // Runs after the store is open: the store creates the folder that both lie in, and may refuse.
-  Status OpenDeadLetterSink() {
-    TACIT_ASSIGN(dead_letters_,
-                 wiring::OpenDeadLetters(assembly_.config, store_->Latest()->lineage()));
-    return {};
-  }
-
   Status MakeLearning() {
     wiring::LearningParts parts{.assembly = assembly_,
                                 .store = *store_,
