@@ -23,7 +23,8 @@ Result<UniqueFd> LockFileAlone(const std::string& file, int mode, const std::str
 // Creates the folder if it is missing, and checks that this user can work in it.
 Status PrepareFolder(const std::string& path);
 
-// Returns kIo if the disk has less room than opening the store may take.
+// Returns kIo if the disk has less room than opening the store may take. The folder need not be
+// there yet.
 Status CheckRoom(const std::string& path);
 
 // The default file system, which also records why a lock was refused: RocksDB passes on only its
