@@ -81,7 +81,8 @@ void PrintText(const store::RecoveredLedger& recovered, const std::string& end) 
 
 Result<int> Recover(RecoverOptions options) {
   std::error_code error;
-  if (!std::filesystem::is_directory(options.request.store, error))
+  if (!std::filesystem::is_directory(options.request.store, error) ||
+      std::filesystem::is_empty(options.request.store, error))
     return BadUsage(fmt::format("there is no store at {}", options.request.store));
   const std::string witness =
       options.witness.empty() ? wiring::WitnessBeside(options.request.store) : options.witness;

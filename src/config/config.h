@@ -432,6 +432,7 @@ struct Rates {
 struct TlsFiles {
   std::string certificate, key;
   std::string client_ca;  // clients must show a certificate that it has signed; empty: none
+  bool operator==(const TlsFiles&) const = default;
 };
 
 // The versions of a server of checkpoints.

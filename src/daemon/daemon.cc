@@ -85,7 +85,7 @@ class Daemon {
         wiring::CheckWitnessChosen(assembly_.config.store, UnderServiceManager()));
     TACIT_ASSIGN(config::Config written, options_.read());
     Reloader reloader(std::move(written), options_.read,
-                      [this](const config::Config& running) { GoOnWith(running); });
+                      [this](const config::Config& running) { return GoOnWith(running); });
     TACIT_ASSIGN(files_, MakeFilePlan(assembly_.config.serve));
     TACIT_ASSIGN(front_, Front::Open(assembly_.config.serve, registry_));
     TACIT_RETURN_IF_ERROR(OpenSourceOfRecords());
@@ -103,7 +103,8 @@ class Daemon {
     TACIT_ASSIGN(anchorer_, LedgerAnchorer::Open(*store_, assembly_.config.store.anchors, clock_));
     if (assembly_.config.store.witness == "none") WarnOfNoWitness(assembly_.config.store.path);
     wiring::TellOfWitnessPlaces(assembly_.config);
-    TACIT_RETURN_IF_ERROR(OpenDeadLetterSink());
+    TACIT_ASSIGN(dead_letters_,
+                 wiring::OpenDeadLetters(assembly_.config, store_->Latest()->lineage()));
     TACIT_RETURN_IF_ERROR(MakeLearning());
     checkpoints_ = std::make_unique<CheckpointSchedule>(*store_, assembly_.config.store.checkpoints,
                                                         config::DumpSchema(assembly_.config),
@@ -211,12 +212,6 @@ class Daemon {
   }
 
   // Runs after the store is open: the store creates the folder that both lie in, and may refuse.
-  Status OpenDeadLetterSink() {
-    TACIT_ASSIGN(dead_letters_,
-                 wiring::OpenDeadLetters(assembly_.config, store_->Latest()->lineage()));
-    return {};
-  }
-
   Status MakeLearning() {
     wiring::LearningParts parts{.assembly = assembly_,
                                 .store = *store_,
@@ -387,11 +382,12 @@ class Daemon {
   }
 
   // Takes over what may change while the daemon runs.
-  void GoOnWith(const config::Config& running) {
+  Status GoOnWith(const config::Config& running) {
+    TACIT_RETURN_IF_ERROR(front_->Change(running.serve));
     SetLogLevel(running.log.level);
-    front_->Change(running.serve);
     checkpoints_->Change(running.store.checkpoints);
     exits_on_failure_ = running.store.on_failure == config::Store::OnFailure::kExit;
+    return {};
   }
 
   // Reads again what may be read while the daemon runs.

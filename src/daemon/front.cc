@@ -42,6 +42,7 @@ Result<std::unique_ptr<Front>> Front::Open(const config::Serve& config,
   }
   if (!config.tls.certificate.empty()) {
     TACIT_ASSIGN(front->tls_, serve::Tls::Open(TlsFilesOf(config.tls)));
+    front->tls_files_ = config.tls;
     front->expires_ =
         registry.AddGauge(metrics::Audience::kPublic, "tacit_tls_certificate_expires_seconds",
                           "The Unix time at which the first of the server's certificates ends");
@@ -67,11 +68,22 @@ void Front::TellCertificate() {
                  Counted(static_cast<uint64_t>(left / kDay), "day"));
 }
 
-void Front::Change(const config::Serve& config) {
-  if (callers_ != nullptr) callers_->SetPath(config.callers);
+Status Front::Change(const config::Serve& config) {
+  std::unique_ptr<serve::Callers> callers;
+  if (callers_ != nullptr && config.callers != callers_->path()) {
+    TACIT_ASSIGN(callers, serve::Callers::Open(config.callers, RatesOf(config), callers_.get()));
+  }
+  std::shared_ptr<serve::Tls> tls;
+  if (tls_ != nullptr && config.tls != tls_files_) {
+    TACIT_ASSIGN(tls, serve::Tls::Open(TlsFilesOf(config.tls)));
+  }
+  // From here on nothing fails.
+  if (callers != nullptr) callers_->TakeOver(*callers);
   if (callers_ != nullptr) callers_->SetRates(RatesOf(config));
-  if (tls_ != nullptr) tls_->SetFiles(TlsFilesOf(config.tls));
+  if (tls != nullptr) tls_->TakeOver(*tls);
+  tls_files_ = config.tls;
   if (server_ != nullptr) server_->SetAccessLog(config.access_log);
+  return {};
 }
 
 void Front::Reload() {

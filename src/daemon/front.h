@@ -27,9 +27,10 @@ class Front {
   // Null where the configuration names no address.
   serve::Server* server() const { return server_.get(); }
 
-  // Goes on with these rates of callers, and with a log of answers or without. Files of other names
-  // are read by the next Reload or Look.
-  void Change(const config::Serve& config);
+  // Goes on with these rates of callers, with a log of answers or without, and with the files that
+  // are named. Those of other names are read first: where one of them is bad, nothing is changed,
+  // and kInvalidArgument names what is wrong with it.
+  Status Change(const config::Serve& config);
 
   // Reads all files again, on SIGHUP. What cannot be read stays as it was, and is logged.
   void Reload();
@@ -44,6 +45,7 @@ class Front {
 
   std::shared_ptr<serve::Callers> callers_;
   std::shared_ptr<serve::Tls> tls_;
+  config::TlsFiles tls_files_;
   metrics::Gauge expires_;
   std::optional<int64_t> warned_s_;
   std::unique_ptr<serve::Server> server_;

@@ -10,17 +10,24 @@
 
 namespace tacit::daemon {
 
+namespace {
+
+void TellRefused(const Error& error) {
+  LogEvent(spdlog::level::err, "reload_failed", {{"why", error.message}},
+           fmt::format("SIGHUP: {}; the configuration stays as it was", error.message));
+}
+
+}  // namespace
+
 void Reloader::Reload() {
   const auto read = read_();
-  if (!read) {
-    LogEvent(spdlog::level::err, "reload_failed", {{"why", read.error().message}},
-             fmt::format("SIGHUP: {}; the configuration stays as it was", read.error().message));
-    return;
-  }
+  if (!read) return TellRefused(read.error());
   const auto changes = config::ChangesOf(running_, *read);
   if (changes.empty()) return spdlog::info("SIGHUP: the configuration is as it was");
-  config::TakeReloaded(*read, &running_);
-  take_(running_);
+  config::Config next = running_;
+  config::TakeReloaded(*read, &next);
+  if (const Status taken = take_(next); !taken) return TellRefused(taken.error());
+  running_ = std::move(next);
   std::set<std::string> stays;
   for (const config::Change& change : config::ChangesOf(running_, *read)) stays.insert(change.key);
   for (const config::Change& change : changes) {

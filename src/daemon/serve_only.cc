@@ -136,9 +136,10 @@ Result<int> ServeCheckpoint(const wiring::Assembly& assembly, const std::string&
                                 .places = {{"checkpoint", directory}}});
   TACIT_ASSIGN(const auto front, Front::Open(assembly.config.serve, registry));
   TACIT_ASSIGN(config::Config written, read());
-  Reloader reloader(std::move(written), read, [&front](const config::Config& running) {
+  Reloader reloader(std::move(written), read, [&front](const config::Config& running) -> Status {
+    TACIT_RETURN_IF_ERROR(front->Change(running.serve));
     SetLogLevel(running.log.level);
-    front->Change(running.serve);
+    return {};
   });
   on_hangup = [&] {
     NotifyReloading();

@@ -1,16 +1,16 @@
 #include "event/item_catalogue.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <utility>
 
 #include "base/byte_order_mark.h"
+#include "base/regular_file.h"
 #include "base/text.h"
 #include "event/run_codec.h"
 
@@ -43,16 +43,15 @@ Status CheckId(std::string_view id) {
 }  // namespace
 
 Result<ItemCatalogue> ItemCatalogue::Read(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    return Fail(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo,
-                fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
-  std::string bytes;
-  for (std::string piece(size_t{1} << 20, '\0'); file && bytes.size() <= kBytesMost;) {
-    file.read(piece.data(), static_cast<std::streamsize>(piece.size()));
-    bytes.append(piece, 0, static_cast<size_t>(file.gcount()));
+  TACIT_ASSIGN(const UniqueFd file, OpenRegularFile(path));
+  std::string bytes, piece(size_t{1} << 20, '\0');
+  while (bytes.size() <= kBytesMost) {
+    const ssize_t got = ::read(file.get(), piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return Fail(ErrorCode::kIo, fmt::format("{}: {}", path, std::strerror(errno)));
+    if (got == 0) break;
+    bytes.append(piece, 0, static_cast<size_t>(got));
   }
-  if (file.bad()) return Fail(ErrorCode::kIo, fmt::format("{}: cannot be read", path));
   return Parse(std::move(bytes), path);
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/regular_file.h"
 
 namespace tacit::event {
 namespace {
@@ -109,10 +110,10 @@ Result<LetterFile> LetterFile::Open(DeadLetterFileOptions options,
   LetterFile file(std::move(options));
   for (uint32_t age = file.options_.files - 1; age > 0; --age) {
     const std::string path = file.PathOf(age);
-    const UniqueFd older(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (older.get() < 0 && errno == ENOENT) continue;
-    if (older.get() < 0) return Fail(SystemFailure("opening", path).error());
-    TACIT_RETURN_IF_ERROR(ReadLetters(older.get(), path, file.options_.max_bytes, note));
+    const auto older = OpenRegularFile(path);
+    if (!older && older.error().code == ErrorCode::kNotFound) continue;
+    if (!older) return Fail(older.error().code, "opening " + older.error().message);
+    TACIT_RETURN_IF_ERROR(ReadLetters(older->get(), path, file.options_.max_bytes, note));
   }
   TACIT_RETURN_IF_ERROR(file.Attach());
   TACIT_ASSIGN(const uint64_t whole,
@@ -122,9 +123,14 @@ Result<LetterFile> LetterFile::Open(DeadLetterFileOptions options,
   return file;
 }
 
-// Opens the file that has the name now, or creates it.
+// Opens the file that has the name now, or creates it. A device would keep no letter, or be read
+// without an end.
 Status LetterFile::Attach() {
-  UniqueFd fd(::open(options_.path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0640));
+  struct stat named {};
+  if (::stat(options_.path.c_str(), &named) == 0 && !S_ISREG(named.st_mode))
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("opening {}: is not a regular file", options_.path));
+  UniqueFd fd(::open(options_.path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0640));
   if (fd.get() < 0) return SystemFailure("opening", options_.path);
   TACIT_RETURN_IF_ERROR(SyncDirectory(options_.path));
   TACIT_ASSIGN(const struct stat info, StatOf(fd.get(), options_.path));

@@ -39,8 +39,8 @@ class Tls {
   virtual Status Reload() = 0;
   // Does the same if one of them has changed since. Returns true if so.
   virtual Result<bool> ReloadIfChanged() = 0;
-  // Names other files, which the next reading reads.
-  virtual void SetFiles(TlsFiles files) = 0;
+  // Goes on as `other`, which nobody uses: with its files, and what was read of them.
+  virtual void TakeOver(const Tls& other) = 0;
   // The Unix time at which the first of the certificates ends.
   virtual int64_t expires_s() const = 0;
 };

@@ -152,7 +152,9 @@ Status CheckRoom(const std::string& path) {
     const uint64_t bytes = file->file_size(gone);
     if (!gone) needed += bytes;
   }
-  const auto disk = fs::space(path, error);
+  fs::path there = fs::absolute(path, error);
+  while (there.has_relative_path() && !fs::exists(there, error)) there = there.parent_path();
+  const auto disk = fs::space(there, error);
   if (error || disk.available >= needed) return {};
   return Fail(ErrorCode::kIo,
               fmt::format("store {}: its disk has {:.1f} MiB left, and opening it may take {:.1f}; "

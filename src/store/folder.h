@@ -26,7 +26,8 @@ std::error_code MakeOwnFolder(const std::string& path);
 // Creates the folder in that way, and checks that this user can work in it.
 Status PrepareFolder(const std::string& path);
 
-// Returns kIo if the disk has less room than opening the store may take.
+// Returns kIo if the disk has less room than opening the store may take. The folder need not be
+// there yet.
 Status CheckRoom(const std::string& path);
 
 // The default file system, which also records why a lock was refused: RocksDB passes on only its

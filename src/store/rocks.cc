@@ -358,8 +358,8 @@ Result<std::shared_ptr<Rocks>> Rocks::Open(const std::string& path, uint64_t mem
                                            std::shared_ptr<FailureLatch> latch, const Clock* clock,
                                            uint64_t open_files_most, bool direct_reads) {
   TACIT_CHECK(memory_bytes >= 32 * kMebibyte, "a store needs at least 32 MiB");
-  TACIT_RETURN_IF_ERROR(PrepareFolder(path));
   TACIT_RETURN_IF_ERROR(CheckRoom(path));
+  TACIT_RETURN_IF_ERROR(PrepareFolder(path));
   TACIT_RETURN_IF_ERROR(CheckNotBegunAnew(path));
   const Clock& time = clock != nullptr ? *clock : SystemTime();
   std::shared_ptr<Rocks> rocks(new Rocks(path, latch, time));

@@ -10,8 +10,10 @@ Result<std::unique_ptr<event::DeadLetterSink>> OpenDeadLetters(const config::Con
                                                                const std::string& lineage) {
   if (config.kafka.dead_letter_topic.empty()) {
     const config::DeadLetters& file = config.dead_letters;
-    return event::OpenDeadLetterFile(
+    auto sink = event::OpenDeadLetterFile(
         {.path = file.path, .max_bytes = file.max_bytes, .files = file.files});
+    if (!sink) return Fail(std::move(sink.error()).Context("dead_letters.path"));
+    return sink;
   }
   stream::DeadLetterTopicOptions options{.topic = config.kafka.dead_letter_topic,
                                          .source_topic = config.source.topic,

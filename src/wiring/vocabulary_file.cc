@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
+#include <algorithm>
 #include <set>
 #include <string_view>
 
+#include "base/regular_file.h"
 #include "event/feature_transform.h"
 
 namespace tacit::wiring {
@@ -28,20 +27,17 @@ Result<NamedValue> NamedIn(std::string_view line, const event::FeatureTransform&
 template <class Each>
 Status ForNamedValues(const std::string& path, const event::FeatureTransform& transform,
                       const Each& each) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    return Fail(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo,
-                fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
-  uint64_t number = 0;
-  for (std::string line; std::getline(file, line);) {
-    ++number;
-    if (line.ends_with('\r')) line.pop_back();
+  TACIT_ASSIGN(const std::string text, ReadRegularFile(path));
+  std::string_view rest = text;
+  for (uint64_t number = 1; !rest.empty(); ++number) {
+    std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.empty() || line.starts_with('#')) continue;
     auto value = NamedIn(line, transform);
     if (!value) return Fail(std::move(value.error()).Context(fmt::format("{}:{}", path, number)));
     if (!each(*std::move(value))) return {};
   }
-  if (file.bad()) return Fail(ErrorCode::kIo, fmt::format("{}: cannot be read", path));
   return {};
 }
 

@@ -1,10 +1,14 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "config/config.h"
 #include "sample.h"
+#include "support/temp_dir.h"
 
 namespace tacit::config {
 namespace {
@@ -406,14 +410,30 @@ TEST(BadConfigFile, MissingFileIsNotFound) {
 TEST(BadConfigFile, DirectoryIsNotAConfiguration) {
   const Result<Config> config = Load("/tmp", {});
   ASSERT_FALSE(config);
-  EXPECT_EQ(config.error().code, ErrorCode::kIo);
+  EXPECT_EQ(config.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(config.error().message, "/tmp: cannot be read: is a directory, not a file");
 }
 
-TEST(BadConfigFile, AFileWithoutAnEndIsNotAConfiguration) {
-  const Result<Config> config = Load("/dev/zero", {});
+// A pipe that nobody writes to would hold a daemon's reload up, and its end with it.
+TEST(BadConfigFile, APipeOrADeviceIsNotAConfiguration) {
+  const test::TempDir dir;
+  ASSERT_EQ(::mkfifo((dir / "pipe").c_str(), 0600), 0);
+  for (const std::string& path : {dir / "pipe", std::string("/dev/zero")}) {
+    const Result<Config> config = Load(path, {});
+    ASSERT_FALSE(config);
+    EXPECT_EQ(config.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(config.error().message, path + ": cannot be read: is not a regular file");
+  }
+}
+
+TEST(BadConfigFile, AFileThatIsTooLongIsNotAConfiguration) {
+  const test::TempDir dir;
+  std::ofstream(dir / "c.yaml").flush();
+  std::filesystem::resize_file(dir / "c.yaml", 65 << 20);
+  const Result<Config> config = Load(dir / "c.yaml", {});
   ASSERT_FALSE(config);
   EXPECT_EQ(config.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_EQ(config.error().message, "/dev/zero: is longer than 64 MiB");
+  EXPECT_EQ(config.error().message, (dir / "c.yaml") + ": is longer than 64 MiB");
 }
 
 TEST(BadConfigFile, ListIsNotAConfiguration) {

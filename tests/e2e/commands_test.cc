@@ -193,14 +193,19 @@ TEST(CommandsTest, PathsThatCannotBeAreNamed) {
   test::WriteSmallLog(dir, 1, 100, 1);
   // The system refuses to look at it, as at what this user may not see.
   const std::string odd = dir / std::string(300, 'x');
+  const std::string empty = dir / "empty";
+  std::filesystem::create_directory(empty);
   for (const auto& [arguments, says] :
        std::vector<std::pair<std::vector<std::string>, std::string>>{
-           {{"ledger", "verify", "--file", folder}, folder + ": cannot be read: Is a directory"},
+           {{"ledger", "verify", "--file", folder},
+            folder + ": cannot be read: is a directory, not a file"},
            {{"ledger", "show", "--store", ""}, "there is no store at"},
            {{"ledger", "show", "--store", odd}, "there is no store at " + odd},
            {{"evaluate", "ctr", "--config", config, "--data", odd}, odd + ": File name too long"},
            {{"store", "verify", "--store", ""}, "there is no store at"},
            {{"ledger", "recover", "--store", missing}, "there is no store at " + missing},
+           {{"store", "verify", "--store", empty}, "there is no store at " + empty},
+           {{"ledger", "recover", "--store", empty}, "there is no store at " + empty},
            {{"query", "score", "--url", "http://127.0.0.1:1", "--learner", "x", "--request",
              "@" + folder},
             "cannot read " + folder},

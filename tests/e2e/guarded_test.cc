@@ -149,62 +149,127 @@ TEST_F(GuardedTest, CommandsAskWithTls) {
   EXPECT_EQ(daemon.Wait()->exit_code, 0);
 }
 
-// SIGHUP takes other files over, too; where there were none it names the key.
-TEST_F(GuardedTest, OtherFilesAreTakenOver) {
-  const serve::TestAuthority authority("authority");
-  authority.Write(dir_ / "ca.pem");
-  authority.Sign(dir_, {.name = "first"});
-  authority.Sign(dir_, {.name = "second"});
-  NewToken("web.token", {"--role", "query"});
-  SmallRun run;
-  run.endless = true;
-  run.listen = "127.0.0.1:0";
-  std::string yaml = test::ReadFile(run.WriteConfig(dir_));
-  const std::string files = "callers: \"" + callers_ + "\", tls: {certificate: \"" +
-                            (dir_ / "first.pem") + "\", key: \"" + (dir_ / "first.key") + "\"}, ";
-  yaml.insert(yaml.find("serve: {") + 8, files);
-  test::WriteFile(dir_ / "store.yaml", yaml);
-  test::Process daemon({TACITD, "--config", dir_ / "store.yaml", "--set", "log.level=info"});
-  const auto has_said = [&](const std::string& words) {
-    return test::Eventually(words, [&] { return daemon.Err().find(words) != std::string::npos; });
-  };
-  const std::string serving = "serving on 127.0.0.1:";
-  ASSERT_TRUE(has_said(serving)) << daemon.Err();
-  const std::string told = daemon.Err().substr(daemon.Err().find(serving) + serving.size());
-  const std::string port = told.substr(0, told.find_first_not_of("0123456789"));
-  const auto exit_code = [&](const std::string& token) {
-    return test::Run({TACIT, "ledger", "show", "--url", "https://localhost:" + port},
+// A daemon with TLS, whose configuration names its files and is read again.
+class NamedFilesTest : public GuardedTest {
+ protected:
+  void SetUp() override {
+    const serve::TestAuthority authority("authority");
+    authority.Write(dir_ / "ca.pem");
+    authority.Sign(dir_, {.name = "first"});
+    authority.Sign(dir_, {.name = "second"});
+    NewToken("web.token", {"--role", "query"});
+    SmallRun run;
+    run.endless = true;
+    run.listen = "127.0.0.1:0";
+    yaml_ = test::ReadFile(run.WriteConfig(dir_));
+    yaml_.insert(yaml_.find("serve: {") + 8, files_);
+    test::WriteFile(dir_ / "store.yaml", yaml_);
+    daemon_ = std::make_unique<test::Process>(std::vector<std::string>{
+        TACITD, "--config", dir_ / "store.yaml", "--set", "log.level=info"});
+    const std::string serving = "serving on 127.0.0.1:";
+    ASSERT_TRUE(HasSaid(serving)) << daemon_->Err();
+    const std::string told = daemon_->Err().substr(daemon_->Err().find(serving) + serving.size());
+    port_ = told.substr(0, told.find_first_not_of("0123456789"));
+    ASSERT_TRUE(test::Eventually("the daemon answers", [&] { return ExitCode("web.token") == 0; }));
+  }
+
+  // Waits for words after the first `from` bytes of what it has said.
+  testing::AssertionResult HasSaid(const std::string& words, size_t from = 0) {
+    return test::Eventually(words,
+                            [&] { return daemon_->Err().find(words, from) != std::string::npos; });
+  }
+  int ExitCode(const std::string& token) {
+    return test::Run({TACIT, "ledger", "show", "--url", "https://localhost:" + port_},
                      {"TACIT_TOKEN_FILE=" + (dir_ / token), "TACIT_CA_FILE=" + (dir_ / "ca.pem")})
         .exit_code;
-  };
-  ASSERT_TRUE(test::Eventually("the daemon answers", [&] { return exit_code("web.token") == 0; }));
+  }
+  // Has the daemon read its configuration with these texts in place of others.
+  void Hup(const std::vector<std::pair<std::string, std::string>>& changes) {
+    std::string yaml = yaml_;
+    for (const auto& [from, to] : changes) {
+      ASSERT_NE(yaml.find(from), yaml.npos) << from;
+      yaml.replace(yaml.find(from), from.size(), to);
+    }
+    test::WriteFile(dir_ / "store.yaml", yaml);
+    daemon_->Signal(SIGHUP);
+  }
+  void Stop() {
+    daemon_->Signal(SIGTERM);
+    EXPECT_EQ(daemon_->Wait()->exit_code, 0);
+  }
+
+  const std::string files_ = "callers: \"" + callers_ + "\", tls: {certificate: \"" +
+                             (dir_ / "first.pem") + "\", key: \"" + (dir_ / "first.key") + "\"}, ";
+  std::string yaml_, port_;
+  std::unique_ptr<test::Process> daemon_;
+};
+
+// SIGHUP takes other files over, too; where there were none it names the key.
+TEST_F(NamedFilesTest, OthersAreTakenOver) {
   // The daemon's file stays as it is, and knows nobody of the other one.
   test::WriteFile(dir_ / "others", "");
   ::chmod((dir_ / "others").c_str(), 0600);
   NewToken("late.token", {"--role", "query"}, dir_ / "others");
-  EXPECT_NE(exit_code("late.token"), 0);
-  std::string other = yaml;
-  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
-           {callers_, dir_ / "others"}, {"first.pem", "second.pem"}, {"first.key", "second.key"}})
-    other.replace(other.find(from), from.size(), to);
-  test::WriteFile(dir_ / "store.yaml", other);
-  daemon.Signal(SIGHUP);
-  ASSERT_TRUE(has_said("SIGHUP: serve.callers is " + (dir_ / "others") + " now, and was"));
-  ASSERT_TRUE(has_said("SIGHUP: serve.tls.certificate is " + (dir_ / "second.pem") + " now"));
-  ASSERT_TRUE(has_said("1 caller of " + (dir_ / "others")));
-  ASSERT_TRUE(has_said("certificate and key are read again"));
-  EXPECT_EQ(exit_code("late.token"), 0);
-  EXPECT_NE(exit_code("web.token"), 0);
+  EXPECT_NE(ExitCode("late.token"), 0);
+  Hup({{callers_, dir_ / "others"}, {"first.pem", "second.pem"}, {"first.key", "second.key"}});
+  ASSERT_TRUE(HasSaid("SIGHUP: serve.callers is " + (dir_ / "others") + " now, and was"));
+  ASSERT_TRUE(HasSaid("SIGHUP: serve.tls.certificate is " + (dir_ / "second.pem") + " now"));
+  ASSERT_TRUE(HasSaid("1 caller of " + (dir_ / "others")));
+  ASSERT_TRUE(HasSaid("certificate and key are read again"));
+  EXPECT_EQ(ExitCode("late.token"), 0);
+  EXPECT_NE(ExitCode("web.token"), 0);
   // Callers that were there cannot be turned off.
-  std::string none = yaml;
-  none.replace(none.find(files), files.size(), "");
-  test::WriteFile(dir_ / "store.yaml", none);
-  daemon.Signal(SIGHUP);
-  ASSERT_TRUE(has_said("SIGHUP: serve.callers is empty in the file, and stays"));
-  EXPECT_EQ(exit_code("late.token"), 0);
-  EXPECT_NE(exit_code("web.token"), 0);
-  daemon.Signal(SIGTERM);
-  EXPECT_EQ(daemon.Wait()->exit_code, 0);
+  Hup({{files_, ""}});
+  ASSERT_TRUE(HasSaid("SIGHUP: serve.callers is empty in the file, and stays"));
+  EXPECT_EQ(ExitCode("late.token"), 0);
+  EXPECT_NE(ExitCode("web.token"), 0);
+  Stop();
+}
+
+// Each fault is planted beside changes that are good: none of them is taken, and the files of
+// before go on being read.
+TEST_F(NamedFilesTest, ABadOneChangesNothing) {
+  NewToken("late.token", {"--role", "query", "--name", "late"});
+  ASSERT_TRUE(
+      test::Eventually("the new token is known", [&] { return ExitCode("late.token") == 0; }));
+  test::WriteFile(dir_ / "others", "");
+  ::chmod((dir_ / "others").c_str(), 0600);
+  test::WriteFile(dir_ / "broken", "operator night planted-token\n");
+  ::chmod((dir_ / "broken").c_str(), 0600);
+  const std::pair<std::string, std::string> rates = {"serve: {", "serve: {rates: {query: 9}, "};
+  const auto refused = [&](std::vector<std::pair<std::string, std::string>> changes,
+                           const std::string& why) {
+    changes.push_back(rates);
+    const size_t before = daemon_->Err().size();
+    Hup(changes);
+    // The files of before are read again as at each SIGHUP, once the refusal is told.
+    ASSERT_TRUE(HasSaid("certificate and key are read again", before)) << daemon_->Err();
+    const std::string said = daemon_->Err().substr(before);
+    EXPECT_THAT(said, HasSubstr("SIGHUP: " + why));
+    EXPECT_THAT(said, HasSubstr("; the configuration stays as it was"));
+    EXPECT_THAT(said, Not(HasSubstr(" now, and was ")));
+    EXPECT_THAT(said, HasSubstr("2 callers of " + callers_ + " are known"));
+  };
+  refused({{callers_, dir_ / "typo"}},
+          "serve.callers: " + (dir_ / "typo") + ": No such file or directory");
+  refused({{callers_, dir_ / "broken"}, {"first.pem", "second.pem"}, {"first.key", "second.key"}},
+          "serve.callers: " + (dir_ / "broken") + ":1: the third word must be sha256:");
+  // A key that does not fit takes the good callers with it.
+  refused({{callers_, dir_ / "others"}, {"first.key", "second.key"}},
+          "serve.tls.key: " + (dir_ / "second.key") + ": is not the key of the certificate in");
+  refused({{"first.pem", "none.pem"}}, "serve.tls.certificate: " + (dir_ / "none.pem"));
+  // A caller who is taken out of the file is let in no more.
+  const std::string all = test::ReadFile(callers_);
+  test::WriteFile(callers_, all.substr(0, all.find('\n') + 1));
+  EXPECT_TRUE(
+      test::Eventually("the token is nobody's", [&] { return ExitCode("late.token") != 0; }));
+  EXPECT_EQ(ExitCode("web.token"), 0);
+  // Once it is mended, all of it is taken.
+  Hup({rates, {"first.pem", "second.pem"}, {"first.key", "second.key"}});
+  EXPECT_TRUE(HasSaid("SIGHUP: serve.rates.query is 9 now, and was 0"));
+  EXPECT_TRUE(HasSaid("SIGHUP: serve.tls.key is " + (dir_ / "second.key") + " now"));
+  EXPECT_EQ(ExitCode("web.token"), 0);
+  Stop();
 }
 
 TEST_F(GuardedTest, ADaemonDoesNotStartWithABadFile) {

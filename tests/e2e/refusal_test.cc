@@ -62,6 +62,19 @@ TEST_F(RefusalTest, AStoreOfAnotherMechanismIsRefusedAtStart) {
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
 }
 
+// A device would be read without an end, or keep no letter.
+TEST_F(RefusalTest, DeadLettersGoIntoAFile) {
+  for (const std::string device : {"/dev/null", "/dev/full", "/dev/zero"}) {
+    test::Process process({TACITD, "--config", run_.WriteConfig(dir_), "--until-end", "--set",
+                           "dead_letters.path=" + device});
+    const auto ended = process.Wait();
+    ASSERT_TRUE(ended) << device << ": it waits";
+    EXPECT_EQ(ended->exit_code, 2) << ended->err;
+    EXPECT_THAT(ended->err,
+                HasSubstr("dead_letters.path: opening " + device + ": is not a regular file"));
+  }
+}
+
 TEST_F(RefusalTest, ABudgetThatNotOneStepFitsInIsAMistakeInANewStoreOnly) {
   run_.more = "budget: {epsilon: 0.01, delta: 1.0e-6}\n";
   const Ended check = Train({"--check-config"});

@@ -1,6 +1,7 @@
 // SIGHUP: what a running daemon takes over from its configuration, and what it refuses by name.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 
@@ -103,6 +104,13 @@ TEST_F(ReloadTest, ABadFileChangesNothingAndSaysWhy) {
   refused("not YAML");
   ASSERT_TRUE(std::filesystem::remove(dir_ / "store.yaml"));
   refused("store.yaml: ");
+  // A pipe that nobody writes to does not hold the daemon up.
+  ASSERT_TRUE(std::filesystem::remove(dir_ / "store.yaml"));
+  ASSERT_EQ(::mkfifo((dir_ / "store.yaml").c_str(), 0600), 0);
+  Hup(daemon,
+      {"store.yaml: cannot be read: is not a regular file", "; the configuration stays as it was"});
+  ASSERT_TRUE(std::filesystem::remove(dir_ / "store.yaml"));
+  test::WriteFile(dir_ / "store.yaml", good);
   EXPECT_THAT(daemon.process().Err(), Not(HasSubstr("is true now")));
   ASSERT_TRUE(daemon.WaitForSteps(1));
   Hup(daemon, {"SIGHUP: the configuration is as it was"});

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <chrono>
@@ -190,6 +191,23 @@ TEST_F(DeadLettersTest, AnUnwritablePlaceIsNamed) {
   const auto sink = OpenDeadLetterFile({.path = directory_ + "/none/letters.jsonl"});
   ASSERT_FALSE(sink);
   EXPECT_THAT(sink.error().message, HasSubstr("none/letters.jsonl"));
+}
+
+// A device takes letters and keeps none, or is read without an end; a pipe holds its reader up.
+TEST_F(DeadLettersTest, AnythingButAFileIsRefused) {
+  ASSERT_EQ(::mkfifo((directory_ + "/pipe").c_str(), 0600), 0);
+  for (const std::string& path :
+       {std::string("/dev/null"), directory_ + "/pipe", directory_, std::string("/dev/full")}) {
+    const auto sink = OpenDeadLetterFile({.path = path});
+    ASSERT_FALSE(sink) << path;
+    EXPECT_EQ(sink.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_THAT(sink.error().message, HasSubstr("opening " + path + ": is not a regular file"));
+  }
+  // So is one among the older files.
+  std::filesystem::create_symlink("/dev/full", path_ + ".1");
+  const auto sink = OpenDeadLetterFile({.path = path_, .files = 2});
+  ASSERT_FALSE(sink);
+  EXPECT_THAT(sink.error().message, HasSubstr(path_ + ".1: is not a regular file"));
 }
 
 // A letter that did not fit leaves nothing in the file. Write waits, says why, and continues once

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <fstream>
 #include <random>
@@ -98,6 +99,10 @@ TEST(ItemCatalogue, FilesAreRead) {
   EXPECT_EQ(none.error().code, ErrorCode::kNotFound);
   EXPECT_THAT(none.error().message, testing::HasSubstr(folder + "/none"));
   EXPECT_THAT(ItemCatalogue::Read(folder).error().message, testing::HasSubstr(folder));
+  // A pipe that nobody writes to is not waited for.
+  ASSERT_EQ(::mkfifo((folder + "/pipe").c_str(), 0600), 0);
+  EXPECT_EQ(ItemCatalogue::Read(folder + "/pipe").error().message,
+            folder + "/pipe: is not a regular file");
 }
 
 // The grammar of item_catalogue.cc, written once more.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 
@@ -142,8 +143,10 @@ TEST_F(Factory, RefusesWhatLeavesNothingForTheGradient) {
   }
   EXPECT_THAT(ErrorOf("{kind: dp-sgd, noise_multiplier: 0.1}", kOnce),
               StartsWith("learner 'ctr': mechanism.noise_multiplier: 0.1 gives epsilon"));
-  EXPECT_THAT(ErrorOf("{kind: fest, vocabulary: {source: file, file: /nowhere/v}}", kOnce),
-              StartsWith("learner 'ctr': mechanism.vocabulary.file: /nowhere/v: cannot be read"));
+  EXPECT_THAT(
+      ErrorOf("{kind: fest, vocabulary: {source: file, file: /nowhere/v}}", kOnce),
+      StartsWith(
+          "learner 'ctr': mechanism.vocabulary.file: /nowhere/v: No such file or directory"));
   EXPECT_THAT(ErrorOf("{kind: exponential, rows: 2000, row_epsilon: 0.02}", kOnce),
               HasSubstr("mechanism.rows: 2000 are more than the 1664 that there are"));
 }
@@ -171,6 +174,10 @@ TEST_F(Factory, AVocabularyFileIsReadAndItsErrorsNamed) {
   EXPECT_THAT(ReadVocabularyFile(path, features, 0).error().message,
               HasSubstr("a vocabulary without a single value"));
   EXPECT_EQ(ReadVocabularyFile(dir_ / "none", features, 0).error().code, ErrorCode::kNotFound);
+  // A pipe that nobody writes to is not waited for.
+  ASSERT_EQ(::mkfifo((dir_ / "pipe").c_str(), 0600), 0);
+  EXPECT_EQ(ReadVocabularyFile(dir_ / "pipe", features, 0).error().message,
+            (dir_ / "pipe") + ": is not a regular file");
 }
 
 }  // namespace

@@ -8,8 +8,10 @@
 
 namespace tacit::serve {
 
-Result<std::unique_ptr<Callers>> Callers::Open(std::string path, const CallerRates& rates) {
+Result<std::unique_ptr<Callers>> Callers::Open(std::string path, const CallerRates& rates,
+                                               const Callers* before) {
   std::unique_ptr<Callers> callers(new Callers(std::move(path), rates));
+  if (before != nullptr) callers->table_ = before->table();
   TACIT_RETURN_IF_ERROR(callers->Reload());
   return callers;
 }
@@ -29,22 +31,24 @@ Status Callers::Reload() {
   const auto before = table();
   auto parsed = CallerTable::Parse(text, path_, rates_, before.get());
   if (!parsed) return Fail(std::move(parsed.error()).Context("serve.callers"));
-  Put(std::move(*parsed));
+  Put(std::make_shared<const CallerTable>(std::move(*parsed)));
   return {};
 }
 
-void Callers::Put(CallerTable table) {
-  auto fresh = std::make_shared<const CallerTable>(std::move(table));
+void Callers::Put(std::shared_ptr<const CallerTable> table) {
   {
     const std::lock_guard lock(mutex_);
-    table_ = std::move(fresh);
+    table_ = std::move(table);
   }
   generation_.fetch_add(1, std::memory_order_release);
 }
 
-void Callers::SetPath(std::string path) {
-  const std::lock_guard reading(reading_);
-  path_ = std::move(path);
+void Callers::TakeOver(const Callers& other) {
+  const std::scoped_lock reading(reading_, other.reading_);
+  path_ = other.path_;
+  rates_ = other.rates_;
+  mark_ = other.mark_;
+  Put(other.table());
 }
 
 std::string Callers::path() const {
@@ -55,7 +59,7 @@ std::string Callers::path() const {
 void Callers::SetRates(const CallerRates& rates) {
   const std::lock_guard reading(reading_);
   rates_ = rates;
-  Put(table()->WithRates(rates));
+  Put(std::make_shared<const CallerTable>(table()->WithRates(rates)));
 }
 
 Result<bool> Callers::ReloadIfChanged() {

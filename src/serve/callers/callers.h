@@ -18,8 +18,9 @@ namespace tacit::serve {
 class Callers {
  public:
   // kInvalidArgument: the file is not there, not a file of callers, or others may read or change
-  // it. The message names it.
-  static Result<std::unique_ptr<Callers>> Open(std::string path, const CallerRates& rates);
+  // it. The message names it. Those of `before` who are in it keep their pace.
+  static Result<std::unique_ptr<Callers>> Open(std::string path, const CallerRates& rates,
+                                               const Callers* before = nullptr);
 
   // Callers of no file, who never change.
   static std::unique_ptr<Callers> Fixed(CallerTable table);
@@ -33,8 +34,8 @@ class Callers {
   // Bounds callers by other rates from now on. One whose rate stays keeps its pace.
   void SetRates(const CallerRates& rates);
 
-  // Names another file, which the next reading reads.
-  void SetPath(std::string path);
+  // Goes on as `other`, which nobody uses: with its file, its callers and its rates.
+  void TakeOver(const Callers& other);
   std::string path() const;
   std::shared_ptr<const CallerTable> table() const;
   // Changes with each reading that succeeds.
@@ -43,7 +44,7 @@ class Callers {
  private:
   Callers(std::string path, const CallerRates& rates) : path_(std::move(path)), rates_(rates) {}
 
-  void Put(CallerTable table);
+  void Put(std::shared_ptr<const CallerTable> table);
 
   mutable std::mutex
       reading_;  // of path_, rates_ and mark_, and so that one thread reads at a time

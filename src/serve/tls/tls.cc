@@ -154,9 +154,14 @@ Result<bool> TlsFromFiles::ReloadIfChanged() {
   return true;
 }
 
-void TlsFromFiles::SetFiles(TlsFiles files) {
-  const std::lock_guard reading(reading_);
-  files_ = std::move(files);
+void TlsFromFiles::TakeOver(const Tls& other) {
+  const auto& from = static_cast<const TlsFromFiles&>(other);  // there are no others
+  const std::scoped_lock reading(reading_, from.reading_);
+  const std::scoped_lock lock(mutex_, from.mutex_);
+  files_ = from.files_;
+  marks_ = from.marks_;
+  context_ = from.context_;
+  expires_s_ = from.expires_s_;
 }
 
 int64_t TlsFromFiles::expires_s() const {

@@ -24,7 +24,7 @@ class TlsFromFiles final : public Tls {
 
   Status Reload() override;
   Result<bool> ReloadIfChanged() override;
-  void SetFiles(TlsFiles files) override;
+  void TakeOver(const Tls& other) override;
   int64_t expires_s() const override;
   std::shared_ptr<TlsContext> context() const;
 
@@ -33,7 +33,7 @@ class TlsFromFiles final : public Tls {
   using Marks = std::array<FileMark, 3>;
   Marks Look() const;
 
-  std::mutex reading_;  // of files_ and marks_, and so that one thread reads at a time
+  mutable std::mutex reading_;  // of files_ and marks_, and so that one thread reads at a time
   TlsFiles files_;
   Marks marks_;
   mutable std::mutex mutex_;
