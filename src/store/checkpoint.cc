@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/is_there.h"
 #include "store/checkpoint_draft.h"
 #include "store/checkpoint_hold.h"
 #include "store/file_digest.h"
@@ -77,7 +78,8 @@ Result<std::vector<CheckpointPlace>> ListCheckpoints(const std::string& parent,
                                                      std::vector<std::string>* unreadable) {
   std::vector<CheckpointPlace> places;
   std::error_code error;
-  if (!fs::exists(parent, error)) return places;
+  TACIT_ASSIGN(const bool there, IsThere(parent));
+  if (!there) return places;
   for (fs::directory_iterator it(parent, error), end; !error && it != end; it.increment(error)) {
     const std::string folder = it->path();
     if (it->path().filename().string().starts_with('.') || !IsCheckpoint(folder)) continue;
@@ -98,8 +100,8 @@ Result<std::vector<CheckpointPlace>> ListCheckpoints(const std::string& parent,
 Result<std::vector<std::string>> PruneCheckpoints(const std::string& parent, uint64_t keep,
                                                   std::vector<std::string>* held) {
   std::vector<std::string> removed;
-  std::error_code error;
-  if (!fs::exists(parent, error)) return removed;
+  TACIT_ASSIGN(const bool there, IsThere(parent));
+  if (!there) return removed;
   TACIT_ASSIGN(const CheckpointParent locked, CheckpointParent::Lock(parent));
   TACIT_ASSIGN(std::vector<CheckpointPlace> places, ListCheckpoints(parent, nullptr));
   // The clock may have been ahead when one was made: in a lineage commits tell which is newer.

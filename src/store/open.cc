@@ -245,7 +245,8 @@ Status BringUpWitnesses(OpenedStore& store) {
 
 // A new store must not overwrite the witness of a lost store in its place.
 Status CheckNotReplaced(const StoreOptions& options, const std::vector<Remembered>& witnesses) {
-  if (Rocks::Exists(options.path)) return {};
+  TACIT_ASSIGN(const bool there, Rocks::Exists(options.path));
+  if (there) return {};
   for (const auto& [place, sight] : witnesses)
     if (sight && sight->record.seq.value > 0)
       return Fail(

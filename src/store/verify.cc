@@ -150,7 +150,8 @@ Result<StoreCheck> VerifyStore(const std::string& path, const VerifyOptions& opt
   if (IsCheckpoint(path))
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("{} is a checkpoint: tacit checkpoint verify checks it", path));
-  if (!Rocks::Exists(path) && !std::filesystem::is_directory(path, error))
+  TACIT_ASSIGN(const bool there, Rocks::Exists(path));
+  if (!there && !std::filesystem::is_directory(path, error))
     return Fail(ErrorCode::kNotFound, fmt::format("there is no store at {}", path));
   TACIT_ASSIGN(const bool held, IsHeldByAnother(path));
   if (held)
