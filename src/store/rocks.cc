@@ -407,7 +407,7 @@ Result<std::shared_ptr<Rocks>> Rocks::OpenToRead(std::string path, rocksdb::DBOp
   rocksdb::DB* db = nullptr;
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   std::shared_ptr<Rocks> rocks(new Rocks(path, std::make_shared<FailureLatch>(), SystemTime()));
-  // What may not be read is not damaged.
+  // A file that this user may not read is not damaged.
   if (auto there = Exists(path); !there) return Fail(std::move(there.error()));
   auto files = FrozenFiles::Freeze(path, QuarterOfFileLimit());
   if (!files && CheckCurrent(path))

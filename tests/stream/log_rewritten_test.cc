@@ -97,7 +97,7 @@ TEST_F(LogRewrittenTest, NoRecordOfOtherContentIsDelivered) {
   }
 }
 
-// What its first bytes do not show is looked for where the file ends.
+// A change that its first bytes do not show is found where the file ends.
 TEST_F(LogRewrittenTest, AnotherFileInItsPlaceIsSeenAtTheEnd) {
   std::string similar = text_;
   similar[100000] = '!';
