@@ -14,8 +14,7 @@ Result<boost::json::object> AskCheckpoint(
         const wiring::Assembly& assembly, std::shared_ptr<const store::Snapshot> snapshot)>& ask) {
   TACIT_ASSIGN(config::Config config, config::Load(place.config, {}, config::LogFiles::kUnread));
   TACIT_ASSIGN(const wiring::Assembly assembly, wiring::Assemble(std::move(config)));
-  const std::string witness =
-      place.witness.empty() ? wiring::WitnessBeside(place.checkpoint) : place.witness;
+  TACIT_ASSIGN(const std::string witness, wiring::WitnessFor(place.checkpoint, place.witness));
   if (witness.empty() && !store::IsCheckpoint(place.checkpoint))
     wiring::TellOfNoWitness(place.checkpoint);
   TACIT_ASSIGN(const store::ReadOnlyStore store,

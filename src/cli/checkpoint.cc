@@ -9,6 +9,7 @@
 #include <memory>
 #include <thread>
 
+#include "base/is_there.h"
 #include "base/text.h"
 #include "cli/ask_daemon.h"
 #include "cli/checkpoint_export.h"
@@ -73,8 +74,9 @@ std::string LineOf(const json::object& checkpoint) {
 
 // A name that is misspelt must not be taken for a folder without checkpoints.
 Status CheckFolder(const std::string& path) {
+  TACIT_ASSIGN(const bool there, IsThere(path));
   std::error_code error;
-  if (std::filesystem::is_directory(path, error)) return {};
+  if (there && std::filesystem::is_directory(path, error)) return {};
   return Fail(ErrorCode::kNotFound, fmt::format("there is no folder {}", path));
 }
 

@@ -21,9 +21,9 @@ namespace json = boost::json;
 
 }  // namespace
 
-std::string WitnessOf(const LedgerOptions& options) {
-  if (!options.witness.empty()) return options.witness;
-  return wiring::WitnessBeside(options.store.empty() ? options.checkpoint : options.store);
+Result<std::string> WitnessOf(const LedgerOptions& options) {
+  return wiring::WitnessFor(options.store.empty() ? options.checkpoint : options.store,
+                            options.witness);
 }
 
 std::string PlaceOf(const LedgerOptions& options) {
@@ -34,7 +34,7 @@ std::string PlaceOf(const LedgerOptions& options) {
 
 Result<store::ReadOnlyStore> OpenLedger(const LedgerOptions& options) {
   const std::string& path = options.store.empty() ? options.checkpoint : options.store;
-  const std::string witness = WitnessOf(options);
+  TACIT_ASSIGN(const std::string witness, WitnessOf(options));
   if (witness.empty() && !store::IsCheckpoint(path)) wiring::TellOfNoWitness(path);
   return store::OpenReadOnly(path, witness, {});
 }
@@ -209,8 +209,9 @@ Result<int> Show(const LedgerOptions& options) {
     TACIT_ASSIGN(ledger, FetchPrivacy(options.url));
   } else {
     TACIT_ASSIGN(const store::ReadOnlyStore store, OpenLedger(options));
+    TACIT_ASSIGN(const std::string witness, WitnessOf(options));
     ledger = LedgerJson(store);
-    ledger["witness"] = !WitnessOf(options).empty();
+    ledger["witness"] = !witness.empty();
   }
   if (options.json) {
     fmt::print("{}\n", json::serialize(ledger));

@@ -22,7 +22,7 @@ void AddLedgerPlace(CLI::App* command, const std::shared_ptr<LedgerOptions>& opt
                     const std::string& listener);
 inline constexpr const char* kOperatorListener = "its serve.operator_listen";
 // The witness for reading the store or checkpoint; "" if there is none.
-std::string WitnessOf(const LedgerOptions& options);
+Result<std::string> WitnessOf(const LedgerOptions& options);
 // The place for people: "store /var/lib/tacit/store".
 std::string PlaceOf(const LedgerOptions& options);
 // REQUIRES a store or a checkpoint. Warns on stderr when there is no witness.

@@ -217,12 +217,13 @@ namespace {
 
 Result<LedgerCopy> CopyFromStore(const LedgerOptions& options) {
   TACIT_ASSIGN(store::ReadOnlyStore store, OpenLedger(options));
+  TACIT_ASSIGN(const std::string witness, WitnessOf(options));
   const auto ancestors = store.snapshot->ancestors();
   return LedgerCopy{.entries = std::move(store.entries),
                     .head = store.snapshot->head(),
                     .promises = std::move(store.promises),
                     .total = store.snapshot->total(),
-                    .witnessed = !WitnessOf(options).empty(),
+                    .witnessed = !witness.empty(),
                     .count_users = std::move(store.count_users),
                     .lineage = store.snapshot->lineage(),
                     .last = store.snapshot->version(),

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/hash.h"
+#include "base/is_there.h"
 #include "base/text.h"
 #include "cli/ledger.h"
 #include "console/exit_code.h"
@@ -80,12 +81,13 @@ void PrintText(const store::RecoveredLedger& recovered, const std::string& end) 
 }
 
 Result<int> Recover(RecoverOptions options) {
+  TACIT_ASSIGN(const bool there, IsThere(options.request.store));
   std::error_code error;
-  if (!std::filesystem::is_directory(options.request.store, error) ||
+  if (!there || !std::filesystem::is_directory(options.request.store, error) ||
       std::filesystem::is_empty(options.request.store, error))
     return BadUsage(fmt::format("there is no store at {}", options.request.store));
-  const std::string witness =
-      options.witness.empty() ? wiring::WitnessBeside(options.request.store) : options.witness;
+  TACIT_ASSIGN(const std::string witness,
+               wiring::WitnessFor(options.request.store, options.witness));
   std::string end = "; there is no witness to tell whether that is all";
   if (!witness.empty()) {
     TACIT_ASSIGN(const auto sight, store::WitnessFile::Read(witness));

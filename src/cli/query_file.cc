@@ -159,8 +159,7 @@ class CheckpointAsker final : public Asker {
     TACIT_ASSIGN(config::Config config, config::Load(model.config, {}, config::LogFiles::kUnread));
     std::unique_ptr<CheckpointAsker> asker(new CheckpointAsker());
     TACIT_ASSIGN(asker->assembly_, wiring::Assemble(std::move(config)));
-    const std::string witness =
-        model.witness.empty() ? wiring::WitnessBeside(model.checkpoint) : model.witness;
+    TACIT_ASSIGN(const std::string witness, wiring::WitnessFor(model.checkpoint, model.witness));
     if (witness.empty() && !store::IsCheckpoint(model.checkpoint))
       wiring::TellOfNoWitness(model.checkpoint);
     TACIT_ASSIGN(auto store, store::OpenReadOnly(model.checkpoint, witness,

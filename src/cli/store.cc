@@ -33,9 +33,10 @@ struct StoreCommandOptions {
   bool json = false;
 };
 
-store::VerifyOptions OptionsOf(const StoreCommandOptions& options) {
-  return {
-      .witness = options.witness.empty() ? wiring::WitnessBeside(options.store) : options.witness,
+Result<store::VerifyOptions> OptionsOf(const StoreCommandOptions& options) {
+  TACIT_ASSIGN(std::string witness, wiring::WitnessFor(options.store, options.witness));
+  return store::VerifyOptions{
+      .witness = std::move(witness),
       .check_entries = [](const auto& entries) { return privacy::VerifyChain(entries); }};
 }
 
@@ -63,8 +64,8 @@ json::object CheckJson(const store::StoreCheck& check) {
 }
 
 Result<int> Verify(const StoreCommandOptions& options) {
-  TACIT_ASSIGN(const store::StoreCheck check,
-               store::VerifyStore(options.store, OptionsOf(options)));
+  TACIT_ASSIGN(const store::VerifyOptions checks, OptionsOf(options));
+  TACIT_ASSIGN(const store::StoreCheck check, store::VerifyStore(options.store, checks));
   if (options.json) {
     fmt::print("{}\n", json::serialize(CheckJson(check)));
   } else if (check.damage.empty()) {
@@ -79,7 +80,8 @@ Result<int> Verify(const StoreCommandOptions& options) {
 }
 
 Result<int> Repair(const StoreCommandOptions& options) {
-  TACIT_ASSIGN(const store::Repair repair, store::RepairStore(options.store, OptionsOf(options)));
+  TACIT_ASSIGN(const store::VerifyOptions checks, OptionsOf(options));
+  TACIT_ASSIGN(const store::Repair repair, store::RepairStore(options.store, checks));
   if (options.json) {
     json::object out = CheckJson(repair.after);
     json::array done;

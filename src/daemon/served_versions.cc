@@ -7,6 +7,7 @@
 #include <ranges>
 #include <utility>
 
+#include "base/is_there.h"
 #include "base/log.h"
 #include "daemon/version_choice.h"
 #include "store/checkpoint.h"
@@ -50,9 +51,9 @@ std::string ParentOf(const std::string& directory) {
 
 // The folder to serve for this name.
 Result<std::string> Choose(const std::string& directory, bool newest) {
-  std::error_code error;
   if (!store::IsCheckpoint(directory)) {
-    if (fs::exists(directory + "/CURRENT", error)) return directory;
+    TACIT_ASSIGN(const bool is_store, IsThere(directory + "/CURRENT"));
+    if (is_store) return directory;
     TACIT_ASSIGN(const auto places, store::ListCheckpoints(directory, nullptr));
     return places.empty() ? directory : NewestIn(directory, nullptr);
   }
@@ -70,7 +71,7 @@ Result<ServedVersions::Held> ServedVersions::Read(const std::string& folder) con
     TACIT_ASSIGN(store::CheckpointHold hold, store::CheckpointHold::Take(folder));
     held.hold = std::make_shared<const store::CheckpointHold>(std::move(hold));
   }
-  const std::string witness = wiring::WitnessBeside(folder);
+  TACIT_ASSIGN(const std::string witness, wiring::WitnessBeside(folder));
   if (witness.empty() && !store::IsCheckpoint(folder))
     spdlog::warn("no witness of {}: an older copy put in its place would not be noticed", folder);
   TACIT_ASSIGN(held.store,

@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/is_there.h"
 #include "store/checkpoint_draft.h"
 #include "store/checkpoint_hold.h"
 #include "store/file_digest.h"
@@ -53,13 +54,11 @@ Status CheckNothingAdded(const std::string& folder, const CheckpointManifest& ma
   return {};
 }
 
-// Nothing that cannot be looked at passes for what is not there.
-bool IsMissing(const std::string& path) {
-  std::error_code error;
-  return fs::status(path, error).type() == fs::file_type::not_found;
-}
+// A folder that this user may not enter tells by its name alone.
 bool MayBeCheckpoint(const std::string& folder) {
-  return !IsMissing(folder + "/" + kCheckpointManifestName);
+  if (const auto there = IsThere(folder + "/" + kCheckpointManifestName)) return *there;
+  const std::string name = fs::path(folder).filename();
+  return name.starts_with("full-") || name.starts_with("release-");
 }
 
 }  // namespace
@@ -85,8 +84,9 @@ Status StillWanted(const CheckpointRequest& request) {
 Result<std::vector<CheckpointPlace>> ListCheckpoints(const std::string& parent,
                                                      std::vector<std::string>* unreadable) {
   std::vector<CheckpointPlace> places;
-  if (IsMissing(parent)) return places;
   std::error_code error;
+  TACIT_ASSIGN(const bool there, IsThere(parent));
+  if (!there) return places;
   for (fs::directory_iterator it(parent, error), end; !error && it != end; it.increment(error)) {
     const std::string folder = it->path();
     if (it->path().filename().string().starts_with('.') || !MayBeCheckpoint(folder)) continue;
@@ -107,7 +107,8 @@ Result<std::vector<CheckpointPlace>> ListCheckpoints(const std::string& parent,
 Result<std::vector<std::string>> PruneCheckpoints(const std::string& parent, uint64_t keep,
                                                   std::vector<std::string>* held) {
   std::vector<std::string> removed;
-  if (IsMissing(parent)) return removed;
+  TACIT_ASSIGN(const bool there, IsThere(parent));
+  if (!there) return removed;
   TACIT_ASSIGN(const CheckpointParent locked, CheckpointParent::Lock(parent));
   TACIT_ASSIGN(std::vector<CheckpointPlace> places, ListCheckpoints(parent, nullptr));
   // The clock may have been ahead when one was made: in a lineage commits tell which is newer.

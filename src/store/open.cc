@@ -15,6 +15,7 @@
 #include "store/growth.h"
 #include "store/load.h"
 #include "store/price_tally.h"
+#include "store/restore.h"
 #include "store/seal.h"
 #include "store/store_impl.h"
 
@@ -243,16 +244,33 @@ Status BringUpWitnesses(OpenedStore& store) {
   return {};
 }
 
+// Beginning afresh comes last: it throws the account of the lost store away.
+std::string AdviceOnMissing(const std::string& path, std::string_view kind) {
+  std::error_code error;
+  const std::string work = WorkFolder(path);
+  std::string half;
+  if (std::filesystem::exists(work, error))
+    half = fmt::format(
+        "{} is what a restore has left that did not end: make the same restore again. ", work);
+  return fmt::format(
+      "{}Perhaps its disk is not mounted. If the store is lost, tacit checkpoint restore makes it "
+      "of "
+      "a checkpoint and charges what was learnt since. To start afresh, without the account of "
+      "what "
+      "was spent, name another {}",
+      half, kind);
+}
+
 // A new store must not overwrite the witness of a lost store in its place.
 Status CheckNotReplaced(const StoreOptions& options, const std::vector<Remembered>& witnesses) {
-  if (Rocks::Exists(options.path)) return {};
+  TACIT_ASSIGN(const bool there, Rocks::Exists(options.path));
+  if (there) return {};
   for (const auto& [place, sight] : witnesses)
     if (sight && sight->record.seq.value > 0)
-      return Fail(
-          ErrorCode::kRefused,
-          fmt::format("there is no store at {}, but {} {} has seen {} commits of one; to "
-                      "start afresh, name another {}",
-                      options.path, place.kind, place.path, sight->record.seq.value, place.kind));
+      return Fail(ErrorCode::kRefused,
+                  fmt::format("there is no store at {}, but {} {} has seen {} commits of one. {}",
+                              options.path, place.kind, place.path, sight->record.seq.value,
+                              AdviceOnMissing(options.path, place.kind)));
   return {};
 }
 

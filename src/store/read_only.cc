@@ -132,8 +132,8 @@ Result<ReadOnlyStore> OpenReadOnly(const std::string& path, const std::string& w
                                    const std::vector<LearnerLayout>& layouts,
                                    uint64_t reader_bytes) {
   if (IsCheckpoint(path)) return OpenCheckpoint(path, layouts, reader_bytes);
-  if (!Rocks::Exists(path))
-    return Fail(ErrorCode::kNotFound, fmt::format("there is no store at {}", path));
+  TACIT_ASSIGN(const bool there, Rocks::Exists(path));
+  if (!there) return Fail(ErrorCode::kNotFound, fmt::format("there is no store at {}", path));
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   uint64_t seen = 0;
   for (int attempt = 1;; ++attempt) {

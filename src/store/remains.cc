@@ -35,7 +35,8 @@ Status CheckClosed(const std::string& folder) {
 }  // namespace
 
 Result<Remains> ReadRemains(const std::string& folder) {
-  if (!Rocks::Exists(folder))
+  TACIT_ASSIGN(const bool there, Rocks::Exists(folder));
+  if (!there)
     return Fail(ErrorCode::kNotFound,
                 fmt::format("{} is no store: it has no file CURRENT", folder));
   TACIT_RETURN_IF_ERROR(CheckClosed(folder));

@@ -170,7 +170,8 @@ Status CheckMayReshard(const ReshardRequest& request) {
   if (IsCheckpoint(request.path))
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("{} is a checkpoint, which never changes", request.path));
-  if (!Rocks::Exists(request.path))
+  TACIT_ASSIGN(const bool there, Rocks::Exists(request.path));
+  if (!there)
     return Fail(ErrorCode::kNotFound, fmt::format("there is no store at {}", request.path));
   if (request.shards > 128)
     return Fail(ErrorCode::kInvalidArgument,

@@ -44,12 +44,6 @@ Status FromErrorCode(const std::error_code& error, std::string_view doing,
   return Fail(ErrorCode::kIo, fmt::format("{} {}: {}", doing, path, error.message()));
 }
 
-// The folder in which a restore works, until it has the store's name.
-std::string WorkFolder(std::string store) {
-  while (store.size() > 1 && store.ends_with('/')) store.pop_back();
-  return store + ".restoring";
-}
-
 Status CheckFree(const std::string& path) {
   std::error_code error;
   if (!fs::exists(path, error) || fs::is_empty(path, error)) return {};
@@ -323,6 +317,11 @@ Status GiveName(const std::string& work, const std::string& path, bool replaces)
 }
 
 }  // namespace
+
+std::string WorkFolder(std::string store) {
+  while (store.size() > 1 && store.ends_with('/')) store.pop_back();
+  return store + ".restoring";
+}
 
 std::string RestoreLockFile(const std::string& store) { return WorkFolder(store) + ".lock"; }
 

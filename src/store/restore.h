@@ -80,6 +80,8 @@ class RestoreLock {
   UniqueFd lock_;
 };
 
+// The folder in which a restore works until it has the store's name: PATH.restoring.
+std::string WorkFolder(std::string path);
 // PATH.restoring.lock.
 std::string RestoreLockFile(const std::string& path);
 

@@ -1,5 +1,6 @@
 #include "store/rocks.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <rocksdb/cache.h>
 #include <rocksdb/convenience.h>
@@ -11,6 +12,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdarg>
 #include <cstdio>
 #include <filesystem>
@@ -405,6 +407,8 @@ Result<std::shared_ptr<Rocks>> Rocks::OpenToRead(std::string path, rocksdb::DBOp
   rocksdb::DB* db = nullptr;
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   std::shared_ptr<Rocks> rocks(new Rocks(path, std::make_shared<FailureLatch>(), SystemTime()));
+  // A file that this user may not read is not damaged.
+  if (auto there = Exists(path); !there) return Fail(std::move(there.error()));
   auto files = FrozenFiles::Freeze(path, QuarterOfFileLimit());
   if (!files && CheckCurrent(path))
     return Fail(ErrorCode::kCorruption, ExplainCorruption(path, files.error().message));
@@ -431,9 +435,12 @@ Result<std::shared_ptr<Rocks>> Rocks::OpenDamaged(const std::string& path) {
   return OpenToRead(path, options, kMemory);
 }
 
-bool Rocks::Exists(const std::string& path) {
-  std::error_code error;
-  return std::filesystem::exists(path + "/CURRENT", error);
+Result<bool> Rocks::Exists(const std::string& path) {
+  const std::string current = path + "/CURRENT";
+  const UniqueFd fd(open(current.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (fd.get() >= 0) return true;
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  return Fail(FolderError(errno, "opening", current));
 }
 
 Rocks::~Rocks() {

@@ -98,8 +98,8 @@ class Rocks {
   // when it is read from. What the log holds after its first damaged record is not there, so that
   // all is as of one commit.
   static Result<std::shared_ptr<Rocks>> OpenDamaged(const std::string& path);
-  // Checks that there is a database at all.
-  static bool Exists(const std::string& path);
+  // Checks that there is a database at all. Fails where this user may not see or read it.
+  static Result<bool> Exists(const std::string& path);
 
   ~Rocks();
   Rocks(const Rocks&) = delete;

@@ -150,8 +150,9 @@ Result<StoreCheck> VerifyStore(const std::string& path, const VerifyOptions& opt
   if (IsCheckpoint(path))
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("{} is a checkpoint: tacit checkpoint verify checks it", path));
+  TACIT_ASSIGN(const bool there, Rocks::Exists(path));
   // A start that was refused may have left an empty folder.
-  if (!Rocks::Exists(path) &&
+  if (!there &&
       (!std::filesystem::is_directory(path, error) || std::filesystem::is_empty(path, error)))
     return Fail(ErrorCode::kNotFound, fmt::format("there is no store at {}", path));
   TACIT_ASSIGN(const bool held, IsHeldByAnother(path));

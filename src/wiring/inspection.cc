@@ -12,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "base/is_there.h"
 #include "privacy/gaussian.h"
 #include "store/store.h"
 #include "wiring/code_version.h"
@@ -37,14 +38,15 @@ privacy::Promise InspectionPromise(privacy::Unit unit, double epsilon, double de
 Result<std::optional<store::ReadOnlyStore>> ReadLedger(const Inspection& inspection,
                                                        const std::string& witness) {
   std::optional<store::ReadOnlyStore> none;
-  std::error_code error;
-  if (!std::filesystem::exists(inspection.store, error)) return none;
+  TACIT_ASSIGN(const bool there, IsThere(inspection.store));
+  if (!there) return none;
   TACIT_ASSIGN(const bool held, store::IsHeldByAnother(inspection.store));
   if (held)
     return Fail(ErrorCode::kUnavailable,
                 fmt::format("store {} is open in another process: an inspection is a commit of its "
                             "own; stop tacitd while it is charged",
                             inspection.store));
+  std::error_code error;
   const bool empty = std::filesystem::is_empty(inspection.store, error);
   if (empty) return none;
   TACIT_ASSIGN(auto read, store::OpenReadOnly(inspection.store, witness, {}));
@@ -157,8 +159,7 @@ std::string WitnessOfNew(const std::string& store) {
 }
 
 Result<ChargedInspection> ChargeInspection(const Inspection& inspection) {
-  std::string witness = inspection.witness;
-  if (witness.empty()) witness = WitnessBeside(inspection.store);
+  TACIT_ASSIGN(std::string witness, WitnessFor(inspection.store, inspection.witness));
   if (witness.empty()) witness = WitnessOfNew(inspection.store);
   TACIT_ASSIGN(const auto before, ReadLedger(inspection, witness));
 

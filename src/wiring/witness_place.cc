@@ -5,7 +5,9 @@
 
 #include <filesystem>
 
+#include "base/is_there.h"
 #include "base/log.h"
+#include "store/checkpoint.h"
 
 namespace tacit::wiring {
 namespace {
@@ -63,16 +65,27 @@ void TellOfWitnessPlaces(const config::Config& config) {
     TellOf(config.store.path, config.source.mark, "mark", "source.mark");
 }
 
-std::string WitnessBeside(const std::string& directory) {
+Result<std::string> WitnessBeside(const std::string& directory) {
   namespace fs = std::filesystem;
-  const std::string witness = directory + ".witness";
-  std::error_code error;  // what this user cannot see, and no name at all, is nowhere
-  if (fs::exists(witness, error)) return witness;
+  std::error_code error;
   fs::path store = fs::absolute(directory, error).lexically_normal();
   if (!store.has_filename()) store = store.parent_path();
   const std::string apart =
       store.parent_path().string() + "-witness/" + store.filename().string() + ".witness";
-  return fs::exists(apart, error) ? apart : "";
+  for (const std::string& witness : {directory + ".witness", apart}) {
+    const auto there = IsThere(witness);
+    if (there && *there) return witness;
+    if (there || store::IsCheckpoint(directory)) continue;
+    return Fail(there.error().code,
+                fmt::format("{}, so whether {} is an older copy cannot be seen: read it as the "
+                            "user who may see its witness",
+                            there.error().message, directory));
+  }
+  return std::string();
+}
+
+Result<std::string> WitnessFor(const std::string& directory, const std::string& named) {
+  return named.empty() ? WitnessBeside(directory) : Result<std::string>(named);
 }
 
 void TellOfNoWitness(const std::string& directory) {

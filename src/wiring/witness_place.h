@@ -22,8 +22,11 @@ Closeness ClosenessOf(const std::string& store, const std::string& witness);
 void TellOfWitnessPlaces(const config::Config& config);
 
 // The path of the witness for readers of this directory, "" if there is none: FOLDER/NAME.witness
-// or FOLDER-witness/NAME.witness.
-std::string WitnessBeside(const std::string& directory);
+// or FOLDER-witness/NAME.witness. Fails where this user may not see whether there is one: an older
+// copy of the directory would pass for the newest. A checkpoint needs none.
+Result<std::string> WitnessBeside(const std::string& directory);
+// The same, or `named` if it is not empty.
+Result<std::string> WitnessFor(const std::string& directory, const std::string& named);
 // Warns on stderr that without a witness an older copy of the directory would not be noticed.
 void TellOfNoWitness(const std::string& directory);
 

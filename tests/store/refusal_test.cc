@@ -8,6 +8,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
+using testing::Not;
 
 void ExpectRefusal(const StoreOptions& options, ErrorCode code, const std::string& says) {
   const auto store = Store::Open(options);
@@ -68,6 +69,19 @@ TEST_F(RefusalTest, AnEmptyFolderBesideAWitnessWithCommits) {
   fs::remove_all(folder_.store());
   ExpectRefusal(options_, ErrorCode::kRefused, "has seen 3 commits");
   EXPECT_FALSE(fs::exists(folder_.store()));
+}
+
+// To begin afresh throws the account away: that is said last.
+TEST_F(RefusalTest, AStoreThatIsGoneIsLookedForFirst) {
+  fs::rename(folder_.store(), folder_.root() + "/elsewhere");
+  const auto message = [&] {
+    const auto store = Store::Open(options_);
+    return store ? "it opened" : store.error().message;
+  };
+  EXPECT_THAT(message(), testing::ContainsRegex("mounted.*tacit checkpoint restore.*afresh"));
+  EXPECT_THAT(message(), Not(HasSubstr(".restoring")));
+  fs::create_directory(folder_.store() + ".restoring");
+  EXPECT_THAT(message(), testing::ContainsRegex("/store.restoring is what a restore .*mounted"));
 }
 
 TEST_F(RefusalTest, AMissingWitnessUnlessItIsAccepted) {

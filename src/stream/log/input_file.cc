@@ -19,6 +19,8 @@ namespace tacit::stream {
 namespace {
 
 constexpr size_t kChunkBytes = 256 << 10;
+// Compared with each chunk: few enough to cost next to nothing, and logs differ in them.
+constexpr size_t kHeadBytes = 4096;
 
 tl::unexpected<Error> SystemFailure(ErrorCode code, const std::string& path) {
   return Fail(code, fmt::format("{}: {}", path, std::strerror(errno)));
@@ -185,10 +187,33 @@ class ZstdFile final : public InputFile {
 
 }  // namespace
 
+tl::unexpected<Error> ChangedWhileRead(const std::string& path, std::string_view how) {
+  return Fail(ErrorCode::kRefused,
+              fmt::format("{}: {} while it was read. A log that is read may grow, and must not be "
+                          "truncated (copytruncate of logrotate), overwritten or moved: put it "
+                          "back as it was and start again, which goes on from the last commit",
+                          path, how));
+}
+
 Result<size_t> InputFile::ReadRaw(std::span<char> out) {
   TACIT_ASSIGN(const size_t got, ReadAt(opened_.fd.get(), opened_.path, raw_read_, out));
+  TACIT_RETURN_IF_ERROR(CheckUntouched(raw_read_ + got));
   raw_read_ += got;
   return got;
+}
+
+// Comes after the read: what was written before it shows.
+Status InputFile::CheckUntouched(uint64_t read) const {
+  struct stat now {};
+  if (::fstat(opened_.fd.get(), &now) != 0) return SystemFailure(ErrorCode::kIo, opened_.path);
+  if (static_cast<uint64_t>(now.st_size) < std::max(read, opened_.raw_size))
+    return ChangedWhileRead(opened_.path, "has become shorter");
+  char head[kHeadBytes];
+  TACIT_ASSIGN(const size_t got, ReadAt(opened_.fd.get(), opened_.path, 0,
+                                        std::span(head).first(opened_.head.size())));
+  if (std::string_view(head, got) != opened_.head)
+    return ChangedWhileRead(opened_.path, "was overwritten");
+  return {};
 }
 
 void InputFile::SetFault(std::string_view how, uint64_t raw_offset) {
@@ -205,12 +230,14 @@ Result<std::unique_ptr<InputFile>> InputFile::Open(const std::string& path) {
   TACIT_ASSIGN(UniqueFd fd, OpenRegularFile(path));
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return SystemFailure(ErrorCode::kIo, path);
-  char head[4];
+  std::string head(kHeadBytes, '\0');
   TACIT_ASSIGN(const size_t got, ReadAt(fd.get(), path, 0, head));
+  head.resize(got);
+  const Packing packing = PackingOf(std::string_view(head).substr(0, 4));
   const Inode inode{info.st_dev, info.st_ino};
-  Opened opened{std::move(fd), path, static_cast<uint64_t>(info.st_size), inode};
+  Opened opened{std::move(fd), path, static_cast<uint64_t>(info.st_size), inode, std::move(head)};
   std::unique_ptr<InputFile> file;
-  switch (PackingOf({head, got})) {
+  switch (packing) {
     case Packing::kNone:
       file = std::make_unique<PlainFile>(std::move(opened));
       break;

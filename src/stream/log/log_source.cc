@@ -77,7 +77,10 @@ class LogSource final : public Source {
   // Opens the file and compares it with its known facts; notes its prefix if that is unknown.
   Result<std::unique_ptr<InputFile>> OpenChecked(LogFile* file) const;
   Result<std::unique_ptr<LineReader>> OpenReader(size_t file);
-  // Notes that the file ended after `lines` records; refuses if it ended elsewhere before.
+  // Refuses a file that is no longer the one that was read.
+  Status CheckStillThere(const InputFile& read, const LogFile& file) const;
+  // Notes that the file ended after `lines` records; refuses if it ended elsewhere before, or if it
+  // is no longer the one that was read.
   Status NoteEnd(const LineReader& reader, uint64_t lines, LogFile* file) const;
   Status VerifyFile(size_t index, ByteReader* stored);
 
@@ -110,7 +113,20 @@ Result<std::unique_ptr<LineReader>> LogSource::OpenReader(size_t file) {
   return std::make_unique<LineReader>(std::move(input), options_.max_record_bytes);
 }
 
+Status LogSource::CheckStillThere(const InputFile& read, const LogFile& file) const {
+  const auto now = InputFile::Open(file.path);
+  if (!now && now.error().code == ErrorCode::kNotFound)
+    return ChangedWhileRead(file.path, "was moved or removed");
+  if (!now) return Fail(now.error());
+  if ((*now)->raw_size() < read.raw_read())
+    return ChangedWhileRead(file.path, "has become shorter");
+  TACIT_ASSIGN(const Digest digest, (*now)->HashPrefix(file.prefix->bytes));
+  if (digest != file.prefix->digest) return ChangedWhileRead(file.path, "was overwritten");
+  return {};
+}
+
 Status LogSource::NoteEnd(const LineReader& reader, uint64_t lines, LogFile* file) const {
+  TACIT_RETURN_IF_ERROR(CheckStillThere(reader.file(), *file));
   if (file->end && file->end->lines != lines)
     return Changed(*file, fmt::format("has {} records instead of {}", lines, file->end->lines));
   // A sound file's size is what was read: bytes added later are a change. Past damage nothing is
