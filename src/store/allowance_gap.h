@@ -10,8 +10,8 @@ namespace tacit::store {
 // The steps that commits which were lost may have counted users in, on top of what a restored copy
 // has.
 struct UsersGap {
-  // How the period that was unfinished in the end counts its users. A held one counts them for all
-  // of its steps when it opens, and has no others: a count within it says that the user is in it.
+  // The state in the end of the period that counts users. A held one counts them for all of its
+  // steps when it opens, and has no others: a count within it says that the user is in it.
   enum class Periods {
     kRunning,  // step by step (`once`)
     kBetween,  // held, and none was open

@@ -395,7 +395,7 @@ TEST(PoissonParticipation, EveryStepDrawsItsCoinsFromAKeyOfItsOwn) {
   EXPECT_GE(steps, 5u);
 }
 
-// What a restore must know of periods: how many steps any record can have been in.
+// A restore must know how many steps of held periods any record can have been in.
 TEST(PoissonParticipation, APositionTellsTheLongestPeriodAndSinceWhen) {
   const auto options = [](uint64_t steps_per_period, const Position& start) {
     return PoissonOptions{.offsets_per_period = 100,

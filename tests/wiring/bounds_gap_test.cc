@@ -152,7 +152,7 @@ TEST_F(BoundsGap, ALargeAllowanceBetweenSmallOnesIsPaid) {
     EXPECT_NEAR(PaidForSpent("user", phases, known), 1, kSlackOfBounds);
 }
 
-// Where a program took the steps that noted no lengths, every offset may have been in all of them.
+// A program that noted no lengths took the steps: every offset may have been in all of them.
 TEST_F(BoundsGap, UnknownLengthsAreTheWorst) {
   const std::vector<Phase> phases = {{Poisson(2)}, {Poisson(100)}, {Poisson(2), 3}};
   EXPECT_GE(PaidForSpent("event", phases, Known::kByWitness, /*of_older_program=*/true),

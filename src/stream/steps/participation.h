@@ -44,7 +44,7 @@ struct Position {
   // Held periods: the most steps that any of them can have had since step `longest_since`; before
   // that an older program took them. 0: none was held since.
   uint64_t longest_period = 0, longest_since = 0;
-  // How often a period shared records with the one before: `allocate` begins one anew whose
+  // The number of periods that shared records with the one before: `allocate` begins one anew whose
   // allocation is unknown, and the rest of a period that was cut short is another one's.
   uint64_t begun_anew = 0;
   // `allocate`: the unfinished period's allocation, which is kept apart from the rest.
