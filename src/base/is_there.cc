@@ -8,11 +8,14 @@
 
 namespace tacit {
 
+// Nothing has a name that is too long.
+bool MeansAbsent(int error) { return error == ENOENT || error == ENOTDIR || error == ENAMETOOLONG; }
+
 Result<bool> IsThere(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) == 0) return true;
-  if (errno == ENOENT || errno == ENOTDIR) return false;
-  const bool mistake = errno == EACCES || errno == ELOOP || errno == ENAMETOOLONG;
+  if (MeansAbsent(errno)) return false;
+  const bool mistake = errno == EACCES || errno == ELOOP;
   return Fail(mistake ? ErrorCode::kInvalidArgument : ErrorCode::kIo,
               fmt::format("{}: {}", path, std::strerror(errno)));
 }

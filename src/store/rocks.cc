@@ -19,6 +19,7 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
+#include "base/is_there.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "store/file_digest.h"
@@ -439,7 +440,7 @@ Result<bool> Rocks::Exists(const std::string& path) {
   const std::string current = path + "/CURRENT";
   const UniqueFd fd(open(current.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (fd.get() >= 0) return true;
-  if (errno == ENOENT || errno == ENOTDIR) return false;
+  if (MeansAbsent(errno)) return false;
   return Fail(FolderError(errno, "opening", current));
 }
 
