@@ -19,20 +19,22 @@ class AllocationGap : public ::testing::Test {
  protected:
   AllocationGap() { test::WriteFile(dir_ / "log.jsonl", ""); }
 
-  Assembly Build(const std::string& unit, int blocks = 2) const {
+  Assembly Build(const std::string& unit, int blocks = 2,
+                 const std::string& mechanism = "{kind: dp-sgd, noise_multiplier: 20}") const {
     auto config = config::Parse(
         fmt::format("source: {{kind: log, format: json, files: {}}}\n"
-                    "schema: {{features: [{{name: n, kind: dense}}]}}\n"
+                    "schema: {{features: [{{name: n, kind: dense}}, {{name: c, kind: categorical, "
+                    "buckets: 50, dim: 4}}]}}\n"
                     "learners:\n"
                     "  - id: it\n"
                     "    model: {{kind: pctr, hidden: [4]}}\n"
-                    "    mechanism: {{kind: dp-sgd, noise_multiplier: 20}}\n"
+                    "    mechanism: {}\n"
                     "    participation: {{mode: allocate, batch: 25, steps_per_period: 4, blocks: "
                     "{}, period: 100{}}}\n"
                     "    privacy: {{unit: {}, epsilon: 8, delta: 1.0e-6}}\n"
                     "store: {{path: {}}}\n",
-                    dir_ / "log.jsonl", blocks, unit == "user" ? ", max_participations: 160" : "",
-                    unit, dir_ / "store"),
+                    dir_ / "log.jsonl", mechanism, blocks,
+                    unit == "user" ? ", max_participations: 160" : "", unit, dir_ / "store"),
         "gap", {});
     EXPECT_TRUE(config) << config.error().message;
     auto assembly = Assemble(*std::move(config));
@@ -138,6 +140,46 @@ TEST_F(AllocationGap, APeriodThatWasBegunAnewIsChargedTwiceToItsRecords) {
   const store::LearnerGap gap = MustFind(Build("event"), to, kCharged + 2 * kOfPeriod);
   EXPECT_EQ(gap.charges[0].steps, 2 * kOfPeriod);
   EXPECT_EQ(gap.charges[0].steps_per_offset, 2 * kOfPeriod);
+}
+
+TEST_F(AllocationGap, SoIsItsOpening) {
+  const Assembly assembly =
+      Build("event", 2,
+            "{kind: fest, noise_multiplier: 20, vocabulary: {source: running, keep: 9, "
+            "noise_multiplier: 30}}");
+  const LearnerPlan& plan = assembly.learners[0];
+  ASSERT_TRUE(plan.opening_charge);
+  const stream::Position to{.period = 2,
+                            .period_start = {},
+                            .next = {{0, 100, 200}},
+                            .step = 15,
+                            .period_step = 4,
+                            .longest_period = kOfPeriod,
+                            .begun_anew = 1};
+  store::WitnessedLearner::Charged steps{.charge = plan.charge,
+                                         .unit = plan.promise.unit,
+                                         .adjacency = plan.promise.adjacency,
+                                         .participation = plan.promise.participation,
+                                         .bounds = plan.promise.bounds,
+                                         .delta = plan.promise.delta};
+  store::WitnessedLearner::Charged openings = steps;
+  openings.charge = *plan.opening_charge;
+  const LearnerTrail trail{.copy = {"it", kCharged, train::EncodePosition(At())},
+                           .entries_of_copy = {},
+                           .later = {},
+                           .entries = {},
+                           .last = {.name = "it",
+                                    .steps = kCharged + 2 + 2 * kOfPeriod,
+                                    .charged = steps,
+                                    .position = train::EncodePosition(to),
+                                    .prices = {{{openings, 2}, {steps, 2 * kOfPeriod}}}}};
+  const auto gap = FindGap(plan, assembly.config.learners[0], trail, "log");
+  ASSERT_TRUE(gap && *gap) << gap.error().message;
+  const auto& charges = (**gap).gap.charges;
+  ASSERT_EQ(charges.size(), 2u);
+  EXPECT_EQ(charges[0].charge, *plan.opening_charge);
+  EXPECT_EQ(charges[0].steps_per_offset, 2u);
+  EXPECT_EQ(charges[1].steps_per_offset, 2 * kOfPeriod);
 }
 
 TEST_F(AllocationGap, AnotherNumberOfBlocksIsAnotherPrice) {
