@@ -247,7 +247,7 @@ TEST_F(ForgetTest, AFullCheckpointListsWhoAskedSinceAndARestoreForgetsThem) {
   EXPECT_TRUE(IsOnDisk(kBen));
 }
 
-// Nobody is said to be erased while a checkpoint may hold them that cannot be told so.
+// A checkpoint that cannot be read may hold the user: the user is not said to be erased.
 TEST_F(ForgetTest, ACheckpointThatCannotBeReadHoldsAnErasureUp) {
   Append({ForgetScript::HistoryOf(kAda)});
   const std::string damaged = MakeFull();

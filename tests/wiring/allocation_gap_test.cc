@@ -51,6 +51,15 @@ class AllocationGap : public ::testing::Test {
             .period_step = 3,
             .longest_period = kOfPeriod};
   }
+  // Later in the same period, which a store that was itself restored had begun anew.
+  static stream::Position AtBegunAnew() {
+    stream::Position at = At();
+    at.period = 2;
+    at.step = 15;
+    at.period_step = 4;
+    at.begun_anew = 1;
+    return at;
+  }
   static constexpr uint64_t kCharged = 2 * kOfPeriod;
 
   static Result<std::optional<FoundGap>> Gap(const Assembly& assembly, const stream::Position& to,
@@ -130,14 +139,7 @@ TEST_F(AllocationGap, PeriodsThatBeganAreChargedWhole) {
 
 // The lost store was a restored one itself, and had begun a period anew: both were on its records.
 TEST_F(AllocationGap, APeriodThatWasBegunAnewIsChargedTwiceToItsRecords) {
-  const stream::Position to{.period = 2,
-                            .period_start = {},
-                            .next = {{0, 100, 200}},
-                            .step = 15,
-                            .period_step = 4,
-                            .longest_period = kOfPeriod,
-                            .begun_anew = 1};
-  const store::LearnerGap gap = MustFind(Build("event"), to, kCharged + 2 * kOfPeriod);
+  const store::LearnerGap gap = MustFind(Build("event"), AtBegunAnew(), kCharged + 2 * kOfPeriod);
   EXPECT_EQ(gap.charges[0].steps, 2 * kOfPeriod);
   EXPECT_EQ(gap.charges[0].steps_per_offset, 2 * kOfPeriod);
 }
@@ -149,13 +151,6 @@ TEST_F(AllocationGap, SoIsItsOpening) {
             "noise_multiplier: 30}}");
   const LearnerPlan& plan = assembly.learners[0];
   ASSERT_TRUE(plan.opening_charge);
-  const stream::Position to{.period = 2,
-                            .period_start = {},
-                            .next = {{0, 100, 200}},
-                            .step = 15,
-                            .period_step = 4,
-                            .longest_period = kOfPeriod,
-                            .begun_anew = 1};
   store::WitnessedLearner::Charged steps{.charge = plan.charge,
                                          .unit = plan.promise.unit,
                                          .adjacency = plan.promise.adjacency,
@@ -171,7 +166,7 @@ TEST_F(AllocationGap, SoIsItsOpening) {
                            .last = {.name = "it",
                                     .steps = kCharged + 2 + 2 * kOfPeriod,
                                     .charged = steps,
-                                    .position = train::EncodePosition(to),
+                                    .position = train::EncodePosition(AtBegunAnew()),
                                     .prices = {{{openings, 2}, {steps, 2 * kOfPeriod}}}}};
   const auto gap = FindGap(plan, assembly.config.learners[0], trail, "log");
   ASSERT_TRUE(gap && *gap) << gap.error().message;
