@@ -27,17 +27,18 @@ Result<UniqueFd> OpenRegularFile(const std::string& path) {
   return fd;
 }
 
-Result<std::string> ReadRegularFile(const std::string& path) {
+Result<std::string> ReadRegularFile(const std::string& path, size_t bytes_most) {
   TACIT_ASSIGN(const UniqueFd fd, OpenRegularFile(path));
   std::string bytes;
   std::array<char, 1 << 16> piece;
-  for (;;) {
+  while (bytes.size() <= bytes_most) {
     const ssize_t got = ::read(fd.get(), piece.data(), piece.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return Fail(ErrorCode::kIo, fmt::format("{}: {}", path, std::strerror(errno)));
-    if (got == 0) return bytes;
+    if (got == 0) break;
     bytes.append(piece.data(), static_cast<size_t>(got));
   }
+  return bytes;
 }
 
 }  // namespace tacit

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "base/result.h"
@@ -12,7 +14,9 @@ namespace tacit {
 // message begins with the path.
 Result<UniqueFd> OpenRegularFile(const std::string& path);
 
-// Returns a file's bytes. Fails as OpenRegularFile does, and with kIo where the disk does.
-Result<std::string> ReadRegularFile(const std::string& path);
+// Returns a file's bytes. Fails as OpenRegularFile does, and with kIo where the disk does, with the
+// path in front. Of a file that is longer than `bytes_most` it returns the beginning, which is
+// longer, too.
+Result<std::string> ReadRegularFile(const std::string& path, size_t bytes_most = SIZE_MAX);
 
 }  // namespace tacit

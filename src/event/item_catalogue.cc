@@ -1,11 +1,8 @@
 #include "event/item_catalogue.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -43,15 +40,7 @@ Status CheckId(std::string_view id) {
 }  // namespace
 
 Result<ItemCatalogue> ItemCatalogue::Read(const std::string& path) {
-  TACIT_ASSIGN(const UniqueFd file, OpenRegularFile(path));
-  std::string bytes, piece(size_t{1} << 20, '\0');
-  while (bytes.size() <= kBytesMost) {
-    const ssize_t got = ::read(file.get(), piece.data(), piece.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return Fail(ErrorCode::kIo, fmt::format("{}: {}", path, std::strerror(errno)));
-    if (got == 0) break;
-    bytes.append(piece, 0, static_cast<size_t>(got));
-  }
+  TACIT_ASSIGN(std::string bytes, ReadRegularFile(path, kBytesMost));
   return Parse(std::move(bytes), path);
 }
 

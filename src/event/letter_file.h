@@ -17,10 +17,10 @@ namespace tacit::event {
 // it away the next Append creates a new file. Not thread-safe.
 class LetterFile {
  public:
-  // Opens or creates PATH and cuts off a letter that a crash left unfinished. kInvalidArgument for
-  // what is there and is no regular file. Passes every kept
+  // Opens or creates PATH and cuts off a letter that a crash left unfinished. Passes every kept
   // letter to `note`; of a file above max_bytes only those in its last max_bytes. Skips lines that
-  // are no letters and reports them in the log.
+  // are no letters and reports them in the log. kInvalidArgument for what is there and is no
+  // regular file.
   static Result<LetterFile> Open(DeadLetterFileOptions options,
                                  const std::function<void(const LetterPlace&)>& note);
 

@@ -254,10 +254,8 @@ std::string AdviceOnMissing(const std::string& path, std::string_view kind) {
         "{} is what a restore has left that did not end: make the same restore again. ", work);
   return fmt::format(
       "{}Perhaps its disk is not mounted. If the store is lost, tacit checkpoint restore makes it "
-      "of "
-      "a checkpoint and charges what was learnt since. To start afresh, without the account of "
-      "what "
-      "was spent, name another {}",
+      "of a checkpoint and charges what was learnt since. To start afresh, without the account of "
+      "what was spent, name another {}",
       half, kind);
 }
 
