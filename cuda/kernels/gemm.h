@@ -79,6 +79,26 @@ Status Gemm32(Stream& stream, Form form_a, DeviceMatrix<const float> a, Form for
               DeviceMatrix<const float> b, float beta, DeviceMatrix<float> c, const GemmPlan& plan,
               DeviceSpan<float> work);
 
+// Pieces of the rows of a sum: piece i is rows [end[i - 1], end[i]). The ends are in device memory,
+// so a step with other pieces has the same launches.
+struct GemmPieces {
+  DeviceSpan<const uint32_t> end = {};
+  uint32_t first = 0, count = 0;
+};
+// The tile of such products.
+uint32_t TileOfPieces(const DeviceFacts& facts, uint32_t m, uint32_t n, uint32_t count);
+// work = a^T b in f32 of each of these pieces' rows, one behind the other. REQUIRES of a, b and
+// work what Gemm16 does.
+Status Gemm16Pieces(Stream& stream, DeviceMatrix<const uint16_t> a, DeviceMatrix<const uint16_t> b,
+                    const GemmPieces& pieces, DeviceSpan<float> work);
+Status Gemm32Pieces(Stream& stream, DeviceMatrix<const float> a, DeviceMatrix<const float> b,
+                    const GemmPieces& pieces, DeviceSpan<float> work);
+// Adds the pieces' products to `open` in double; where a block ends with a piece, adds open times
+// per_step to `sums`, rounded to the nearest integer, and goes on from 0.
+Status AddPieces(Stream& stream, const GemmPieces& pieces, DeviceSpan<const uint32_t> closes,
+                 DeviceSpan<const float> work, double per_step, DeviceSpan<double> open,
+                 DeviceSpan<int64_t> sums);
+
 // c = beta c + the sum of the splits' products, which lie one after the other in `work`, in order.
 Status AddSplits(Stream& stream, uint32_t splits, DeviceSpan<const float> work, float beta,
                  DeviceMatrix<float> c);

@@ -55,9 +55,9 @@ TACIT_KERNEL GemmKernel(GemmArgs<uint16_t> g, End of_all) {
   constexpr uint32_t kThreads = S::kWarpsM * S::kWarpsN * kWarp, kStages = S::kStages;
   auto& ring = SharedAs<Ring<kSide, kTransA, kTransB>>();
   const uint32_t m0 = BlockIndex().y * kSide, n0 = BlockIndex().x * kSide;
-  const uint32_t k_begin = BlockIndex().z * g.k_each;
-  const uint32_t k_end = g.k - k_begin < g.k_each ? g.k : k_begin + g.k_each;
-  const uint32_t steps = k_begin < g.k ? (k_end - k_begin + kDepth - 1) / kDepth : 0;
+  const SplitOfK split(g, BlockIndex().z);
+  const uint32_t k_begin = split.begin, k_end = split.end;
+  const uint32_t steps = (k_end - k_begin + kDepth - 1) / kDepth;
   const auto load = [&](uint32_t step) {
     if (step < steps) {
       const uint32_t k = k_begin + step * kDepth;
@@ -200,6 +200,17 @@ Status Gemm16(Stream& stream, Form form_a, DeviceMatrix<const uint16_t> a, Form 
                               : LaunchForm<128>(stream, form_a, form_b, args, plan.splits));
   }
   return plan.splits == 1 ? Status() : AddSplits(stream, plan.splits, work, beta, c);
+}
+
+Status Gemm16Pieces(Stream& stream, DeviceMatrix<const uint16_t> a, DeviceMatrix<const uint16_t> b,
+                    const GemmPieces& pieces, DeviceSpan<float> work) {
+  const auto args = MakePieceArgs(a, b, pieces, work);
+  CheckFactors(a, b);
+  if (args.m == 0 || args.n == 0 || pieces.count == 0) return {};
+  const SumsEnd end{args.c, 0};
+  return TileOfPieces(stream.device().facts(), args.m, args.n, pieces.count) == 64
+             ? LaunchTiles<64, true, false>(stream, "Gemm16Pieces", args, pieces.count, end)
+             : LaunchTiles<128, true, false>(stream, "Gemm16Pieces", args, pieces.count, end);
 }
 
 Status Gemm16Activate(Stream& stream, DeviceMatrix<const uint16_t> a,

@@ -61,9 +61,9 @@ TACIT_KERNEL GemmKernel(GemmArgs<float> g) {
   constexpr uint32_t kEach = kSide / kSquares;
   auto& turns = SharedAs<Turns<kSide>>();
   const uint32_t m0 = BlockIndex().y * kSide, n0 = BlockIndex().x * kSide;
-  const uint32_t k_begin = BlockIndex().z * g.k_each;
-  const uint32_t k_end = g.k - k_begin < g.k_each ? g.k : k_begin + g.k_each;
-  const uint32_t steps = k_begin < g.k ? (k_end - k_begin + kDepth - 1) / kDepth : 0;
+  const SplitOfK split(g, BlockIndex().z);
+  const uint32_t k_begin = split.begin, k_end = split.end;
+  const uint32_t steps = (k_end - k_begin + kDepth - 1) / kDepth;
   const uint32_t my_m = ThreadIndex().x / kSquares * kEach;
   const uint32_t my_n = ThreadIndex().x % kSquares * kEach;
   float next_a[kEach], next_b[kEach], sum[kEach][kEach] = {};
@@ -113,10 +113,11 @@ TACIT_KERNEL GemmKernel(GemmArgs<float> g) {
 }
 
 template <uint32_t kSide, bool kTransA, bool kTransB>
-Status LaunchTiles(Stream& stream, const GemmArgs<float>& args, uint32_t splits) {
+Status LaunchTiles(Stream& stream, const GemmArgs<float>& args, uint32_t splits,
+                   const char* name = "Gemm32") {
   const uint32_t down = (args.m + kSide - 1) / kSide;
   TACIT_CHECK(down <= 65535, "a matrix of too many rows");
-  return Launch(stream, "Gemm32",
+  return Launch(stream, name,
                 {.grid = {(args.n + kSide - 1) / kSide, down, splits},
                  .block = {kThreads},
                  .shared_bytes = sizeof(Turns<kSide>)},
@@ -144,6 +145,16 @@ Status Gemm32(Stream& stream, Form form_a, DeviceMatrix<const float> a, Form for
                             ? LaunchForm<128>(stream, form_a, form_b, args, plan.splits)
                             : LaunchForm<64>(stream, form_a, form_b, args, plan.splits));
   return plan.splits == 1 ? Status() : AddSplits(stream, plan.splits, work, beta, c);
+}
+
+Status Gemm32Pieces(Stream& stream, DeviceMatrix<const float> a, DeviceMatrix<const float> b,
+                    const GemmPieces& pieces, DeviceSpan<float> work) {
+  constexpr const char* kName = "Gemm32Pieces";
+  const auto args = MakePieceArgs(a, b, pieces, work);
+  if (args.m == 0 || args.n == 0 || pieces.count == 0) return {};
+  return TileOfPieces(stream.device().facts(), args.m, args.n, pieces.count) == 64
+             ? LaunchTiles<64, true, false>(stream, args, pieces.count, kName)
+             : LaunchTiles<128, true, false>(stream, args, pieces.count, kName);
 }
 
 }  // namespace tacit::cuda

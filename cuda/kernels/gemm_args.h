@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/check.h"
+#include "base/device.h"
 #include "cuda/kernels/gemm.h"
 
 // Parts that both precisions' products share.
@@ -16,6 +17,27 @@ struct GemmArgs {
   uint32_t m, n, k;
   uint32_t k_each;  // of a split
   float beta;
+  // Pieces that are multiplied side by side (GemmPieces): the ends of all, and the first of them.
+  const uint32_t* piece_end = nullptr;
+  uint32_t first_piece = 0;
+};
+
+// The part of k that belongs to a split, or to a piece.
+struct SplitOfK {
+  uint32_t begin, end;
+
+  template <class T>
+  TACIT_DEVICE SplitOfK(const GemmArgs<T>& g, uint32_t split) {
+    if (g.piece_end != nullptr) {
+      const uint32_t piece = g.first_piece + split;
+      begin = piece == 0 ? 0 : g.piece_end[piece - 1];
+      end = g.piece_end[piece];
+      return;
+    }
+    begin = split * g.k_each;
+    end = g.k - begin < g.k_each ? g.k : begin + g.k_each;
+    if (begin >= g.k) end = begin;
+  }
 };
 
 // Checks the arguments, and writes down what the kernel needs. `depth` is how many of k a kernel
@@ -48,6 +70,26 @@ GemmArgs<T> MakeGemmArgs(Form form_a, DeviceMatrix<const T> a, Form form_b, Devi
     args.beta = 0;
   }
   return args;
+}
+
+// The same for pieces of the sum of a's rows times b's.
+template <class T>
+GemmArgs<T> MakePieceArgs(DeviceMatrix<const T> a, DeviceMatrix<const T> b,
+                          const GemmPieces& pieces, DeviceSpan<float> work) {
+  TACIT_CHECK(a.rows == b.rows && a.stride >= a.cols && b.stride >= b.cols, "GEMM shapes differ");
+  TACIT_CHECK(pieces.first + pieces.count <= pieces.end.size && pieces.count <= 65535,
+              "pieces that there are not");
+  TACIT_CHECK(work.size >= uint64_t{pieces.count} * a.cols * b.cols, "too little work");
+  return {.a = a,
+          .b = b,
+          .c = {work.data, a.cols, b.cols, b.cols},
+          .m = a.cols,
+          .n = b.cols,
+          .k = a.rows,
+          .k_each = 0,
+          .beta = 0,
+          .piece_end = pieces.end.data,
+          .first_piece = pieces.first};
 }
 
 }  // namespace tacit::cuda

@@ -56,6 +56,14 @@ class DeviceBackend final : public ops::Backend {
                 Matrix c) override {
     return Multiply(cuda::Gemm16, ta, a, tb, b, beta, c);
   }
+  Status AddBlockSums(const ops::SumPieces& pieces, ConstMatrix a, ConstMatrix g, double per_step,
+                      MatrixView<int64_t> sums) override {
+    return SumBlocks(Gemm32Pieces, pieces, a, g, per_step, sums);
+  }
+  Status AddBlockSums16(const ops::SumPieces& pieces, ConstMatrix16 a, ConstMatrix16 g,
+                        double per_step, MatrixView<int64_t> sums) override {
+    return SumBlocks(Gemm16Pieces, pieces, a, g, per_step, sums);
+  }
   void Round16(ConstMatrix in, Matrix16 out) override { AddBias16(in, {}, false, out); }
 
   void AddBias(Matrix x, std::span<const float> bias, bool relu) override {
@@ -165,13 +173,36 @@ class DeviceBackend final : public ops::Backend {
     const auto from_a = Upload(a), from_b = Upload(b);
     auto to = Upload(c);
     const DeviceFacts& facts = device_->facts();
-    const GemmPlan plan = PlanGemm(facts.multiprocessors, m, n, static_cast<uint32_t>(shape.k),
-                                   sizeof(T) == 2 ? OwnWay(facts) : GemmWay::kMma);
+    GemmPlan plan = PlanGemm(facts.multiprocessors, m, n, static_cast<uint32_t>(shape.k),
+                             sizeof(T) == 2 ? OwnWay(facts) : GemmWay::kMma);
+    if (ta == ops::Transpose::kNo) plan.splits = 1;  // how many would depend on the rows
     const auto work = Make<float>(GemmWorkFloats(plan, m, n));
     TACIT_RETURN_IF_ERROR(product(stream_, static_cast<Form>(ta), from_a.view,
                                   static_cast<Form>(tb), from_b.view, beta, to.view, plan,
                                   work.span()));
     Download(to, c);
+    return {};
+  }
+  template <class T, class Product>
+  Status SumBlocks(Product product, const ops::SumPieces& pieces, MatrixView<const T> a,
+                   MatrixView<const T> g, double per_step, MatrixView<int64_t> sums) {
+    ops::CheckBlockSums(pieces, a, g, sums);
+    const auto from_a = Upload(a), from_g = Upload(g);
+    const auto ends = Upload<uint32_t>(pieces.end);
+    const auto closes =
+        Upload<uint32_t>(std::vector<uint32_t>(pieces.closes.begin(), pieces.closes.end()));
+    const size_t numbers = sums.rows * sums.cols;
+    std::vector<int64_t> added(numbers, 0);
+    const auto open = Upload<double>(std::vector<double>(numbers, 0));
+    const auto steps = Upload<int64_t>(added);
+    const auto work = Make<float>(pieces.end.size() * numbers);
+    const GemmPieces all{.end = ends.span(), .count = static_cast<uint32_t>(pieces.end.size())};
+    TACIT_RETURN_IF_ERROR(product(stream_, from_a.view, from_g.view, all, work.span()));
+    TACIT_RETURN_IF_ERROR(
+        AddPieces(stream_, all, closes.span(), work.span(), per_step, open.span(), steps.span()));
+    Download(steps, std::span(added));
+    for (size_t r = 0; r < sums.rows; ++r)
+      for (size_t c = 0; c < sums.cols; ++c) sums.Row(r)[c] += added[r * sums.cols + c];
     return {};
   }
   template <class T>

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "base/result.h"
 #include "base/worker_pool.h"
@@ -37,7 +38,18 @@ using ConstMatrix = MatrixView<const float>;
 using Matrix16 = MatrixView<Bf16>;
 using ConstMatrix16 = MatrixView<const Bf16>;
 
+// Libraries multiply a few rows by other code than many, which adds up in another order.
+inline constexpr size_t kRowGrain = 64;
+
 enum class Transpose : bool { kNo, kYes };
+
+// The rows of a sum, cut into pieces that are added up in floats. Pieces make up blocks, whose sums
+// are rounded to whole steps of a grid and added as integers: so a row moves the sum of its own
+// block and no other one.
+struct SumPieces {
+  std::vector<uint32_t> end;    // of each piece's rows
+  std::vector<uint8_t> closes;  // per piece: 1 = its block ends with it
+};
 
 class UnitOps;
 
@@ -52,12 +64,21 @@ class Backend {
   // True if Gemm on bf16 runs at the processor's own bf16 speed.
   virtual bool has_fast_bf16() const = 0;
 
-  // c = op(a) op(b) + beta c; beta is 0 or 1. Shapes must agree.
+  // c = op(a) op(b) + beta c; beta is 0 or 1. Shapes must agree. Where a is as it is and has a
+  // multiple of kRowGrain rows, a row of c depends on its own row of a alone: not on where that
+  // lies, nor on how many others there are.
   virtual Status Gemm(Transpose ta, ConstMatrix a, Transpose tb, ConstMatrix b, float beta,
                       Matrix c) = 0;
   // The same with bf16 factors, products and sums in f32.
   virtual Status Gemm16(Transpose ta, ConstMatrix16 a, Transpose tb, ConstMatrix16 b, float beta,
                         Matrix c) = 0;
+  // sums += a^T g in steps: per_step times the product of each block's rows, rounded to the nearest
+  // integer. A piece is multiplied in f32; pieces of one block are added in double. A block's
+  // sum beyond 2^50 steps counts as 2^50. REQUIRES pieces that cover all rows.
+  virtual Status AddBlockSums(const SumPieces& pieces, ConstMatrix a, ConstMatrix g,
+                              double per_step, MatrixView<int64_t> sums) = 0;
+  virtual Status AddBlockSums16(const SumPieces& pieces, ConstMatrix16 a, ConstMatrix16 g,
+                                double per_step, MatrixView<int64_t> sums) = 0;
   // out = bf16(in).
   virtual void Round16(ConstMatrix in, Matrix16 out) = 0;
 

@@ -18,6 +18,9 @@ constexpr size_t kGrain = 16;
 // Work on fewer numbers, or products of a GEMM, finishes sooner than a worker wakes up.
 constexpr size_t kAloneNumbers = size_t{1} << 17;
 constexpr size_t kAloneProducts = size_t{1} << 20;
+// Rows of a sum that are multiplied at a time: with 600 columns, and 8 bytes a sum beside 4 a
+// product, 1.8 MB.
+constexpr size_t kSumRows = 256;
 
 template <class T>
 MatrixView<T> Columns(const MatrixView<T>& x, size_t begin, size_t end) {
@@ -32,10 +35,58 @@ MatrixView<T> ColumnsOfOp(Transpose t, const MatrixView<T>& x, size_t begin, siz
   return t == Transpose::kYes ? x.Rows(begin, end) : Columns(x, begin, end);
 }
 
+// A worker's memory for sums of blocks.
+class BlockSums {
+ public:
+  // multiply(first, last, product) forms a piece's product. A block of one piece, as nearly all
+  // are, is rounded at once.
+  template <class Multiply>
+  Status Add(const SumPieces& pieces, size_t cols, double per_step, MatrixView<int64_t> sums,
+             const Multiply& multiply) {
+    product_.resize(sums.rows * cols);
+    const Matrix product(product_.data(), sums.rows, cols);
+    bool is_open = false;
+    for (size_t piece = 0, first = 0; piece < pieces.end.size(); ++piece) {
+      const size_t last = pieces.end[piece];
+      if (first == last) {
+        std::ranges::fill(product_, 0.0f);
+      } else {
+        TACIT_RETURN_IF_ERROR(multiply(first, last, product));
+      }
+      first = last;
+      const bool closes = pieces.closes[piece] != 0;
+      if (closes && !is_open) {
+        Round(product_.data(), per_step, sums);
+        continue;
+      }
+      if (!std::exchange(is_open, true)) block_.assign(product_.size(), 0);
+      for (size_t i = 0; i < product_.size(); ++i) block_[i] += product_[i];
+      if (!closes) continue;
+      Round(block_.data(), per_step, sums);
+      is_open = false;
+    }
+    return {};
+  }
+
+ private:
+  template <class T>
+  static void Round(const T* from, double per_step, MatrixView<int64_t> sums) {
+    for (size_t r = 0; r < sums.rows; ++r)
+      loops::AddRounded(per_step, from + r * sums.cols, sums.cols, sums.Row(r));
+  }
+
+  std::vector<float> product_;
+  std::vector<double> block_;
+};
+
 class CpuBackend final : public Backend {
  public:
   CpuBackend(WorkerPool& workers, Bf16Gemm bf16)
-      : workers_(workers), bf16_(bf16), gemm_(workers.workers()), status_(workers.workers()) {}
+      : workers_(workers),
+        bf16_(bf16),
+        gemm_(workers.workers()),
+        block_sums_(workers.workers()),
+        status_(workers.workers()) {}
 
   const char* name() const override { return bf16_ == Bf16Gemm::kNative ? "cpu-bf16" : "cpu"; }
   bool has_fast_bf16() const override { return bf16_ == Bf16Gemm::kNative; }
@@ -59,6 +110,25 @@ class CpuBackend final : public Backend {
     return SplitGemm(ta, a, tb, b, beta, c,
                      [&](size_t worker, ConstMatrix16 part_a, ConstMatrix16 part_b, Matrix part_c) {
                        return gemm_[worker].F16(ta, part_a, tb, part_b, beta, part_c);
+                     });
+  }
+
+  Status AddBlockSums(const SumPieces& pieces, ConstMatrix a, ConstMatrix g, double per_step,
+                      MatrixView<int64_t> sums) override {
+    return SumBlocks(pieces, a, g, per_step, sums,
+                     [&](size_t worker, ConstMatrix part_a, ConstMatrix part_g, Matrix part) {
+                       return gemm_[worker].F32(Transpose::kYes, part_a, Transpose::kNo, part_g, 0,
+                                                part);
+                     });
+  }
+  Status AddBlockSums16(const SumPieces& pieces, ConstMatrix16 a, ConstMatrix16 g, double per_step,
+                        MatrixView<int64_t> sums) override {
+    if (bf16_ == Bf16Gemm::kWidened)
+      return AddBlockSums(pieces, Widen(a, &wide_a_), Widen(g, &wide_b_), per_step, sums);
+    return SumBlocks(pieces, a, g, per_step, sums,
+                     [&](size_t worker, ConstMatrix16 part_a, ConstMatrix16 part_g, Matrix part) {
+                       return gemm_[worker].F16(Transpose::kYes, part_a, Transpose::kNo, part_g, 0,
+                                                part);
                      });
   }
 
@@ -166,7 +236,35 @@ class CpuBackend final : public Backend {
               by_rows ? part(worker, RowsOfOp(ta, a, begin, end), b, c.Rows(begin, end))
                       : part(worker, a, ColumnsOfOp(tb, b, begin, end), Columns(c, begin, end));
         },
-        alone ? std::max(s.m, s.n) : kGrain);
+        alone                             ? std::max(s.m, s.n)
+        : by_rows && ta == Transpose::kNo ? kRowGrain
+                                          : kGrain);
+    for (Status& status : status_) TACIT_RETURN_IF_ERROR(std::move(status));
+    return {};
+  }
+
+  // A worker has some rows of the sums, and goes through all pieces with as many of them as its
+  // second-level cache holds beside their products.
+  template <class T, class Product>
+  Status SumBlocks(const SumPieces& pieces, MatrixView<const T> a, MatrixView<const T> g,
+                   double per_step, MatrixView<int64_t> sums, const Product& product) {
+    CheckBlockSums(pieces, a, g, sums);
+    for (Status& status : status_) status = {};
+    const bool alone = a.rows * a.cols * g.cols < kAloneProducts;
+    workers_.Run(
+        sums.rows,
+        [&](size_t begin, size_t end, size_t worker) {
+          for (; begin < end && status_[worker]; begin += kSumRows) {
+            const size_t last = std::min(end, begin + kSumRows);
+            status_[worker] = block_sums_[worker].Add(
+                pieces, g.cols, per_step, sums.Rows(begin, last),
+                [&](size_t first_row, size_t last_row, Matrix part) {
+                  return product(worker, Columns(a.Rows(first_row, last_row), begin, last),
+                                 g.Rows(first_row, last_row), part);
+                });
+          }
+        },
+        alone ? sums.rows : kGrain);
     for (Status& status : status_) TACIT_RETURN_IF_ERROR(std::move(status));
     return {};
   }
@@ -214,7 +312,8 @@ class CpuBackend final : public Backend {
 
   WorkerPool& workers_;
   const Bf16Gemm bf16_;
-  std::vector<DnnlGemm> gemm_;  // one per worker, as is status_
+  std::vector<DnnlGemm> gemm_;  // one per worker, as are block_sums_ and status_
+  std::vector<BlockSums> block_sums_;
   std::vector<Status> status_;
   MatrixBuffer<float> wide_a_, wide_b_;
 };

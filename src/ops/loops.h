@@ -62,6 +62,21 @@ void ScaleRows(const float* scale, MatrixView<const T> x, MatrixView<T> out) {
   }
 }
 
+// Adds per_step x, rounded to the nearest integer; numbers beyond 2^50 count as 2^50. Added to a
+// number below 2^51, 1.5 * 2^52 leaves it rounded in the low bits: the compiler makes vector code
+// of that, but not of a conversion.
+template <class T>
+void AddRounded(double per_step, const T* x, size_t size, int64_t* sums) {
+  constexpr double kToInteger = 0x1.8p52, kMost = 0x1p50;
+#pragma GCC ivdep
+  for (size_t i = 0; i < size; ++i) {
+    double y = double{x[i]} * per_step;
+    y = y > -kMost ? y : -kMost;
+    y = y < kMost ? y : kMost;
+    sums[i] += std::bit_cast<int64_t>(y + kToInteger) - std::bit_cast<int64_t>(kToInteger);
+  }
+}
+
 // <x, y> in double. Four sums side by side: one alone would wait for its own additions.
 [[gnu::always_inline]] inline double Dot(const float* x, const float* y, size_t cols) {
   const size_t quarter = cols / 4;

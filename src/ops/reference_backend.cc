@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "ops/bf16.h"
@@ -25,6 +26,23 @@ void NaiveGemm(Transpose ta, MatrixView<const T> a, Transpose tb, MatrixView<con
       double sum = beta == 0 ? 0.0 : c.Row(i)[j];
       for (size_t k = 0; k < s.k; ++k) sum += At(ta, a, i, k) * At(tb, b, k, j);
       c.Row(i)[j] = static_cast<float>(sum);
+    }
+  }
+}
+
+template <class T>
+void NaiveBlockSums(const SumPieces& pieces, MatrixView<const T> a, MatrixView<const T> g,
+                    double per_step, MatrixView<int64_t> sums) {
+  CheckBlockSums(pieces, a, g, sums);
+  for (size_t i = 0; i < sums.rows; ++i) {
+    for (size_t j = 0; j < sums.cols; ++j) {
+      double block = 0;
+      for (size_t piece = 0, r = 0; piece < pieces.end.size(); ++piece) {
+        for (; r < pieces.end[piece]; ++r) block += Number(a.Row(r)[i]) * Number(g.Row(r)[j]);
+        if (pieces.closes[piece] == 0) continue;
+        sums.Row(i)[j] += std::llrint(std::clamp(block * per_step, -0x1p50, 0x1p50));
+        block = 0;
+      }
     }
   }
 }
@@ -84,6 +102,16 @@ class ReferenceBackend final : public Backend {
   Status Gemm16(Transpose ta, ConstMatrix16 a, Transpose tb, ConstMatrix16 b, float beta,
                 Matrix c) override {
     NaiveGemm(ta, a, tb, b, beta, c);
+    return {};
+  }
+  Status AddBlockSums(const SumPieces& pieces, ConstMatrix a, ConstMatrix g, double per_step,
+                      MatrixView<int64_t> sums) override {
+    NaiveBlockSums(pieces, a, g, per_step, sums);
+    return {};
+  }
+  Status AddBlockSums16(const SumPieces& pieces, ConstMatrix16 a, ConstMatrix16 g, double per_step,
+                        MatrixView<int64_t> sums) override {
+    NaiveBlockSums(pieces, a, g, per_step, sums);
     return {};
   }
   void Round16(ConstMatrix in, Matrix16 out) override { AddBias16(in, {}, false, out); }

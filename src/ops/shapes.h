@@ -38,6 +38,16 @@ void CheckSameShape(const MatrixView<T>& x, const MatrixView<U>& y) {
   TACIT_CHECK(x.rows == y.rows && x.cols == y.cols, "shapes differ");
 }
 
+template <class T>
+void CheckBlockSums(const SumPieces& pieces, const MatrixView<const T>& a,
+                    const MatrixView<const T>& g, const MatrixView<int64_t>& sums) {
+  TACIT_CHECK(a.rows == g.rows && sums.rows == a.cols && sums.cols == g.cols, "shapes differ");
+  TACIT_CHECK(pieces.end.size() == pieces.closes.size(), "one end per piece");
+  TACIT_CHECK(
+      pieces.end.empty() ? a.rows == 0 : pieces.end.back() == a.rows && pieces.closes.back() == 1,
+      "pieces must cover all rows");
+}
+
 inline void CheckUnits(std::span<const uint32_t> unit_end, size_t rows, size_t out) {
   TACIT_CHECK(unit_end.size() == out, "one norm per unit");
   TACIT_CHECK(unit_end.empty() ? rows == 0 : unit_end.back() == rows, "units must cover all rows");

@@ -71,6 +71,10 @@ class BackendContract : public ::testing::TestWithParam<Subject> {
   template <class T>
   void CheckAllGemms();
   template <class T>
+  void CheckBlockSums(size_t rows, size_t cols_a, size_t cols_g, size_t gap);
+  template <class T>
+  void CheckRowsApart(size_t cols, size_t out, bool transposed);
+  template <class T>
   void CheckUnitNorms(const std::vector<uint32_t>& unit_end, bool cancelling);
 
   Status DoGemm(Transpose ta, ConstMatrix a, Transpose tb, ConstMatrix b, float beta, Matrix c) {
@@ -79,6 +83,14 @@ class BackendContract : public ::testing::TestWithParam<Subject> {
   Status DoGemm(Transpose ta, ConstMatrix16 a, Transpose tb, ConstMatrix16 b, float beta,
                 Matrix c) {
     return backend_->Gemm16(ta, a, tb, b, beta, c);
+  }
+  Status DoBlockSums(const SumPieces& pieces, ConstMatrix a, ConstMatrix g, double per_step,
+                     MatrixView<int64_t> sums) {
+    return backend_->AddBlockSums(pieces, a, g, per_step, sums);
+  }
+  Status DoBlockSums(const SumPieces& pieces, ConstMatrix16 a, ConstMatrix16 g, double per_step,
+                     MatrixView<int64_t> sums) {
+    return backend_->AddBlockSums16(pieces, a, g, per_step, sums);
   }
   void DoUnitNorms(std::span<const uint32_t> end, ConstMatrix a, ConstMatrix g,
                    std::span<float> out) {
@@ -137,6 +149,109 @@ void BackendContract::CheckAllGemms() {
 
 TEST_P(BackendContract, GemmMatchesLoops) { CheckAllGemms<float>(); }
 TEST_P(BackendContract, Gemm16MatchesLoops) { CheckAllGemms<Bf16>(); }
+
+// Pieces and blocks of random sizes, some of them empty.
+SumPieces RandomPieces(size_t rows, std::mt19937_64& random) {
+  SumPieces pieces;
+  for (uint32_t end = 0; end < rows || pieces.closes.empty() || pieces.closes.back() == 0;) {
+    end = std::min<uint32_t>(static_cast<uint32_t>(rows), end + random() % 40);
+    pieces.end.push_back(end);
+    pieces.closes.push_back(random() % 3 > 0 || end == rows ? 1 : 0);
+  }
+  return pieces;
+}
+
+template <class T>
+void BackendContract::CheckBlockSums(size_t rows, size_t cols_a, size_t cols_g, size_t gap) {
+  SCOPED_TRACE(::testing::Message() << rows << " rows, " << cols_a << " x " << cols_g);
+  constexpr double kPerStep = 0x1p20;
+  const auto a = Random<T>(rows, cols_a, gap), g = Random<T>(rows, cols_g, gap);
+  const SumPieces pieces = RandomPieces(rows, random_);
+  std::vector<int64_t> before(cols_a * (cols_g + gap));
+  for (int64_t& sum : before) sum = static_cast<int64_t>(random_() % 1000);
+  std::vector<int64_t> sums = before;
+  ASSERT_TRUE(DoBlockSums(pieces, MatrixView<const T>(a.view), MatrixView<const T>(g.view),
+                          kPerStep, {sums.data(), cols_a, cols_g, cols_g + gap}));
+  for (size_t i = 0; i < cols_a; ++i) {
+    for (size_t j = 0; j < cols_g + gap; ++j) {
+      const size_t at = i * (cols_g + gap) + j;
+      double want = 0, size = 0, block = 0;
+      for (size_t piece = 0, r = 0; j < cols_g && piece < pieces.end.size(); ++piece) {
+        for (; r < pieces.end[piece]; ++r) {
+          const double product = Number(a.view.Row(r)[i]) * Number(g.view.Row(r)[j]);
+          block += product * kPerStep;
+          size += std::abs(product) * kPerStep;
+        }
+        if (pieces.closes[piece] == 0) continue;
+        want += std::nearbyint(block);
+        block = 0;
+      }
+      ASSERT_NEAR(static_cast<double>(sums[at] - before[at]), want, 2e-6 * size + 0.5) << i << j;
+    }
+  }
+}
+
+TEST_P(BackendContract, BlockSumsMatchLoops) {
+  const size_t shapes[][3] = {{0, 3, 2}, {1, 1, 1}, {33, 5, 7}, {300, 65, 33}, {700, 30, 1}};
+  for (const auto& s : shapes)
+    for (const size_t gap : {0, 3}) {
+      CheckBlockSums<float>(s[0], s[1], s[2], gap);
+      CheckBlockSums<Bf16>(s[0], s[1], s[2], gap);
+    }
+}
+
+// On a grid as coarse as the sums every block's rounding shows: it is one a block, to the nearest.
+TEST_P(BackendContract, ABlockIsRoundedOnce) {
+  const std::vector<float> ones(6, 1.0f), thirds(6, 0.3f);
+  const auto sum = [&](const SumPieces& pieces) {
+    int64_t total = 0;
+    EXPECT_TRUE(backend_->AddBlockSums(pieces, ConstMatrix(ones.data(), 6, 1),
+                                       ConstMatrix(thirds.data(), 6, 1), 1, {&total, 1, 1}));
+    return total;
+  };
+  EXPECT_EQ(sum({{6}, {1}}), 2);                    // 1.8
+  EXPECT_EQ(sum({{2, 4, 6}, {1, 1, 1}}), 3);        // .6 three times
+  EXPECT_EQ(sum({{1, 2, 4, 6}, {0, 1, 0, 1}}), 2);  // .6 and 1.2
+}
+
+// A row of a product is the same to the last bit whatever is above and below it.
+template <class T>
+void BackendContract::CheckRowsApart(size_t cols, size_t out, bool transposed) {
+  constexpr size_t kRows = 10 * kRowGrain;
+  const auto a = Random<T>(kRows, cols),
+             b = transposed ? Random<T>(out, cols) : Random<T>(cols, out);
+  const auto product = [&](size_t first, size_t rows) {
+    Store<float> c(rows, out, 0);
+    EXPECT_TRUE(DoGemm(Transpose::kNo, MatrixView<const T>(a.view).Rows(first, first + rows),
+                       transposed ? Transpose::kYes : Transpose::kNo, MatrixView<const T>(b.view),
+                       0, c.view));
+    return c.values;
+  };
+  const std::vector<float> all = product(0, kRows);
+  for (const size_t grains : {1, 2, 3, 5, 8}) {
+    const size_t rows = grains * kRowGrain;
+    for (const size_t first : {size_t{0}, size_t{1}, size_t{13}, kRows - rows}) {
+      const std::vector<float> some = product(first, rows);
+      ASSERT_TRUE(
+          std::equal(some.begin(), some.end(), all.begin() + static_cast<ptrdiff_t>(first * out)))
+          << rows << " rows from " << first << " of " << cols << " x " << out << ", " << transposed;
+    }
+  }
+}
+
+TEST_P(BackendContract, ARowOfAProductDependsOnNoOtherRow) {
+  const size_t shapes[][2] = {{598, 598}, {598, 1},   {64, 32}, {32, 1},
+                              {13, 64},   {221, 256}, {7, 3}};
+  const bool slow =
+      std::string(backend_->name()) == "reference" || std::string(backend_->name()) == "device";
+  for (const auto& s : shapes) {
+    if (slow && s[0] * s[1] > 5000) continue;  // a device is emulated
+    for (const bool transposed : {false, true}) {
+      CheckRowsApart<float>(s[0], s[1], transposed);
+      CheckRowsApart<Bf16>(s[0], s[1], transposed);
+    }
+  }
+}
 
 TEST_P(BackendContract, GemmOfNothingIsZeroOrWhatWasThere) {
   float c[6] = {1, 2, 3, 4, 5, 6};
