@@ -15,6 +15,7 @@ class AllocationParticipation final : public HeldPeriods {
       : HeldPeriods({.offsets_per_period = options.offsets_per_period,
                      .files_per_period = options.files_per_period,
                      .steps_per_period = options.block_steps * options.blocks,
+                     .step_share = 1 / static_cast<double>(options.block_steps),
                      .start = std::move(options.start),
                      .full_at_once = options.full_at_once,
                      .users = std::move(options.users)}),
@@ -27,7 +28,7 @@ class AllocationParticipation final : public HeldPeriods {
 
  private:
   void BeginPeriod(const UnitBatch& units) override;
-  StepBatch Draw(const UnitBatch& units) override;
+  void Draw(const UnitBatch& units, std::vector<uint32_t>* drawn) override;
 
   void DrawKey();
   // Sorts the units by their steps of a block.
@@ -59,14 +60,12 @@ void AllocationParticipation::BeginPeriod(const UnitBatch& units) {
   if (taken % block_steps_ != 0) Allocate(units, taken / block_steps_);
 }
 
-StepBatch AllocationParticipation::Draw(const UnitBatch& units) {
+void AllocationParticipation::Draw(const UnitBatch& units, std::vector<uint32_t>* drawn) {
   const uint64_t taken = position().period_step, of_block = taken % block_steps_;
   if (of_block == 0) Allocate(units, taken / block_steps_);
-  StepBatch step;
-  step.examples = EmptyLike(units.examples);
-  for (size_t i = of_block == 0 ? 0 : end_[of_block - 1]; i < end_[of_block]; ++i)
-    AppendUnit(units, order_[i], &step);
-  return step;
+  const size_t begin = of_block == 0 ? 0 : end_[of_block - 1];
+  drawn->assign(order_.begin() + static_cast<ptrdiff_t>(begin),
+                order_.begin() + static_cast<ptrdiff_t>(end_[of_block]));
 }
 
 // A counting sort. One hash per unit and block.

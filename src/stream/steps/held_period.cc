@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "stream/steps/sum_blocks.h"
 
 namespace tacit::stream {
 namespace {
@@ -94,6 +95,26 @@ void HeldPeriods::AppendUnit(const UnitBatch& from, size_t unit, StepBatch* step
   step->unit_of.resize(step->examples.size(), step->units++);
 }
 
+// Unit user: a user is in the same block of all steps of a period, or in none.
+StepBatch HeldPeriods::MakeStep(const UnitBatch& units, const OffsetRange& period) {
+  drawn_.clear();
+  Draw(units, &drawn_);
+  StepBatch step;
+  step.examples = EmptyLike(units.examples);
+  std::vector<UserUses> users;
+  std::vector<uint32_t> unit_end;
+  for (const uint32_t unit : drawn_) {
+    AppendUnit(units, unit, &step);
+    if (!options_.users) continue;
+    users.push_back(units.uses[unit]);
+    unit_end.push_back(static_cast<uint32_t>(step.examples.size()));
+  }
+  const double records = static_cast<double>(period.size()) * options_.step_share;
+  step.sum_block_end = options_.users ? BlocksByUser(users, unit_end, records)
+                                      : BlocksByOffset(step.examples.offset, options_.step_share);
+  return step;
+}
+
 bool HeldPeriods::Learn(StepBatch&& period, const Emit& emit) {
   UnitBatch units;
   status_ = TakeUnits(std::move(period.examples), &units);
@@ -109,7 +130,7 @@ bool HeldPeriods::TakeSteps(const StepBatch& period, UnitBatch* units, const Emi
   ranges.insert(ranges.end(), period.ranges.begin(), period.ranges.end());
   const OffsetRange& range = period.ranges.front();
   for (bool first = true;; first = false) {
-    StepBatch step = Draw(*units);
+    StepBatch step = MakeStep(*units, range);
     step.ranges = ranges;
     step.period_steps = options_.steps_per_period;
     step.kind =

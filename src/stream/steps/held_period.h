@@ -16,6 +16,7 @@ struct HeldPeriodOptions {
   uint64_t offsets_per_period = 0;  // 0: no limit
   uint32_t files_per_period = 1;
   uint64_t steps_per_period = 0;
+  double step_share = 0;  // of a period's units that a step has on average
   Position start;
   bool full_at_once = false;
   std::optional<UserOptions> users = {};
@@ -40,8 +41,8 @@ class HeldPeriods : public Participation {
  protected:
   // Called once for each period, before its first step or the first one after a crash.
   virtual void BeginPeriod(const UnitBatch& units) = 0;
-  // Makes the examples of the step after position().period_step steps of the period.
-  virtual StepBatch Draw(const UnitBatch& units) = 0;
+  // Draws the units of the step after position().period_step steps of the period, ascending.
+  virtual void Draw(const UnitBatch& units, std::vector<uint32_t>* drawn) = 0;
 
   const HeldPeriodOptions& options() const { return options_; }
   const Position& position() const { return position_; }
@@ -50,10 +51,10 @@ class HeldPeriods : public Participation {
   void BeginAnew();
   void CloseUnfinished() { closes_unfinished_ = true; }
 
+ private:
   // Appends a unit of `from` to the step.
   static void AppendUnit(const UnitBatch& from, size_t unit, StepBatch* step);
-
- private:
+  StepBatch MakeStep(const UnitBatch& units, const OffsetRange& period);
   bool Take(StepBatch&& period, const Emit& emit);
   bool LearnOrClose(StepBatch&& period, const Emit& emit);
   void Close(const OffsetRange& range);
@@ -78,6 +79,7 @@ class HeldPeriods : public Participation {
   std::vector<StepBatch> behind_it_;
   std::vector<OffsetRange> lost_;  // on the ledger with the next period
   UserGroups groups_;
+  std::vector<uint32_t> drawn_;
   Status status_;
 };
 

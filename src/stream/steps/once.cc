@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "stream/steps/participation.h"
+#include "stream/steps/sum_blocks.h"
 #include "stream/steps/user_units.h"
 
 namespace tacit::stream {
@@ -121,6 +122,7 @@ bool OnceParticipation::EmitPending(Pending* pending, const PublicMark* mark, co
   step.after = position_;
   if (mark != nullptr) step.marks = {*mark};
   TakeExamples(pending, &step);
+  step.sum_block_end = BlocksByOffset(step.examples.offset, 1);
 
   pending->begin = pending->end;
   pending->files_ended = 0;

@@ -90,6 +90,10 @@ struct StepBatch {
   event::Batch examples;          // examples of one unit side by side; unit event: in offset order
   std::vector<uint32_t> unit_of;  // per example, ascending from 0
   uint32_t units = 0;
+  // Ends of the sum blocks, in examples: runs of whole units that a model may add up in floats.
+  // Which block a unit is in follows from its own offset or id and from public facts. Other units,
+  // there or not, do not move it. Empty: all examples are one block, which takes longer to add.
+  std::vector<uint32_t> sum_block_end;
   std::vector<OffsetRange> ranges;       // offsets this step covers, dead letters included
   uint64_t period_steps = 0;             // held periods: the number of steps taken of each
   Position after;                        // the position once this step is applied

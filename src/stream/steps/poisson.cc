@@ -12,6 +12,7 @@ class PoissonParticipation final : public HeldPeriods {
       : HeldPeriods({.offsets_per_period = options.offsets_per_period,
                      .files_per_period = options.files_per_period,
                      .steps_per_period = options.steps_per_period,
+                     .step_share = options.sampling_rate,
                      .start = std::move(options.start),
                      .full_at_once = options.full_at_once,
                      .users = std::move(options.users)}),
@@ -22,7 +23,7 @@ class PoissonParticipation final : public HeldPeriods {
 
  private:
   void BeginPeriod(const UnitBatch&) override {}
-  StepBatch Draw(const UnitBatch& units) override;
+  void Draw(const UnitBatch& units, std::vector<uint32_t>* drawn) override;
 
   const double sampling_rate_;
   std::unique_ptr<noise::NoiseSource> coins_;
@@ -30,20 +31,17 @@ class PoissonParticipation final : public HeldPeriods {
 
 // Skips units by geometric gaps between successes. This is distributed like one coin per unit, and
 // takes one draw per unit taken instead of one per unit held.
-StepBatch PoissonParticipation::Draw(const UnitBatch& units) {
+void PoissonParticipation::Draw(const UnitBatch& units, std::vector<uint32_t>* drawn) {
   // Each step's coins get a new key: a cloned machine must not draw the same batches, which would
   // release one sample twice and charge it as two.
   coins_->Rekey();
-  StepBatch step;
   const uint64_t n = units.units();
-  step.examples = EmptyLike(units.examples);
   for (uint64_t i = coins_->GeometricSkip(sampling_rate_); i < n;) {
-    AppendUnit(units, i, &step);
+    drawn->push_back(static_cast<uint32_t>(i));
     const uint64_t gap = coins_->GeometricSkip(sampling_rate_);
     if (gap >= n) break;
     i += gap + 1;
   }
-  return step;
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <utility>
 
+#include "stream/steps/sum_blocks.h"
 #include "stream/steps/user_units.h"
 
 namespace tacit::stream {
@@ -10,6 +12,7 @@ class UserOnceParticipation final : public Participation {
  public:
   explicit UserOnceParticipation(OnceOptions options)
       : users_(*options.users),
+        offsets_per_step_(options.offsets_per_step),
         period_(options.start.period),
         period_offsets_(options.start.period_step),
         period_marks_(options.start.period_marks) {
@@ -33,6 +36,7 @@ class UserOnceParticipation final : public Participation {
   void EndStep(const StepBatch& step);
 
   const UserOptions users_;
+  const uint64_t offsets_per_step_;
   std::unique_ptr<Participation> steps_;
   UserGroups groups_;
   uint64_t period_, period_offsets_, period_marks_;
@@ -74,6 +78,8 @@ bool UserOnceParticipation::Take(StepBatch&& step, const Emit& emit) {
   step.units = static_cast<uint32_t>(taken.units());
   step.unit_of.clear();
   for (uint32_t u = 0; u < step.units; ++u) step.unit_of.resize(taken.unit_end[u], u);
+  const uint64_t offsets = std::min(offsets_per_step_, step.ranges.front().size());
+  step.sum_block_end = BlocksByUser(taken.uses, taken.unit_end, static_cast<double>(offsets));
   step.examples = std::move(taken.examples);
   step.uses = std::move(taken.uses);
   step.counts_users = true;

@@ -1,6 +1,8 @@
 #include "stream/steps/user_units.h"
 
+#include <algorithm>
 #include <bit>
+#include <numeric>
 #include <utility>
 
 namespace tacit::stream {
@@ -21,6 +23,14 @@ void UserGroups::Group(const SipHash& hash, const event::TextColumn& users) {
   examples_.resize(begin);
   for (size_t i = 0; i < n; ++i)
     if (user_of_[i] != kNobody) examples_[end_[user_of_[i]]++] = static_cast<uint32_t>(i);
+}
+
+std::vector<uint32_t> UserGroups::ByHash() const {
+  std::vector<uint32_t> order(users_.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::ranges::sort(order, {},
+                    [this](uint32_t i) { return std::pair(users_[i].high, users_[i].low); });
+  return order;
 }
 
 uint32_t UserGroups::PlaceOf(const Hash128& user) {

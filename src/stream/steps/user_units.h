@@ -23,6 +23,8 @@ class UserGroups {
   size_t size() const { return users_.size(); }
   // The users in the order in which they first appear.
   std::span<const Hash128> users() const { return users_; }
+  // The users' places, in the order of their hashes.
+  std::vector<uint32_t> ByHash() const;
   // A user's examples, in order.
   std::span<const uint32_t> Examples(size_t user) const {
     const uint32_t begin = user == 0 ? 0 : end_[user - 1];
@@ -47,8 +49,9 @@ struct UnitBatch {
   size_t units() const { return unit_end.size(); }
 };
 
-// Takes the units of the users that `admit` lets in, their examples side by side. `admit` decides
-// by the user's own uses alone, and counts the user if it lets it in.
+// Takes the units of the users that `admit` lets in, their examples side by side, in the order of
+// the users' hashes: so users of a sum block are side by side, too. `admit` decides by the user's
+// own uses alone, and counts the user if it lets it in.
 template <class Admit>
 Status TakeUsers(const UserOptions& options, const event::Batch& examples, UserGroups* groups,
                  AllowanceBook* book, const Admit& admit, UnitBatch* out) {
@@ -57,7 +60,7 @@ Status TakeUsers(const UserOptions& options, const event::Batch& examples, UserG
   for (size_t i = 0; i < uses.size(); ++i) uses[i].user = groups->users()[i];
   TACIT_RETURN_IF_ERROR(book->Read(uses));
   out->examples = EmptyLike(examples);
-  for (size_t i = 0; i < uses.size(); ++i) {
+  for (const uint32_t i : groups->ByHash()) {
     if (!admit(&uses[i])) {
       ++out->refused;
       continue;
