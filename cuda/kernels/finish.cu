@@ -1,6 +1,6 @@
 // Round, noise, optimiser. A thread 16 numbers; those of a row are neighbours, and the first of
 // them writes what the row's numbers share.
-//   bytes:      dense 4 read for the sum and 8 for each of weight and state a number; rows 8 for a
+//   bytes:      dense 8 read for the sum and 8 for each of weight and state a number; rows 8 for a
 //               sum (touched rows alone) and 8 for each float of the row
 //   operations: 3,600 integer and 600 double for 16 numbers of noise, and some 10 a number for the
 //               optimiser; Adagrad draws a row's noise twice, for its rate needs the whole row
@@ -24,8 +24,7 @@ static_assert(kStepNumbers == kNumbersPerPlace);
 struct Drawing {
   const NoiseKey* key;
   noise::GridScale noise;
-  double per_step;  // 1 / step
-  double scale;     // factor * step
+  double scale;  // factor * step
 };
 
 // The update of 16 numbers from their sums in steps. Sums wrap, as on the CPU.
@@ -43,18 +42,12 @@ TACIT_IN_KERNEL void Update(const Drawing& drawing, NoiseQuery query, uint64_t p
   }
 }
 
-TACIT_IN_KERNEL int64_t InSteps(float sum, double per_step) {
-  return mechanism::Nearest(sum * per_step);
-}
-TACIT_IN_KERNEL int64_t InSteps(int64_t sum, double) { return sum; }
-
 // A layer has some five warps of places for each multiprocessor: registers are not scarce, and none
 // spills. A block is small enough to run beside two of a product's.
 constexpr uint32_t kDenseBlock = 64;
-template <class Sum>
 TACIT_KERNEL_OF(kDenseBlock, 8)
 DenseKernel(Drawing drawing, const OptimizerRule* at_rule, DensePart part,
-            DeviceSpan<const Sum> sums, DenseParameters parameters) {
+            DeviceSpan<const int64_t> sums, DenseParameters parameters) {
   const uint64_t place = part.begin / kNumbersPerPlace + GlobalThread();
   const uint64_t begin = place * kNumbersPerPlace;
   if (begin >= part.end) return;
@@ -66,7 +59,7 @@ DenseKernel(Drawing drawing, const OptimizerRule* at_rule, DensePart part,
   for (uint32_t four = 0; four < kNumbersPerPlace; four += 4) {
     const auto some = LoadVector<4>(sums.data + begin + four, four < count ? count - four : 0);
     TACIT_UNROLL
-    for (uint32_t j = 0; j < 4; ++j) steps[four + j] = InSteps(some.x[j], drawing.per_step);
+    for (uint32_t j = 0; j < 4; ++j) steps[four + j] = some.x[j];
   }
   Update(drawing, NoiseQuery::kDense, place, steps, update);
   const OptimizerRule rule = *at_rule;
@@ -118,7 +111,6 @@ Drawing MakeDrawing(DeviceSpan<const NoiseKey> key, const GridRelease& release) 
   TACIT_CHECK(key.size == 1 && release.step > 0);
   return {.key = key.data,
           .noise = noise::MakeGridScale(release.stddev, noise::DitherBits(release.stddev)),
-          .per_step = 1 / release.step,
           .scale = release.factor * release.step};
 }
 
@@ -134,19 +126,10 @@ runtime::LaunchShape Places(const DensePart& part) {
 
 Status FinishDense(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRelease& release,
                    DeviceSpan<const OptimizerRule> rule, const DensePart& part,
-                   DeviceSpan<const float> sums, const DenseParameters& parameters) {
+                   DeviceSpan<const int64_t> sums, const DenseParameters& parameters) {
   CheckPart(part, sums, parameters);
-  return Launch(stream, "FinishDense", Places(part), DenseKernel<float>, MakeDrawing(key, release),
+  return Launch(stream, "FinishDense", Places(part), DenseKernel, MakeDrawing(key, release),
                 RuleOf(rule), part, sums, parameters);
-}
-
-Status FinishSteps(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRelease& release,
-                   DeviceSpan<const OptimizerRule> rule, DeviceSpan<const int64_t> sums,
-                   const DenseParameters& parameters) {
-  const DensePart all{0, sums.size};
-  CheckPart(all, sums, parameters);
-  return Launch(stream, "FinishSteps", Places(all), DenseKernel<int64_t>, MakeDrawing(key, release),
-                RuleOf(rule), all, sums, parameters);
 }
 
 Status FinishRows(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRelease& release,

@@ -54,17 +54,12 @@ struct DensePart {
   uint64_t begin = 0, end = 0;
 };
 
-// Rounds a part of the f32 sums to the grid, adds the noise of NoiseQuery::kDense (number i at
-// place i / 16), and steps those parameters. The rule is read in device memory: it differs from
-// step to step.
+// Adds the noise of NoiseQuery::kDense (number i at place i / 16) to a part of the sums, which are
+// whole steps, and moves those parameters. The rule is read in device memory: it differs from step
+// to step.
 Status FinishDense(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRelease& release,
                    DeviceSpan<const OptimizerRule> rule, const DensePart& part,
-                   DeviceSpan<const float> sums, const DenseParameters& parameters);
-
-// The same for all sums, which are whole steps already.
-Status FinishSteps(Stream& stream, DeviceSpan<const NoiseKey> key, const GridRelease& release,
-                   DeviceSpan<const OptimizerRule> rule, DeviceSpan<const int64_t> sums,
-                   const DenseParameters& parameters);
+                   DeviceSpan<const int64_t> sums, const DenseParameters& parameters);
 
 // The rows' sums on the grid, `stride` numbers each.
 struct RowSums {

@@ -13,7 +13,7 @@ namespace tacit::cuda {
 namespace {
 
 constexpr uint32_t kBlock = 128;
-// As model/dense_net.h has it.
+// As model/sum_blocks.h has it.
 constexpr double kRowsOverNorm = 16;
 
 TACIT_IN_KERNEL bool IsFinite(double x) { return Abs(x) <= 0x1.fffffffffffffp1023; }
@@ -64,7 +64,7 @@ TACIT_KERNEL ScalesKernel(ClipRule rule, uint32_t groups, DeviceSpan<float> squa
     const auto rounding = static_cast<float>(
         rule.grid_step * (Sqrt(static_cast<double>(numbers[u])) / 2 + rule.dense_root) *
         (1 + 0x1p-20));
-    const double left = rule.bound - rounding, room = left > 0 ? left : 0;
+    const double left = rule.bound * (1 - rule.error) - rounding, room = left > 0 ? left : 0;
     for (uint32_t g = 0; g < groups; ++g) {
       const double own = Sqrt(double{squared[g * units + u]}) * mechanism::kNormSlack;
       const float scale = finite ? ScaleOf(rule, joint, own, room, g) : 0;

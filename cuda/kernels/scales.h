@@ -19,6 +19,7 @@ struct ClipRule {
   // By how much rounding lengthens a unit's part of the dense sum: sqrt(number of parameters)
   // steps.
   double dense_root = 0;
+  double error = 0;  // as GroupNorms::error
   // Per group, for kPerLayer: C_g / C, a little less.
   DeviceSpan<const double> root_share = {};
 };

@@ -31,6 +31,7 @@
 #include "cuda/learn/step_staging.h"
 #include "cuda/learn/step_streams.h"
 #include "mechanism/clip_law.h"
+#include "model/sum_blocks.h"
 
 namespace tacit::cuda {
 namespace {
@@ -118,6 +119,9 @@ class Engine final : public train::ClickEngine {
   DeviceSpan<int64_t> RowSumsOfStep() const {
     return First(memory_.row_sums, index_->entries() * stride_);
   }
+  DeviceSpan<float> PlainSums() const {
+    return {reinterpret_cast<float*>(dense_sums_.span().data), dense_size()};
+  }
   DeviceMatrix<float> InputGradient(const StepChunk& chunk) const {
     return {input_gradient_.span().data, chunk.examples(), embedding_width_, embedding_width_};
   }
@@ -180,7 +184,7 @@ class Engine final : public train::ClickEngine {
   StepMemory memory_;
   std::optional<StepReports> reports_;
   Buffer<float> input_gradient_;  // of one chunk at a time
-  Buffer<float> dense_sums_;      // without noise
+  Buffer<int64_t> dense_sums_;    // without noise; of steps without privacy, floats
   Buffer<uint32_t> clipped_;
   Buffer<double> shares_;
 };
@@ -205,7 +209,7 @@ Status Engine::Open() {
   TACIT_ASSIGN(StepReports reports, StepReports::Make(stream_, space(), memory_));
   reports_.emplace(std::move(reports));
   TACIT_ASSIGN(input_gradient_, Buffer<float>::Make(device, size_t{most} * embedding_width_));
-  TACIT_ASSIGN(dense_sums_, Buffer<float>::Make(device, dense_size()));
+  TACIT_ASSIGN(dense_sums_, Buffer<int64_t>::Make(device, dense_size()));
   TACIT_ASSIGN(clipped_, Buffer<uint32_t>::Make(device, 1));
   TACIT_ASSIGN(shares_, Buffer<double>::Make(device, groups_));
   return OpenSteps();
@@ -412,9 +416,15 @@ Status Engine::AddSums(const StepChunk& chunk, const Recipe& recipe, const ClipR
     TACIT_RETURN_IF_ERROR(FinishTables(recipe));
     TACIT_RETURN_IF_ERROR(index_->End(streams_.beside()));
   }
-  return net_->Sum(First(memory_.example_scale, recipe.is_private ? at_rows : 0),
-                   is_first ? 0.0f : 1.0f, dense_sums_.span(),
-                   [&](size_t l) { return is_last ? FinishLayers(recipe, l) : Status(); });
+  const auto summed = [&](size_t l) { return is_last ? FinishLayers(recipe, l) : Status(); };
+  if (!recipe.is_private) return net_->Sum({}, is_first ? 0.0f : 1.0f, PlainSums(), summed);
+  if (is_first) TACIT_RETURN_IF_ERROR(stream_.Fill(dense_sums_.span(), 0));
+  const auto piece = [&](DeviceSpan<const uint32_t> of_all) {
+    return of_all.Sub(chunk.first_piece, chunk.piece_end.size());
+  };
+  return net_->SumOnGrid(First(memory_.example_scale, at_rows),
+                         {.end = piece(staged_->piece_end), .closes = piece(staged_->piece_closes)},
+                         1 / recipe.grid.step, dense_sums_.span(), summed);
 }
 
 // Steps the parameters whose sums are there when layer l's are, while the layers before it are
@@ -431,7 +441,7 @@ Status Engine::FinishLayers(const Recipe& recipe, size_t l) {
   return recipe.is_private ? FinishDense(beside, step_noise_->key(), release, optimizer_->rule(),
                                          part, dense_sums_.span(), optimizer_->parameters())
                            : FinishDensePlain(beside, recipe.factor, optimizer_->rule(), part,
-                                              dense_sums_.span(), optimizer_->parameters());
+                                              PlainSums(), optimizer_->parameters());
 }
 
 // Does all that follows the passes. Beside norms and products the step's rows are selected and
@@ -468,6 +478,7 @@ Result<ClipRule> Engine::MakeRule(const Recipe& recipe) {
                   .bound = recipe.bound,
                   .grid_step = recipe.grid.step,
                   .dense_root = std::sqrt(static_cast<double>(dense_size())),
+                  .error = model::kSumError,
                   .root_share = shares_.span()};
 }
 

@@ -21,6 +21,9 @@ namespace {
 
 using Use = DeviceNetOptions::Use;
 
+// Pieces of a sum that are multiplied side by side.
+constexpr uint32_t kPiecesAtOnce = 16;
+
 // Rows of all matrices begin at multiples of 16 bytes, whichever numbers they hold.
 uint64_t StrideOf(size_t cols) { return (cols + 7) / 8 * 8; }
 
@@ -69,11 +72,14 @@ size_t Widest(const std::vector<model::LinearLayer>& layers) {
   return widest;
 }
 
+size_t LargestLayer(const std::vector<model::LinearLayer>& layers) {
+  size_t largest = 0;
+  for (const model::LinearLayer& layer : layers) largest = std::max(largest, layer.size());
+  return largest;
+}
 // The floats into which the trial of products sums.
 size_t TrialFloats(const std::vector<model::LinearLayer>& layers, uint32_t rows_max) {
-  size_t most = rows_max;
-  for (const model::LinearLayer& layer : layers) most = std::max(most, layer.size());
-  return most;
+  return std::max<size_t>(rows_max, LargestLayer(layers));
 }
 
 // A matrix with memory of its own, of as many rows as are asked for at a time.
@@ -198,6 +204,27 @@ class Net final : public DeviceNet {
                              input_gradient);
   }
 
+  Status SumOnGrid(DeviceSpan<const float> scale, const DevicePieces& pieces, double per_step,
+                   DeviceSpan<int64_t> sums, const Summed& summed) override {
+    const MatrixList<T> gradients = All(gradient_);
+    TACIT_RETURN_IF_ERROR(ScaleRows<T>(stream_, scale, gradients, gradients));
+    for (size_t l = layers_.size(); l-- > 0;) {
+      const size_t size = layers_[l].size();
+      const auto open = open_.span().Sub(layers_[l].offset, size);
+      const auto of_layer = sums.Sub(layers_[l].offset, size);
+      GemmPieces some{.end = pieces.end};
+      for (; some.first < pieces.end.size; some.first += some.count) {
+        some.count = std::min<uint32_t>(kPiecesAtOnce, pieces.end.size - some.first);
+        const auto work = pieces_work_.span().Sub(0, some.count * size);
+        TACIT_RETURN_IF_ERROR(MultiplyPieces(input_[l].First(rows_), gradients.at[l], some, work));
+        TACIT_RETURN_IF_ERROR(
+            AddPieces(stream_, some, pieces.closes, work, per_step, open, of_layer));
+      }
+      TACIT_RETURN_IF_ERROR(summed(l));
+    }
+    return {};
+  }
+
   Status Sum(DeviceSpan<const float> scale, float beta, DeviceSpan<float> sums,
              const Summed& summed) override {
     const MatrixList<T> gradients = All(gradient_);
@@ -242,9 +269,12 @@ class Net final : public DeviceNet {
     else
       return Weights(l);
   }
-  // A product is split no more than there is work for.
+  // A product of rows is not split in a net that learns privately: how it is would depend on how
+  // many rows there are, and with it the last bits of each. Others are split no more than there is
+  // work for.
   GemmPlan PlanOf(uint32_t m, uint32_t n, uint32_t k) const {
     GemmPlan plan = PlanOn<T>(stream_.device().facts(), m, n, k);
+    if (options_.use == Use::kLearnPrivately) plan.splits = 1;
     while (plan.splits > 1 && GemmWorkFloats(plan, m, n) > work_.size()) --plan.splits;
     return plan;
   }
@@ -261,6 +291,14 @@ class Net final : public DeviceNet {
       return Gemm16(stream_, form_a, a, form_b, b, beta, c, plan, work_.span());
     else
       return Gemm32(stream_, form_a, a, form_b, b, beta, c, plan, work_.span());
+  }
+
+  Status MultiplyPieces(DeviceMatrix<const T> a, DeviceMatrix<const T> b, const GemmPieces& pieces,
+                        DeviceSpan<float> work) {
+    if constexpr (kRounds)
+      return Gemm16Pieces(stream_, a, b, pieces, work);
+    else
+      return Gemm32Pieces(stream_, a, b, pieces, work);
   }
 
   // Says whether the product's own kernel may write what becomes of it: ours does, where no part of
@@ -344,6 +382,9 @@ class Net final : public DeviceNet {
   Rows<float> raw_;               // for bf16
   Buffer<double> own_;
   Buffer<float> work_;
+  // For private learning: pieces' products, and blocks' sums so far.
+  Buffer<float> pieces_work_;
+  Buffer<double> open_;
   std::unique_ptr<Blas> kept_library_;
 };
 
@@ -381,7 +422,10 @@ Status Net<T>::Take() {
     TACIT_ASSIGN(own_, Buffer<double>::Make(device, layers_.size() * rows_max));
   }
   TACIT_ASSIGN(work_, Buffer<float>::Make(device, WorkFloats<T>(device.facts(), options_)));
-  return {};
+  if (!learns) return {};
+  TACIT_ASSIGN(pieces_work_, Buffer<float>::Make(device, kPiecesAtOnce * LargestLayer(layers_)));
+  TACIT_ASSIGN(open_, Buffer<double>::Make(device, layers_.back().offset + layers_.back().size()));
+  return stream_.Fill(open_.span(), 0);
 }
 
 // As Take and Choose take it.
@@ -401,6 +445,9 @@ DeviceNetBytes BytesOf(const DeviceFacts& facts, const DeviceNetOptions& options
   if (kRoundsTo<T>) need.Add<float>(rows_max * StrideOf(Widest(options.layers)));
   if (learns) need.Add<double>(options.layers.size() * rows_max);
   need.Add<float>(WorkFloats<T>(facts, options));
+  if (learns)
+    need.Add<float>(kPiecesAtOnce * LargestLayer(options.layers))
+        .template Add<double>(options.layers.back().offset + options.layers.back().size());
   const bool tries = kRoundsTo<T> && options.products.by != train::GpuProducts::kOwn;
   if (tries) need.Add<uint8_t>(kBlasWorkspaceBytes);
   const uint64_t kept = need.bytes();

@@ -16,6 +16,11 @@
 
 namespace tacit::cuda {
 
+// ops::SumPieces on the device: the end of each piece's rows, and 1 where its block ends.
+struct DevicePieces {
+  DeviceSpan<const uint32_t> end = {}, closes = {};
+};
+
 // model::DenseNet on the device: linear layers with ReLU between them, in f32 or bf16, for up to so
 // many rows at a time. It keeps what one backward pass needs. Every call puts work on the stream
 // that it was made with and returns; calls come in order: Input, Forward, Backward, then the rest.
@@ -45,6 +50,11 @@ class DeviceNet {
   using Summed = std::function<Status(size_t layer)>;
   virtual Status Sum(DeviceSpan<const float> scale, float beta, DeviceSpan<float> sums,
                      const Summed& summed) = 0;
+  // sums += the same in whole steps, per_step to 1, summed in pieces as model::DenseNet::SumOnGrid
+  // has it. A block may go on in the next rows. REQUIRES a net that learns privately, and a step
+  // whose last block ends.
+  virtual Status SumOnGrid(DeviceSpan<const float> scale, const DevicePieces& pieces,
+                           double per_step, DeviceSpan<int64_t> sums, const Summed& summed) = 0;
 };
 
 struct DeviceNetOptions {

@@ -62,7 +62,7 @@ Result<train::GpuNeed> NeedOfClickEngine(const DeviceFacts& facts,
   // The gradient of embeddings; the dense sum; clipped units; shares of the clip.
   need.Add<NoiseKey>(1)
       .Add<float>(options.chunk_examples * embedding_width)
-      .Add<float>(dense)
+      .Add<int64_t>(dense)
       .Add<uint32_t>(1)
       .Add<double>(groups);
   const train::GpuStepLayout step = PlannedStep(options);

@@ -252,10 +252,10 @@ Result<train::SequenceStepReport> Engine::Release(double rate_factor) {
   // Begin waits for the end of the last step, whose rule BeginStep overwrites on the host.
   TACIT_RETURN_IF_ERROR(step_noise_->Begin(noise_));
   TACIT_RETURN_IF_ERROR(optimizer_->BeginStep(options_.sequence.update_stddev, rate_factor));
-  TACIT_RETURN_IF_ERROR(
-      FinishSteps(stream_, step_noise_->key(),
-                  {.step = recipe.grid.step, .stddev = recipe.grid.stddev, .factor = recipe.factor},
-                  optimizer_->rule(), sums_.span(), optimizer_->parameters()));
+  TACIT_RETURN_IF_ERROR(FinishDense(
+      stream_, step_noise_->key(),
+      {.step = recipe.grid.step, .stddev = recipe.grid.stddev, .factor = recipe.factor},
+      optimizer_->rule(), {0, sums_.span().size}, sums_.span(), optimizer_->parameters()));
   TACIT_RETURN_IF_ERROR(step_noise_->End());
   TACIT_RETURN_IF_ERROR(TakeOutcome(1 - turn_));  // the last wave's
   report_.loss /= static_cast<double>(std::max<size_t>(1, with_loss_));

@@ -50,6 +50,8 @@ StepParts PartsOf(const StagedStep& step) {
   const bool one = step.chunks.size() == 1;
   parts.chunk_unit_of = one ? parts.unit_of : put(examples);
   parts.chunk_example_end = one ? parts.example_end : put(units);
+  parts.piece_end = put(step.piece_end.size);
+  parts.piece_closes = put(step.piece_closes.size);
   parts.numbers = put(examples * step.numbers.cols);
   parts.label = put(examples);
   return parts;
@@ -83,6 +85,10 @@ Result<StagedStep> LayOutStep(const stream::StepBatch& step, const StepStagingOp
   to.of.unit_of.size = examples;
   to.of.example_end.size = units;
   to.numbers.cols = options.dense_width;
+  for (const StepChunk& chunk : to.chunks) to.piece_end.size += chunk.piece_end.size();
+  to.piece_end.size = std::max<size_t>(to.piece_end.size, train::GpuPieces(examples));
+  to.piece_closes.size = to.piece_end.size;
+  to.sum_block_end = step.sum_block_end;
   return to;
 }
 
@@ -95,6 +101,9 @@ void PackStep(const stream::StepBatch& step, const StepStagingOptions& options,
   const StepParts parts = PartsOf(to);
   TACIT_CHECK(words.size() == parts.words, "words of another step");
   words[parts.real] = step.units;
+  // Pieces that the step has room for and does not have.
+  std::fill_n(words.data() + parts.piece_end, to.piece_end.size, 0u);
+  std::fill_n(words.data() + parts.piece_closes, to.piece_closes.size, 0u);
   if (slots > 0) {
     // The first bit is set in a row that is too large, or in what is left of the space above it.
     uint64_t first_bits = 0;
@@ -116,6 +125,8 @@ void PackStep(const stream::StepBatch& step, const StepStagingOptions& options,
   for (const StepChunk& chunk : to.chunks) {
     if (to.chunks.size() > 1)
       std::ranges::copy(chunk.unit_of, words.data() + parts.chunk_unit_of + chunk.first_example);
+    std::ranges::copy(chunk.piece_end, words.data() + parts.piece_end + chunk.first_piece);
+    std::ranges::copy(chunk.piece_closes, words.data() + parts.piece_closes + chunk.first_piece);
     for (uint32_t u = 0; u < chunk.units(); ++u) {
       const size_t unit = size_t{chunk.first_unit} + u;
       const uint32_t end = chunk.first_example + chunk.example_end[u];
@@ -137,7 +148,7 @@ bool IsPackedThere(const stream::StepBatch& step, const StagedStep& packed,
                    std::span<const uint32_t> words) {
   const event::Batch& batch = step.examples;
   if (packed.units != step.units || packed.examples != batch.size() ||
-      step.unit_of.size() != packed.examples)
+      packed.sum_block_end != step.sum_block_end || step.unit_of.size() != packed.examples)
     return false;
   const StepParts parts = PartsOf(packed);
   if (packed.of.slots > 0) {

@@ -30,6 +30,7 @@ struct StepStagingOptions {
 struct StagedStep {
   uint32_t units = 0, examples = 0, entries = 0;  // without what fills it up
   std::vector<StepChunk> chunks;                  // with it, if there is but one
+  std::vector<uint32_t> sum_block_end;            // as the step has them
   uint32_t entries_of_unit_max = 0;
   StepEntries of = {};                     // all entries
   DeviceMatrix<const float> numbers = {};  // per example
@@ -38,12 +39,14 @@ struct StagedStep {
   // Chunk after chunk: per example its unit, per unit the end of its examples, both counted from
   // the chunk's first.
   DeviceSpan<const uint32_t> unit_of = {}, example_end = {};
+  DeviceSpan<const uint32_t> piece_end = {}, piece_closes = {};  // likewise
 };
 
 // The places of a step's parts, in words, in the one piece of memory that it has.
 struct StepParts {
   size_t real = 0, row = 0, cell_end = 0, unit_of = 0, example_end = 0;
-  size_t chunk_unit_of = 0, chunk_example_end = 0, numbers = 0, label = 0, words = 0;
+  size_t chunk_unit_of = 0, chunk_example_end = 0, piece_end = 0, piece_closes = 0;
+  size_t numbers = 0, label = 0, words = 0;
 };
 StepParts PartsOf(const StagedStep& step);
 

@@ -42,6 +42,8 @@ void StepStaging::Place(StagedStep* step) const {
   step->of.example_end = at(parts.example_end, units);
   step->unit_of = at(parts.chunk_unit_of, examples);
   step->example_end = at(parts.chunk_example_end, units);
+  step->piece_end = at(parts.piece_end, step->piece_end.size);
+  step->piece_closes = at(parts.piece_closes, step->piece_closes.size);
   step->real_units = at(parts.real, 1);
   const auto* const floats = reinterpret_cast<const float*>(words.data);
   const uint32_t width = step->numbers.cols;

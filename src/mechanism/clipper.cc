@@ -2,7 +2,8 @@
 //
 // A unit's scaled gradient v (dense and written rows as one vector) is rounded to the grid before
 // noise; GroupNorms::rounding bounds by how much that can lengthen what the unit changes in the sum
-// (README.md, "The grid"). So every clip here leaves |v| <= room = C - rounding, and by the
+// (README.md, "The grid"), and GroupNorms::error, in units of C, what it changes in the errors of
+// sums in floats. So every clip here leaves |v| <= room = C (1 - error) - rounding, and by the
 // triangle inequality the unit changes the integers by at most C. The allowance need not be divided
 // between groups, whichever caused it: noise is calibrated to the joint length and to nothing else.
 // Clipping per layer therefore shrinks every C_g by the same factor room / C, which leaves sum
@@ -65,7 +66,7 @@ class Clip : public Clipper, protected model::ScaleRule {
     return true;
   }
   double Room(const model::GroupNorms& norms, size_t unit) const {
-    return std::max(0.0, bound_ - norms.rounding[unit]);
+    return std::max(0.0, bound_ * (1 - norms.error) - norms.rounding[unit]);
   }
 
  private:

@@ -69,9 +69,11 @@ class PrivateStep final : public Mechanism {
 
   void Finalize(noise::NoiseSource& noise, const model::GroupNorms& norms,
                 model::StepGradient* sum) override {
-    TACIT_CHECK(sum->row_sums.size() == sum->row_values.size(), "rows are summed on the grid");
+    TACIT_CHECK(sum->row_sums.size() == sum->row_values.size() &&
+                    sum->dense_sums.size() == sum->dense.size(),
+                "sums are on the grid");
     step_grid_ = clipper_->grid();
-    Release(step_grid_, factor(), noise, sum->dense);
+    Release(step_grid_, factor(), noise, sum->dense_sums, sum->dense);
     Release(step_grid_, factor(), noise, sum->row_sums, sum->row_values);
     clipper_->Adapt(norms, noise);
   }

@@ -57,6 +57,10 @@ class F32 {
   void Scale(std::span<const float> scale, ConstMatrix x, Matrix out) {
     backend_.ScaleRows(scale, x, out);
   }
+  Status AddBlockSums(const ops::SumPieces& pieces, ConstMatrix a, ConstMatrix g, double per_step,
+                      MatrixView<int64_t> sums) {
+    return backend_.AddBlockSums(pieces, a, g, per_step, sums);
+  }
 
  private:
   ops::Backend& backend_;
@@ -96,6 +100,10 @@ class Rounded16 {
   }
   void Scale(std::span<const float> scale, ConstMatrix16 x, Matrix16 out) {
     backend_.ScaleRows16(scale, x, out);
+  }
+  Status AddBlockSums(const ops::SumPieces& pieces, ConstMatrix16 a, ConstMatrix16 g,
+                      double per_step, MatrixView<int64_t> sums) {
+    return backend_.AddBlockSums16(pieces, a, g, per_step, sums);
   }
 
  private:
@@ -196,21 +204,18 @@ class Net final : public DenseNet {
   }
 
   Status Sum(std::span<const float> scale, std::span<float> gradient) override {
-    for (size_t l = 0; l < layers_.size(); ++l) {
-      const auto scales = scale.empty() ? scale : scale.subspan(l * rows_, rows_);
-      const auto& [in, out, offset] = layers_[l];
-      if (!Carried(l)) {
-        const size_t place = carriers_ == nullptr ? offset : carriers_->PlaceOf(offset);
-        TACIT_RETURN_IF_ERROR(FactorSum(Whole(l), scales, {gradient.data() + place, in + 1, out}));
-        continue;
-      }
-      const size_t rank = carriers_->pair(l).rank(), place = carriers_->PlaceOf(offset);
-      TACIT_RETURN_IF_ERROR(FactorSum(OfLeft(l), scales, {gradient.data() + place, in, rank}));
-      // The biases follow dR, as they follow weights.
-      TACIT_RETURN_IF_ERROR(
-          FactorSum(OfRight(l), scales, {gradient.data() + place + in * rank, rank + 1, out}));
-    }
-    return {};
+    return ForFactors(scale, [&](const ConstView& a, const ConstView& g, size_t place) {
+      return arithmetic_.Gemm(Transpose::kYes, a, Transpose::kNo, g,
+                              {gradient.data() + place, a.cols, g.cols});
+    });
+  }
+
+  Status SumOnGrid(std::span<const float> scale, const ops::SumPieces& pieces, double per_step,
+                   std::span<int64_t> sums) override {
+    return ForFactors(scale, [&](const ConstView& a, const ConstView& g, size_t place) {
+      return arithmetic_.AddBlockSums(pieces, a, g, per_step,
+                                      {sums.data() + place, a.cols, g.cols});
+    });
   }
 
  private:
@@ -240,19 +245,40 @@ class Net final : public DenseNet {
 
   void FactorNorms(const Factors& factors, std::span<const uint32_t> unit_end,
                    std::span<float> out) {
-    arithmetic_.Norms(unit_end, factors.a, factors.g, out);
-    if (!OneRowEach(unit_end)) BoundByRows(factors, unit_end, out);
+    const size_t rows = unit_end.empty() ? 0 : unit_end.back();
+    const Factors of_units{First(rows, factors.a), First(rows, factors.g)};
+    arithmetic_.Norms(unit_end, of_units.a, of_units.g, out);
+    if (!OneRowEach(unit_end)) BoundByRows(of_units, unit_end, out);
   }
 
-  Status FactorSum(const Factors& factors, std::span<const float> scale, Matrix sum) {
-    ConstView g = factors.g;
-    if (!scale.empty()) {
-      scaled_.Reset(g.rows, g.cols);
-      arithmetic_.Scale(scale, g, scaled_.view());
-      g = scaled_.view();
+  // Calls add(a, g, place) for the factors of each part of the sum, which lies at `place`, with the
+  // rows of g scaled.
+  template <class Add>
+  Status ForFactors(std::span<const float> scale, const Add& add) {
+    const size_t rows = scale.empty() ? rows_ : scale.size() / layers_.size();
+    const auto put = [&](size_t l, const Factors& factors, size_t place) -> Status {
+      ConstView g = First(rows, factors.g);
+      if (!scale.empty()) {
+        scaled_.Reset(g.rows, g.cols);
+        arithmetic_.Scale(scale.subspan(l * rows, rows), g, scaled_.view());
+        g = scaled_.view();
+      }
+      return add(First(rows, factors.a), g, place);
+    };
+    for (size_t l = 0; l < layers_.size(); ++l) {
+      const auto& [in, out, offset] = layers_[l];
+      const size_t place = carriers_ == nullptr ? offset : carriers_->PlaceOf(offset);
+      if (!Carried(l)) {
+        TACIT_RETURN_IF_ERROR(put(l, Whole(l), place));
+        continue;
+      }
+      TACIT_RETURN_IF_ERROR(put(l, OfLeft(l), place));
+      // The biases follow dR, as they follow weights.
+      TACIT_RETURN_IF_ERROR(put(l, OfRight(l), place + in * carriers_->pair(l).rank()));
     }
-    return arithmetic_.Gemm(Transpose::kYes, factors.a, Transpose::kNo, g, sum);
+    return {};
   }
+  static ConstView First(size_t rows, const ConstView& x) { return x.Rows(0, rows); }
 
   static bool OneRowEach(std::span<const uint32_t> unit_end) {
     for (size_t u = 0; u < unit_end.size(); ++u)
@@ -265,9 +291,9 @@ class Net final : public DenseNet {
   // before they cancel: scaled to a norm of C, they add up to at most kRowsOverNorm * C.
   void BoundByRows(const Factors& factors, std::span<const uint32_t> unit_end,
                    std::span<float> out) {
-    row_end_.resize(rows_);
+    row_end_.resize(factors.a.rows);
     std::iota(row_end_.begin(), row_end_.end(), 1);
-    row_norm_.resize(rows_);
+    row_norm_.resize(factors.a.rows);
     arithmetic_.Norms(row_end_, factors.a, factors.g, row_norm_);
     for (size_t u = 0, r = 0; u < unit_end.size(); ++u) {
       const size_t count = unit_end[u] - r;

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "model/carriers.h"
+#include "model/sum_blocks.h"
 #include "ops/backend.h"
 
 namespace tacit::model {
@@ -24,17 +25,7 @@ struct LinearLayer {
   std::span<const float> Biases(std::span<const float> dense) const {
     return dense.subspan(offset + in * out, out);
   }
-  ops::Matrix Gradient(std::span<float> dense) const {
-    return {dense.data() + offset, in + 1, out};
-  }
 };
-
-// The factor by which the rows of one unit, one by one and added up, may be longer than the norm
-// that is reported for it. A clip bounds a unit's sum. Rows that cancel could have any length, and
-// the error they leave in a sum of floats grows with that length (README.md, "The sum in floats").
-// Rows that point anywhere add up to about the root of their number, so the norms of honest units
-// of up to 256 rows in a step are reported unchanged.
-inline constexpr double kRowsOverNorm = 16;
 
 // Linear layers with ReLU between them and one output. It keeps all that one backward pass needs
 // (book-keeping): each layer's input rows and output gradients. Two versions, f32 and bf16; in the
@@ -46,7 +37,8 @@ class DenseNet {
  public:
   virtual ~DenseNet() = default;
 
-  // `input` is rows x layers[0].in; `logits` one per row.
+  // `input` is rows x layers[0].in; `logits` one per row. The calls below that name units or scales
+  // take the first rows: the caller may put rows of zeros behind them (ops::kRowGrain).
   virtual Status Forward(std::span<const float> dense, ops::ConstMatrix input,
                          std::span<float> logits) = 0;
   // Takes the logits' gradient. `input_gradient` gets the gradient of the input's first columns, as
@@ -69,6 +61,9 @@ class DenseNet {
   // gradient = the sum of all layers' gradients over rows, row r scaled by scale[l * rows + r].
   // An empty `scale` is all ones. With carriers it is laid out as they say.
   virtual Status Sum(std::span<const float> scale, std::span<float> gradient) = 0;
+  // sums = the same in whole steps, per_step to 1, summed in these pieces (ops::SumPieces).
+  virtual Status SumOnGrid(std::span<const float> scale, const ops::SumPieces& pieces,
+                           double per_step, std::span<int64_t> sums) = 0;
 };
 
 // `backend` must outlive the net. The last layer has one output.

@@ -18,6 +18,10 @@ struct Examples {
   std::span<const uint32_t> slot_end;  // size x slots: end in `slot_row` of each slot
   std::span<const uint32_t> slot_row;  // places in Activations::rows
   std::span<const float> weight = {};  // of each example's gradient, at least 0; empty: all are 1
+  // Ends of the step's sum blocks, in examples (stream::StepBatch). Empty: it is one block.
+  std::span<const uint32_t> block_end = {};
+  // A step to learn from: no bit of what comes of one example depends on how many others there are.
+  bool apart = false;
 };
 
 // The rows that each privacy unit activates, over one id space spanning all tables. Made from

@@ -15,6 +15,7 @@ void StepGradient::Reset(const RowSpace& space, const Activations& activations,
   const std::vector<uint64_t>& touched = activations.rows;
   TACIT_CHECK(selection.kept.size() == touched.size(), "one decision per touched row");
   dense.assign(dense_size, 0.0f);
+  dense_sums.clear();
   rows.clear();
   row_end.clear();
   kept_place.assign(touched.size(), kNotKept);

@@ -25,6 +25,9 @@ struct RowSelection {
 // A sum of gradients over all dense parameters and the selected rows; later the noisy update.
 struct StepGradient {
   std::vector<float> dense;
+  // The dense sums in steps of the rule's grid; `dense` is then all zero until Finalize. Empty if
+  // the rule has no grid.
+  std::vector<int64_t> dense_sums;
   std::vector<uint64_t> rows;   // kept and extra rows, ascending
   std::vector<size_t> row_end;  // per row: end of its floats in row_values
   std::vector<float> row_values;
@@ -57,6 +60,8 @@ struct GroupNorms {
   // By how much rounding to the rule's grid can lengthen what a unit changes in the scaled sum, per
   // unit. Empty if the rule has no grid.
   std::vector<float> rounding = {};
+  // By how much a unit moves the rounding errors of sums in floats, in units of the clip. Public.
+  double error = 0;
 };
 
 // Returns by how much rounding each of a unit's numbers to the nearest step can lengthen the unit;
@@ -72,9 +77,9 @@ class ScaleRule {
   // False when every scale is 1 whatever the norms: the model then skips them, does not call
   // Scales and leaves GroupNorms::squared empty.
   virtual bool needs_norms() const { return true; }
-  // A power of two: each unit's scaled gradient of a row is rounded to the nearest multiple of it,
-  // and rows are summed as integers; Finalize will round dense sums to it. 0: all sums are in
-  // floats. REQUIRES needs_norms() unless it is 0.
+  // A power of two: each unit's scaled gradient of a row, and each block of the dense sum, is
+  // rounded to the nearest multiple of it and summed as integers. 0: all sums are in floats.
+  // REQUIRES needs_norms() unless it is 0.
   virtual double grid_step() const { return 0; }
   // Sets scales[g * units + u] for every group and unit.
   virtual void Scales(const GroupNorms& norms, std::span<float> scales) const = 0;

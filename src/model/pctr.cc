@@ -1,6 +1,7 @@
 #include "model/pctr.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -60,6 +61,13 @@ void ClipInput(double clip, std::span<float> x) {
   for (float& value : x) value *= scale;
 }
 
+// The rows of products: the examples, and zeros behind them where no example may depend on how many
+// there are.
+size_t PaddedRows(const Examples& examples) {
+  if (!examples.apart) return examples.size;
+  return (examples.size + ops::kRowGrain - 1) / ops::kRowGrain * ops::kRowGrain;
+}
+
 size_t Total(std::span<const uint32_t> dims) {
   size_t total = 0;
   for (uint32_t dim : dims) total += dim;
@@ -98,6 +106,7 @@ struct Pctr::Impl {
   std::vector<uint32_t> example_end;
   std::vector<uint32_t> unit_coordinates;
   std::vector<float> unit_scale, example_scale;
+  ops::SumPieces pieces;
 
   size_t groups() const { return layers.size() + 1; }
   void BuildInput(const Examples& examples, std::span<float* const> rows, ops::Matrix out) const;
@@ -179,10 +188,14 @@ Status Pctr::Forward(const Examples& examples, std::span<const float> dense,
                      std::span<float* const> rows, std::span<float> logits) {
   TACIT_CHECK(dense.size() == dense_size() && logits.size() == examples.size, "sizes differ");
   impl_->has_gradients = false;
-  impl_->input.Reset(examples.size, impl_->layers[0].in);
-  impl_->BuildInput(examples, rows, impl_->input.view());
-  TACIT_RETURN_IF_ERROR(impl_->net->Forward(dense, impl_->input.view(), logits));
-  impl_->logits.assign(logits.begin(), logits.end());
+  const size_t padded = PaddedRows(examples);
+  impl_->input.Reset(padded, impl_->layers[0].in);
+  impl_->BuildInput(examples, rows, impl_->input.view().Rows(0, examples.size));
+  for (size_t r = examples.size; r < padded; ++r)
+    std::fill_n(impl_->input.view().Row(r), impl_->layers[0].in, 0.0f);
+  impl_->logits.resize(padded);
+  TACIT_RETURN_IF_ERROR(impl_->net->Forward(dense, impl_->input.view(), impl_->logits));
+  std::copy_n(impl_->logits.begin(), examples.size, logits.begin());
   return {};
 }
 
@@ -227,14 +240,15 @@ Status Pctr::LearnFrom(ops::ConstMatrix input, std::span<const float> label,
 
 Status Pctr::Backward(const Examples& examples, std::span<const float> dense,
                       std::span<float> loss) {
-  TACIT_CHECK(impl_->logits.size() == examples.size && dense.size() == dense_size(),
+  TACIT_CHECK(impl_->logits.size() == PaddedRows(examples) && dense.size() == dense_size(),
               "Backward follows Forward on the same examples");
-  impl_->dlogit.resize(examples.size);
-  impl_->backend.LogisticLoss(impl_->logits, examples.label, loss, impl_->dlogit);
+  impl_->dlogit.assign(impl_->logits.size(), 0.0f);
+  impl_->backend.LogisticLoss(std::span(impl_->logits).first(examples.size), examples.label, loss,
+                              std::span(impl_->dlogit).first(examples.size));
   // Before anything is clipped, so that a weight of any size moves a unit's sum by the clip at
   // most.
   for (size_t i = 0; i < examples.weight.size(); ++i) impl_->dlogit[i] *= examples.weight[i];
-  impl_->input_gradient.Reset(examples.size, impl_->embedding_width);
+  impl_->input_gradient.Reset(impl_->logits.size(), impl_->embedding_width);
   TACIT_RETURN_IF_ERROR(impl_->net->Backward(impl_->dlogit, impl_->input_gradient.view()));
   impl_->has_gradients = true;
   return {};
@@ -243,7 +257,7 @@ Status Pctr::Backward(const Examples& examples, std::span<const float> dense,
 Status Pctr::ClippedSum(const Examples& examples, const Activations& activations,
                         const RowSelection& selection, const ScaleRule& rule, StepGradient* sum,
                         GroupNorms* norms, const Carriers* carriers) {
-  TACIT_CHECK(impl_->has_gradients && impl_->dlogit.size() == examples.size,
+  TACIT_CHECK(impl_->has_gradients && impl_->dlogit.size() == PaddedRows(examples),
               "ClippedSum follows Backward on the same examples");
   TACIT_RETURN_IF_ERROR(impl_->net->Carry(carriers));
   const size_t summed = carriers == nullptr ? dense_size() : carriers->sum_size();
@@ -252,35 +266,47 @@ Status Pctr::ClippedSum(const Examples& examples, const Activations& activations
   norms->units = examples.units;
   norms->squared.clear();
   norms->rounding.clear();
+  norms->error = 0;
   impl_->example_scale.clear();
   const double grid_step = rule.grid_step();
   TACIT_CHECK(grid_step == 0 || rule.needs_norms(), "a grid is for what is bounded");
   if (rule.needs_norms()) {
     impl_->Norms(examples, activations, sum->kept_place, norms);
-    if (grid_step > 0) impl_->BoundRounding(grid_step, summed, norms);
+    if (grid_step > 0) {
+      impl_->BoundRounding(grid_step, summed, norms);
+      norms->error = kSumError;
+    }
     impl_->unit_scale.resize(norms->squared.size());
     rule.Scales(*norms, impl_->unit_scale);
     impl_->SpreadScales(examples);
   }
   const size_t rows_at = impl_->layers.size() * examples.size;
   const std::span<const float> scale = impl_->example_scale;
-  TACIT_RETURN_IF_ERROR(impl_->net->Sum(scale.empty() ? scale : scale.first(rows_at), sum->dense));
+  const auto dense_scale = scale.empty() ? scale : scale.first(rows_at);
   const auto row_scale = scale.empty() ? scale : scale.subspan(rows_at);
-  if (grid_step > 0) {
-    impl_->row_gradients.SumOnGrid(examples, impl_->input_gradient.view(), row_scale, grid_step,
-                                   sum);
-  } else {
-    impl_->row_gradients.AddTo(examples, impl_->input_gradient.view(), row_scale, sum);
+  const ops::Matrix input_gradient = impl_->input_gradient.view().Rows(0, examples.size);
+  if (grid_step == 0) {
+    TACIT_RETURN_IF_ERROR(impl_->net->Sum(dense_scale, sum->dense));
+    impl_->row_gradients.AddTo(examples, input_gradient, row_scale, sum);
+    return {};
   }
+  const std::array<uint32_t, 1> all{static_cast<uint32_t>(examples.size)};
+  CutSums(examples.block_end.empty() ? std::span<const uint32_t>(all) : examples.block_end,
+          impl_->example_end, &impl_->pieces);
+  sum->dense_sums.assign(summed, 0);
+  TACIT_RETURN_IF_ERROR(
+      impl_->net->SumOnGrid(dense_scale, impl_->pieces, 1 / grid_step, sum->dense_sums));
+  impl_->row_gradients.SumOnGrid(examples, input_gradient, row_scale, grid_step, sum);
   return {};
 }
 
 void Pctr::RowScores(const Examples& examples, const Activations& activations, double clip,
                      std::span<double> out) {
-  TACIT_CHECK(impl_->has_gradients && impl_->dlogit.size() == examples.size,
+  TACIT_CHECK(impl_->has_gradients && impl_->dlogit.size() == PaddedRows(examples),
               "RowScores follows Backward on the same examples");
   TACIT_CHECK(clip > 0 && out.size() == activations.rows.size(), "a score per activated row");
-  impl_->row_gradients.Scores(examples, impl_->input_gradient.view(), clip, out);
+  impl_->row_gradients.Scores(examples, impl_->input_gradient.view().Rows(0, examples.size), clip,
+                              out);
 }
 
 void Pctr::Impl::Norms(const Examples& examples, const Activations& activations,
@@ -292,15 +318,16 @@ void Pctr::Impl::Norms(const Examples& examples, const Activations& activations,
   };
   for (size_t l = 0; l < layers.size(); ++l) net->SquaredNorms(l, example_end, group(l));
   unit_coordinates.resize(norms->units);
-  row_gradients.SquaredNorms(examples, activations, kept_place, example_end, input_gradient.view(),
-                             group(layers.size()), unit_coordinates);
+  row_gradients.SquaredNorms(examples, activations, kept_place, example_end,
+                             input_gradient.view().Rows(0, examples.size), group(layers.size()),
+                             unit_coordinates);
   DropUnboundedUnits(norms);
 }
 
-// Each of a unit's n numbers in rows moves by at most half a step. The dense sum is rounded as a
-// whole, so that a unit can shift each of its d numbers by one step more than it adds: a - b and
-// round(a) - round(b) differ by at most one. Together, by the triangle inequality, step * (sqrt(n)
-// / 2 + sqrt(d)); a little more, because a float keeps it.
+// Each of a unit's n numbers in rows moves by at most half a step. The dense sum is rounded block
+// by block, and the unit is in one block, so that it can shift each of d numbers by one step more
+// than it adds: a - b and round(a) - round(b) differ by at most one. Together, by the triangle
+// inequality, step * (sqrt(n) / 2 + sqrt(d)); a little more, because a float keeps it.
 void Pctr::Impl::BoundRounding(double grid_step, size_t dense_size, GroupNorms* norms) const {
   const double dense = std::sqrt(static_cast<double>(dense_size));
   norms->rounding.resize(norms->units);

@@ -12,7 +12,8 @@ uint64_t WordsOf(const GpuStepSizes& sizes, const Lengths& of, bool one_chunk) {
   const auto aligned = [](uint64_t words) { return (words + 3) / 4 * 4; };
   return aligned(1) + aligned(of.entries) + aligned(of.examples * sizes.slots) +
          (one_chunk ? 1 : 2) * (aligned(of.examples) + aligned(of.units)) +
-         aligned(of.examples * sizes.dense_width) + aligned(of.examples);
+         2 * aligned(GpuPieces(of.examples)) + aligned(of.examples * sizes.dense_width) +
+         aligned(of.examples);
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ class HostClickEngine final : public ClickEngine {
   const store::DenseState& dense() const override { return dense_; }
 
  private:
-  Status Forward(const stream::StepBatch& step);
+  Status Forward(const stream::StepBatch& step, bool learns);
   void ScoreRows();
   Status Apply();
   Status ApplyDense();
@@ -88,7 +88,7 @@ class HostClickEngine final : public ClickEngine {
   std::vector<float> update_;  // of the dense parameters, where carriers are summed
 };
 
-Status HostClickEngine::Forward(const stream::StepBatch& step) {
+Status HostClickEngine::Forward(const stream::StepBatch& step, bool learns) {
   timer_.Enter(StepPhase::kGather);
   const event::Batch& batch = step.examples;
   // A model without tables learns from the numbers alone.
@@ -104,7 +104,9 @@ Status HostClickEngine::Forward(const stream::StepBatch& step) {
                .dense = batch.dense,
                .slot_end = slot_end,
                .slot_row = activations_.slot_row,
-               .weight = batch.weight};
+               .weight = batch.weight,
+               .block_end = step.sum_block_end,
+               .apart = learns};
   row_pointers_.resize(activations_.rows.size());
   TACIT_RETURN_IF_ERROR(rows_.Gather(activations_.rows, row_pointers_));
   logits_.resize(batch.size());
@@ -120,7 +122,7 @@ void HostClickEngine::ScoreRows() {
 }
 
 Status HostClickEngine::Begin(const stream::StepBatch& step) {
-  TACIT_RETURN_IF_ERROR(Forward(step));
+  TACIT_RETURN_IF_ERROR(Forward(step, true));
   loss_.resize(examples_.size);
   TACIT_RETURN_IF_ERROR(model_.Backward(examples_, dense_.parameters, loss_));
   ScoreRows();
@@ -188,7 +190,7 @@ Status HostClickEngine::Apply() {
 }
 
 Status HostClickEngine::Predict(const stream::StepBatch& batch, StepReport* report) {
-  TACIT_RETURN_IF_ERROR(Forward(batch));
+  TACIT_RETURN_IF_ERROR(Forward(batch, false));
   loss_.resize(logits_.size());
   dlogit_.resize(logits_.size());
   backend_.LogisticLoss(logits_, examples_.label, loss_, dlogit_);

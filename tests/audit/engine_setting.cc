@@ -210,7 +210,8 @@ UnitSum UnitSums::Form(const EngineUnit& unit, std::span<const uint8_t> kept) {
   model::GroupNorms norms;
   must(model_.ClippedSum(examples, activations, selection, rule, &sum, &norms));
   UnitSum result;
-  result.dense.assign(sum.dense.begin(), sum.dense.end());
+  for (const int64_t steps : sum.dense_sums)
+    result.dense.push_back(static_cast<double>(steps) * rule.grid_step());
   for (const double x : result.dense) result.squared += x * x;
   for (size_t i = 0; i < sum.rows.size(); ++i) {
     auto& values = result.rows.emplace_back(sum.rows[i], std::vector<double>()).second;

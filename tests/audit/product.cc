@@ -20,9 +20,6 @@ constexpr double kClip = 0.5;
 constexpr uint32_t kNumbers = 2, kHidden = 64;
 constexpr float kHuge = 0x1p24f;
 
-// As src/model/README.md says of the click model's own sums.
-constexpr double kTermsOverClip = 16;
-
 // Hidden units in pairs that cancel in the logit: every record is predicted with 1/2, however large
 // its numbers are, and two records that differ in the label alone have opposite gradients. All
 // weights are powers of two, so that no rounding decides about that.
@@ -178,8 +175,10 @@ struct Worlds {
   double distance = 0;
 
   explicit Worlds(Product& product) : sums{product.Sum(false), product.Sum(true)} {
-    for (size_t i = 0; i < sums[0].dense.size(); ++i) {
-      const double a = sums[0].dense[i], b = sums[1].dense[i];
+    const double step = product.mechanism().scale_rule().grid_step();
+    for (size_t i = 0; i < sums[0].dense_sums.size(); ++i) {
+      const double a = static_cast<double>(sums[0].dense_sums[i]) * step;
+      const double b = static_cast<double>(sums[1].dense_sums[i]) * step;
       middle.push_back((a + b) / 2);
       between.push_back(b - a);
       distance += (b - a) * (b - a);
@@ -193,16 +192,6 @@ struct Worlds {
     return along;
   }
 };
-
-double RoundingBound(const ProductCase& audited) {
-  size_t rows = audited.canary.size();
-  double terms = audited.canary.size() > 1 ? kTermsOverClip : 1;
-  for (const UnitRecords& unit : audited.others) {
-    rows += unit.size();
-    terms += unit.size() > 1 ? kTermsOverClip : 1;
-  }
-  return 2 * static_cast<double>(rows) * 0x1p-24 * terms;
-}
 
 std::vector<UnitRecords> HonestUsers(size_t users, size_t records) {
   std::mt19937_64 random(11);
@@ -304,17 +293,14 @@ ProductFinding AuditProduct(const ProductCase& audited, const AuditOptions& opti
     for (size_t world : {0, 1}) tally[world].Add(run(world), threshold);
   return {.charged_mu = ChargedMu(product.mechanism()),
           .mu = BoundMu(tally[0], tally[1], options.alpha),
-          .moved = worlds.distance / kClip,
-          .rounding = RoundingBound(audited)};
+          .moved = worlds.distance / kClip};
 }
 
 std::string Describe(const ProductCase& audited, const ProductFinding& finding) {
   return fmt::format(
       "{}: charged mu {:.4f}; likelihood: above {:.4f} (seen {:.4f}); the sum moves by {:.6f} "
-      "clips, "
-      "of which rounding at most {:.6f}",
-      audited.name, finding.charged_mu, finding.mu.lower, finding.mu.estimate, finding.moved,
-      finding.rounding);
+      "clips",
+      audited.name, finding.charged_mu, finding.mu.lower, finding.mu.estimate, finding.moved);
 }
 
 }  // namespace tacit::audit

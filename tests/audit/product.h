@@ -36,8 +36,7 @@ struct ProductCase {
 struct ProductFinding {
   double charged_mu = 0;
   MuBound mu;
-  double moved = 0;     // by how much the canary moves the sum before noise, in clips
-  double rounding = 0;  // README.md's bound of what the two f32 sums add to that, in clips
+  double moved = 0;  // by how much the canary moves the sum before noise, in clips
   bool Exceeds() const { return mu.lower > charged_mu; }
 };
 

@@ -86,6 +86,7 @@ void StepRunner::FormSum(double grid_step) {
         sums[i] += std::llrint(scale * double{row.gradient[i]} / grid_step);
     }
   }
+  for (const float x : sum_.dense) sum_.dense_sums.push_back(std::llrint(double{x} / grid_step));
 }
 
 void StepRunner::Publish(mechanism::Mechanism& mechanism, noise::NoiseSource& noise,

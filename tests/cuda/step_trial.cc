@@ -77,7 +77,9 @@ std::set<uint64_t> HostTrial::Step(const stream::StepBatch& step) {
                                  .label = batch.label,
                                  .dense = batch.dense,
                                  .slot_end = batch.slot_end,
-                                 .slot_row = activations_.slot_row};
+                                 .slot_row = activations_.slot_row,
+                                 .block_end = step.sum_block_end,
+                                 .apart = true};
   std::vector<float*> rows(activations_.rows.size());
   EXPECT_TRUE(rows_.rows().Gather(activations_.rows, rows));
   logits_.resize(batch.size());

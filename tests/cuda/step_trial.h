@@ -76,6 +76,8 @@ inline stream::StepBatch RandomStep(const RowSpace& space, uint32_t dense_width,
         batch.slot_end.push_back(static_cast<uint32_t>(batch.row.size()));
       }
     }
+    if (unit % 5 == 3 || unit + 1 == units)
+      step.sum_block_end.push_back(static_cast<uint32_t>(batch.size()));
   }
   return step;
 }

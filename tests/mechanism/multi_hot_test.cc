@@ -10,6 +10,7 @@
 #include "mechanism/private_step.h"
 #include "model/loop_model.h"
 #include "model/pctr.h"
+#include "model/sum_blocks.h"
 #include "support/silent_noise.h"
 
 namespace tacit::mechanism {
@@ -68,7 +69,8 @@ LoopGradient LoopUpdate(const std::vector<LoopGradient>& units, const std::set<u
     std::erase_if(unit.rows, [&](const auto& row) { return !kept.contains(row.first); });
     double squared = SquaredLength(unit.dense);
     for (const auto& [row, values] : unit.rows) squared += SquaredLength(values);
-    update.Add(unit, std::min(1.0, kClip / std::sqrt(squared)) / kBatch);
+    constexpr double kRoom = kClip * (1 - model::kSumError);
+    update.Add(unit, std::min(1.0, kRoom / std::sqrt(squared)) / kBatch);
   }
   return update;
 }

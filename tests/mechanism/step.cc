@@ -100,6 +100,8 @@ void StepRunner::Sum(const model::ScaleRule& rule) {
       }
     }
   }
+  if (step > 0)
+    for (const float x : sum_.dense) sum_.dense_sums.push_back(std::llround(double{x} / step));
 }
 
 void StepRunner::TakeUpdate(Mechanism& mechanism, noise::NoiseSource& noise) {

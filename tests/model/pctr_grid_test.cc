@@ -93,7 +93,7 @@ int UnitsBeyondTheirBound(double step, double told, ops::Backend& backend) {
       rows += std::pow(static_cast<double>(steps) * step, 2);
     for (float squared : result.norms.squared) scaled += squared;
     // Another sum, so placed that the rounding of the two falls apart as far as it can.
-    for (float x : result.sum.dense) {
+    for (float x : RunWholeStep(problem, testing::FlatClip(1e9), backend).sum.dense) {
       const double moved = std::ceil(std::abs(x) / step) * step;
       dense_moved += moved * moved;
     }

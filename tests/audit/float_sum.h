@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "ops/backend.h"
+
+// An adversary who writes all records of a step but one, in order, and knows the model. He pushes
+// one number of the dense sum to just below a power of two. The victim's record carries it over.
+// Then come records that each take a little less off than half of what a float can hold there: they
+// are lost above the power of two and count below it. In one long sum of floats the victim moves it
+// by as many clips as there are records of that kind, times their size.
+namespace tacit::audit {
+
+enum class SumFault {
+  kNone,
+  kOneSum,     // all rows are added up in floats, as one
+  kByRecords,  // blocks are so many records of the step, not so many offsets
+};
+
+struct FloatSumCase {
+  size_t offsets = 0;  // of the step
+  std::vector<uint32_t> hidden = {};
+  ops::Precision precision = ops::Precision::kF32;
+  uint32_t carrier_rank = 0;  // 0: no carriers
+  SumFault fault = SumFault::kNone;
+};
+
+// Returns by how many clips the victim moves the step's dense sum, before noise: the most of some
+// steps that the adversary tries. All records are units of their own.
+double MostMoved(const FloatSumCase& attacked, ops::Backend& backend);
+
+}  // namespace tacit::audit
