@@ -210,8 +210,9 @@ Status WitnessFile::Renew(const WitnessRecord& record, Replace replace) {
   if (error) path = path_;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
   const std::string fresh = path + ".new";
-  UniqueFd fd(open(fresh.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0640));
-  if (fd.get() < 0) return IoFailure("creating", path_);
+  unlink(fresh.c_str());  // a crash left it, or somebody made it a link to another file
+  UniqueFd fd(open(fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640));
+  if (fd.get() < 0) return IoFailure("creating", fresh);
   const uint32_t distance = DistanceFor(EncodeCopy({.record = record}).size());
   for (const uint64_t write : {writes_ + 1, writes_ + 2}) {
     const WitnessCopy copy{.write = write, .distance = distance, .record = record};

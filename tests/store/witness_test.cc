@@ -115,6 +115,24 @@ TEST(WitnessTest, ASmallRecordCostsTwoPagesAndALongOneMakesTheFileGrow) {
   EXPECT_FALSE(fs::exists(folder.witness() + ".new"));
 }
 
+// A witness is written under another name first: a link that lies there leads nowhere.
+TEST(WitnessTest, ALinkInThePlaceOfTheNewFileIsNotFollowed) {
+  const TestFolder folder;
+  const std::string other = folder.root() + "/other", fresh = folder.witness() + ".new";
+  WriteBytes(other, "mine");
+  for (uint64_t seq = 1; seq < 3; ++seq) {  // a first witness, and one that is replaced
+    fs::create_symlink(other, fresh);
+    MustOpenAt(folder.witness(), Record(seq));
+    ExpectHolds(folder.witness(), Record(seq));
+    EXPECT_EQ(Bytes(other), "mine");
+    EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(folder.witness())));
+  }
+  fs::create_directory(fresh);
+  const auto refused = WitnessFile::OpenAt(folder.witness(), Record(4));
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("creating witness " + fresh + ": File exists"));
+}
+
 TEST(WitnessTest, PositionsThatAreTooLongAreLeftOut) {
   std::vector<LearnerRecord> learners(2);
   learners[0].name = "a";
