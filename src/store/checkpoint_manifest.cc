@@ -17,6 +17,7 @@
 //     end       := "end" SHA256                          of all bytes before this line
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
@@ -186,12 +187,14 @@ void GetFacts(ManifestReader* in, CheckpointManifest* manifest) {
   manifest->delta = in->Number<double>();
 }
 
-// A name that leads out of the folder is no file's: it is NAME, or rows/NAME/NAME in a shard's.
+// A name that leads out of the folder is no file's: it is NAME, or rows/NAME/NAME in a shard's. The
+// manifest itself and the folder `rows` have the other names.
 bool IsPlainName(std::string_view name) {
   constexpr std::string_view kRows = "rows/";
   const auto is_part = [](std::string_view part) {
     return !part.empty() && part.find('/') == part.npos && !part.starts_with('.');
   };
+  if (name == kCheckpointManifestName || name == kRows.substr(0, kRows.size() - 1)) return false;
   if (!name.starts_with(kRows)) return is_part(name);
   name.remove_prefix(kRows.size());
   const size_t end = std::min(name.find('/'), name.size());
@@ -275,15 +278,22 @@ Result<CheckpointManifest> DecodeManifest(std::string_view bytes) {
     file.sha256 = in.Hex<32>();
     file.bytes = in.Number<uint64_t>();
     file.name = in.Text();
-    if (!IsPlainName(file.name) ||
-        (!manifest.files.empty() && file.name <= manifest.files.back().name))
-      return Fail(ErrorCode::kCorruption, fmt::format("line {} names no file", in.line()));
+    if (!in.ok()) break;
+    if (!IsPlainName(file.name))
+      return Fail(ErrorCode::kCorruption,
+                  fmt::format("line {} names '{}', which is no file of a store", in.line(),
+                              AsField(file.name).substr(0, 80)));
+    if (!manifest.files.empty() && file.name <= manifest.files.back().name)
+      return Fail(ErrorCode::kCorruption, fmt::format("line {} is out of order", in.line()));
     manifest.files.push_back(std::move(file));
   }
   in.Need("end");
   in.Field();
   if (!in.at_end())
     return Fail(ErrorCode::kCorruption, fmt::format("line {} cannot be read", in.line()));
+  if (std::ranges::find(manifest.files, "CURRENT", &CheckpointFile::name) == manifest.files.end())
+    return Fail(ErrorCode::kCorruption,
+                "it names no file CURRENT, and without that no store can be opened");
   return manifest;
 }
 

@@ -31,6 +31,7 @@ class CheckpointListTest : public testing::Test {
     manifest.time_ms = time_ms;
     manifest.lineage = std::string(32, lineage);
     manifest.head.fill(static_cast<uint8_t>(lineage));
+    manifest.files = {{"CURRENT", 16, Digest{}}};
     const std::string name = manifest.FolderName();
     fs::create_directories(parent() + "/" + name);
     std::ofstream(ManifestIn(name), std::ios::binary) << EncodeManifest(manifest);

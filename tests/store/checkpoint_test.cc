@@ -544,12 +544,26 @@ TEST(CheckpointManifestTest, TextsOfAnyBytesComeBack) {
   EXPECT_EQ(read->files, manifest.files);
 }
 
-// A name that leads elsewhere is none, whatever the digest says.
+// A name that leads elsewhere, or is taken, is none, whatever the digest says.
 TEST(CheckpointManifestTest, AFileOutsideTheFolderIsRefused) {
-  for (const char* name : {"../x", "/etc/passwd", "", "..", ".hidden"}) {
+  for (const char* name : {"../x", "/etc/passwd", "", "..", ".hidden", "rows", "rows/1-0",
+                           "rows/1-0/../x", kCheckpointManifestName}) {
     CheckpointManifest manifest;
-    manifest.files = {{name, 1, Digest{}}};
-    EXPECT_FALSE(DecodeManifest(EncodeManifest(manifest))) << name;
+    manifest.files = {{"CURRENT", 1, Digest{}}, {name, 1, Digest{}}};
+    std::ranges::sort(manifest.files, {}, &CheckpointFile::name);
+    const auto read = DecodeManifest(EncodeManifest(manifest));
+    ASSERT_FALSE(read) << name;
+    EXPECT_THAT(read.error().message, HasSubstr("which is no file of a store")) << name;
+  }
+}
+
+TEST(CheckpointManifestTest, OneWithoutAStoresFilesIsRefused) {
+  for (const bool with_a_table : {false, true}) {
+    CheckpointManifest manifest;
+    if (with_a_table) manifest.files = {{"000001.sst", 77, Digest{1}}};
+    const auto read = DecodeManifest(EncodeManifest(manifest));
+    ASSERT_FALSE(read);
+    EXPECT_THAT(read.error().message, HasSubstr("it names no file CURRENT"));
   }
 }
 
