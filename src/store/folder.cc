@@ -121,6 +121,16 @@ std::error_code MakeOwnFolder(const std::string& path) {
   return why == std::errc::file_exists && fs::is_directory(folder, error) ? std::error_code() : why;
 }
 
+// The folder may be another's, such as a volume of a container; the files are the store's user's.
+Status CheckOwner(const std::string& path) {
+  struct stat current {};
+  if (stat((path + "/CURRENT").c_str(), &current) != 0 || current.st_uid == geteuid()) return {};
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("store {} belongs to user {}, and this program is run by user {}: user "
+                          "{} could not read what it writes there. Run it as that user",
+                          path, current.st_uid, geteuid(), current.st_uid));
+}
+
 Status PrepareFolder(const std::string& path) {
   std::error_code error = MakeOwnFolder(path);
   if (error) return Fail(FolderError(error.value(), "creating store", path));
@@ -136,7 +146,7 @@ Status PrepareFolder(const std::string& path) {
     if (!folder.empty())
       TACIT_RETURN_IF_ERROR(
           CheckAccess(NameIn(path, folder), R_OK | W_OK | X_OK, "opening the shard"));
-  return {};
+  return CheckOwner(path);  // last, because root may do all of the above
 }
 
 // Opening replays the log into a new table file and writes some small ones. Debian's RocksDB meets
@@ -188,6 +198,13 @@ std::string HolderOf(const std::string& store) {
 Result<bool> IsHeldByAnother(const std::string& path) {
   TACIT_ASSIGN(const pid_t holder, LockHolder(path));
   return holder != 0;
+}
+
+Status CheckClosed(const std::string& path) {
+  TACIT_ASSIGN(const bool held, IsHeldByAnother(path));
+  if (!held) return {};
+  return Fail(ErrorCode::kUnavailable,
+              fmt::format("{} has store {} open: stop it first", HolderOf(path), path));
 }
 
 }  // namespace tacit::store

@@ -26,6 +26,12 @@ std::error_code MakeOwnFolder(const std::string& path);
 // Creates the folder in that way, and checks that this user can work in it.
 Status PrepareFolder(const std::string& path);
 
+// Returns kUnavailable if another process has the store open. REQUIRES that this one has not.
+Status CheckClosed(const std::string& path);
+
+// Fails where the store belongs to another user, who could not read what this one writes there.
+Status CheckOwner(const std::string& path);
+
 // Returns kIo if the disk has less room than opening the store may take. The folder need not be
 // there yet.
 Status CheckRoom(const std::string& path);

@@ -13,6 +13,7 @@
 
 #include "base/text.h"
 #include "store/delta_codec.h"
+#include "store/folder.h"
 #include "store/remains.h"
 #include "store/rocks.h"
 #include "store/seal.h"
@@ -56,20 +57,83 @@ class Pieces {
 
   // The chain that reaches furthest.
   std::vector<privacy::LedgerEntry> Longest() const {
-    std::vector<const privacy::LedgerEntry*> ends;
-    for (const auto& [head, entry] : entries_) ends.push_back(&entry);
-    std::ranges::sort(ends, [](const auto* a, const auto* b) {
-      return std::tuple(a->last_commit, a->index, a->steps) >
-             std::tuple(b->last_commit, b->index, b->steps);
-    });
-    for (const auto* end : ends)
-      if (auto chain = ChainTo(end->head); !chain.empty()) return chain;
-    return {};
+    std::vector<const privacy::LedgerEntry*> entries;
+    for (const auto& [head, entry] : entries_) entries.push_back(&entry);
+    std::ranges::sort(entries, {}, &privacy::LedgerEntry::index);
+    std::map<Digest, uint64_t> whole;  // heads of chains without a gap, and their last index
+    const privacy::LedgerEntry* furthest = nullptr;
+    const auto reach = [](const privacy::LedgerEntry& entry) {
+      return std::tuple(entry.last_commit, entry.index, entry.steps);
+    };
+    for (const auto* entry : entries) {
+      const auto before = whole.find(entry->previous_head);
+      if (entry->index > 0 && (before == whole.end() || before->second + 1 != entry->index))
+        continue;
+      whole.emplace(entry->head, entry->index);
+      if (furthest == nullptr || reach(*entry) > reach(*furthest)) furthest = entry;
+    }
+    return furthest == nullptr ? std::vector<privacy::LedgerEntry>() : ChainTo(furthest->head);
   }
 
  private:
   std::map<Digest, privacy::LedgerEntry> entries_;
 };
+
+// Entries that cannot be read: those that follow each other for one reason, together.
+class UnreadEntries {
+ public:
+  // Adds [begin, end).
+  void Add(uint64_t begin, uint64_t end, std::string why) {
+    if (!runs_.empty() && runs_.back().end == begin && runs_.back().why == why)
+      runs_.back().end = end;
+    else
+      runs_.push_back({begin, end, std::move(why)});
+  }
+  void Tell(const std::string& store, std::vector<std::string>* lines) const {
+    for (const Run& run : runs_)
+      lines->push_back(fmt::format("ledger {} of store {}: {}",
+                                   run.end - run.begin == 1
+                                       ? fmt::format("entry {}", run.begin)
+                                       : fmt::format("entries {} to {}", run.begin, run.end - 1),
+                                   store, run.why));
+  }
+
+ private:
+  struct Run {
+    uint64_t begin, end;
+    std::string why;
+  };
+  std::vector<Run> runs_;
+};
+
+// The number of entries that the last commit counted; 0 if that cannot be read.
+uint64_t EntriesByTip(const Rocks& rocks) {
+  const auto bytes = rocks.Get(Family::kMeta, meta::kTip);
+  if (!bytes || !*bytes) return 0;
+  const auto tip = DecodeTip(**bytes);
+  return tip ? tip->ledger_entries : 0;
+}
+
+// The most entries that the ledger's tables have room for.
+uint64_t EntriesMost(const Rocks& rocks) {
+  constexpr uint64_t kEntryBytesLeast = 2 * sizeof(Digest);  // its head, and the one before
+  rocksdb::ColumnFamilyMetaData ledger;
+  rocks.db().GetColumnFamilyMetaData(rocks.family(Family::kLedger), &ledger);
+  uint64_t entries = 0;
+  for (const auto& level : ledger.levels)
+    for (const auto& file : level.files) {
+      std::error_code error;
+      const uint64_t bytes = fs::file_size(file.db_path + file.name, error);
+      if (!error) entries += bytes / kEntryBytesLeast;
+    }
+  return entries;
+}
+
+// Moves to the first entry from this one on.
+void SeekEntry(uint64_t index, rocksdb::Iterator* it) {
+  const std::string key = SequenceKey(index);
+  for (it->Seek(key); it->Valid() && it->key().size() != key.size();) it->Next();
+}
 
 // Reads one store or checkpoint after another into the pieces.
 class Collector {
@@ -112,27 +176,42 @@ class Collector {
     return payload && pieces_.Take(*payload);
   }
 
-  // Reads entry by entry, since an iterator ends at the first damaged block.
+  // Reads entry by entry, since an iterator ends at the first damaged block. A forged key or tip
+  // may leave out 2^63 numbers: it goes from an entry to the next one that is there, and through no
+  // more damage than the tables have room for.
   void ReadEntries(const Rocks& rocks) {
     auto* family = rocks.family(Family::kLedger);
-    uint64_t end = 0;
-    if (const auto tip = rocks.Get(Family::kMeta, meta::kTip); tip && *tip)
-      if (const auto decoded = DecodeTip(**tip)) end = decoded->ledger_entries;
     const std::unique_ptr<rocksdb::Iterator> it(rocks.db().NewIterator({}, family));
-    it->SeekToLast();
-    if (it->Valid()) end = std::max(end, SequenceOf(it->key().ToStringView()) + 1);
-    uint64_t taken = 0;
-    for (uint64_t index = 0; index < end; ++index) {
+    constexpr uint64_t kNoEntry = ~uint64_t{0};  // nothing comes after it
+    const uint64_t end = EntriesByTip(rocks), most = EntriesMost(rocks);
+    UnreadEntries unread;
+    uint64_t index = 0, taken = 0, damaged = 0;
+    while (damaged <= most && index < kNoEntry) {
       std::string sealed;
       const auto got = rocks.db().Get({}, family, SequenceKey(index), &sealed);
       if (got.ok() && TakeSealed(sealed)) {
-        ++taken;
-      } else {
-        report_->unreadable.push_back(
-            fmt::format("ledger entry {} of store {}: {}", index, rocks.path(),
-                        got.ok() ? "damaged" : Printable(got.ToString())));
+        ++taken, ++index;
+        continue;
       }
+      uint64_t next = index + 1;
+      if (got.IsNotFound()) {
+        SeekEntry(index, it.get());
+        if (!it->Valid() && (it->status().ok() || index >= end)) break;
+        if (it->Valid()) next = std::max(next, SequenceOf(it->key().ToStringView()));
+      }
+      damaged += got.IsNotFound() ? !it->Valid() : !got.ok();
+      unread.Add(index, next,
+                 got.ok()           ? "damaged"
+                 : got.IsNotFound() ? "not found"
+                                    : Printable(got.ToString()));
+      index = next;
     }
+    if (damaged > most)
+      unread.Add(index, std::max(index + 1, end),
+                 "not looked for: the tables have no room for as many as are damaged");
+    else if (index < end)
+      unread.Add(index, end, "not found");
+    unread.Tell(rocks.path(), &report_->unreadable);
     Found("the ledger of " + rocks.path(), taken);
   }
 
@@ -185,6 +264,7 @@ class Collector {
 }  // namespace
 
 Result<RecoveredLedger> RecoverLedger(const RecoverRequest& request) {
+  TACIT_RETURN_IF_ERROR(CheckClosed(request.store));
   RecoveredLedger recovered;
   Collector collector(&recovered);
   collector.ReadStore(request.store);

@@ -6,6 +6,7 @@
 
 #include "store/allowance.h"
 #include "store/checkpoint.h"
+#include "store/folder.h"
 #include "store/forgotten.h"
 #include "store/load.h"
 #include "store/rocks.h"
@@ -24,14 +25,6 @@ std::string FindDamageOfUsers(const Rocks& rocks, const Loaded& loaded) {
   return "";
 }
 
-Status CheckClosed(const std::string& folder) {
-  if (IsCheckpoint(folder)) return {};
-  TACIT_ASSIGN(const bool held, IsHeldByAnother(folder));
-  if (!held) return {};
-  return Fail(ErrorCode::kUnavailable,
-              fmt::format("a process has store {} open: stop it first", folder));
-}
-
 }  // namespace
 
 Result<Remains> ReadRemains(const std::string& folder) {
@@ -39,7 +32,7 @@ Result<Remains> ReadRemains(const std::string& folder) {
   if (!there)
     return Fail(ErrorCode::kNotFound,
                 fmt::format("{} is no store: it has no file CURRENT", folder));
-  TACIT_RETURN_IF_ERROR(CheckClosed(folder));
+  if (!IsCheckpoint(folder)) TACIT_RETURN_IF_ERROR(CheckClosed(folder));
   TACIT_ASSIGN(const auto rocks, Rocks::OpenDamaged(folder));
   TACIT_ASSIGN(Loaded loaded, LoadAccount(*rocks));
   if (loaded.fresh() || loaded.tip.seq.value == 0)

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "store/file_digest.h"
 #include "store/fold.h"
+#include "store/folder.h"
 #include "store/log_damage.h"
 #include "store/seal.h"
 #include "store/store.h"
@@ -88,8 +89,7 @@ Status RefuseToGuess(const StoreCheck& check) {
 }  // namespace
 
 Result<Repair> RepairStore(const std::string& path, const VerifyOptions& options) {
-  TACIT_ASSIGN(const bool held, IsHeldByAnother(path));
-  if (held) return Fail(ErrorCode::kUnavailable, fmt::format("a process has store {} open", path));
+  TACIT_RETURN_IF_ERROR(CheckClosed(path));
   Repair repair;
   std::optional<std::string> list;
   if (CheckCurrent(path)) {

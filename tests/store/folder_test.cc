@@ -16,7 +16,9 @@
 #include <fstream>
 
 #include "script.h"
+#include "store/reshard.h"
 #include "store/rocks.h"
+#include "support/files_below.h"
 #include "support/stranger.h"
 
 namespace tacit::store {
@@ -177,6 +179,40 @@ TEST(FolderTest, AStoreOfAnotherUserIsNotLocked) {
   EXPECT_THAT(file.message, HasSubstr("/LOCK: Permission denied"));
   chmod(folder.store().c_str(), 0755);
   chmod((folder.store() + "/LOCK").c_str(), 0644);
+  Script::ExpectStore(*MustOpen(TestOptions(folder)));
+}
+
+// What root writes into a store the store's own user could not read.
+TEST(FolderTest, AStoreOfAnotherUserIsNotWrittenByRoot) {
+  const TestFolder folder;
+  { ASSERT_TRUE(Script::Step(*MustOpen(TestOptions(folder)))); }
+  const std::string current = folder.store() + "/CURRENT", own = folder.root() + "/own";
+  uid_t owner = 65534;
+  if (geteuid() == 0) {
+    ASSERT_EQ(chown(current.c_str(), owner, owner), 0);
+  } else {  // only root gives files away, and a file of root's is what others find
+    owner = 0;
+    fs::rename(current, own);
+    fs::create_symlink("/etc/passwd", current);
+  }
+  const auto files = test::FilesBelow(folder.store());
+  std::vector<Status> refused;
+  refused.push_back(Fail(FailureOf(TestOptions(folder))));
+  const auto resharded = Reshard({.path = folder.store(), .shards = 2, .paths = {}});
+  refused.push_back(resharded ? Status() : Fail(resharded.error()));
+  for (const Status& status : refused) {
+    ASSERT_FALSE(status);
+    EXPECT_EQ(status.error().code, ErrorCode::kInvalidArgument) << status.error().message;
+    EXPECT_THAT(status.error().message,
+                HasSubstr("belongs to user " + std::to_string(owner) +
+                          ", and this program is run by user " + std::to_string(geteuid())));
+  }
+  EXPECT_EQ(test::FilesBelow(folder.store()), files);
+  if (geteuid() == 0) {
+    ASSERT_EQ(chown(current.c_str(), 0, 0), 0);
+  } else {
+    fs::rename(own, current);
+  }
   Script::ExpectStore(*MustOpen(TestOptions(folder)));
 }
 

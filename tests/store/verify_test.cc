@@ -2,6 +2,7 @@
 // there.
 #include "store/verify.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +14,7 @@
 #include "base/text.h"
 #include "script.h"
 #include "store/checkpoint.h"
+#include "store/delta_codec.h"
 #include "store/log_damage.h"
 #include "store/recover.h"
 #include "store/remains.h"
@@ -376,6 +378,41 @@ TEST_F(RecoverTest, TablesThatNoListNamesAreRead) {
   const auto recovered = RecoverLedger({options_.path, {}, head_});
   ASSERT_TRUE(recovered) << recovered.error().message;
   ExpectAll(*recovered);
+}
+
+// Every key and number here has its checksum right, as a forger writes them, or memory with a
+// flipped bit: what the ledger counts up to is no bound of the work.
+TEST_F(RecoverTest, ForgedNumbersArePassedOver) {
+  Make(CheckpointKind::kFull);
+  {
+    const auto rocks =
+        *Rocks::Open(options_.path, options_.memory_bytes, std::make_shared<FailureLatch>());
+    auto tip = *DecodeTip(**rocks->Get(Family::kMeta, meta::kTip));
+    tip.ledger_entries = uint64_t{1} << 62;
+    rocksdb::WriteBatch batch;
+    batch.Put(rocks->family(Family::kMeta), AsSlice(meta::kTip), Seal(EncodeTip(tip)));
+    for (const std::string& key : {SequenceKey(uint64_t{1} << 40), SequenceKey(~uint64_t{0}),
+                                   SequenceKey(uint64_t{1} << 40) + "x", std::string("y")})
+      batch.Put(rocks->family(Family::kLedger), key, Seal(entries_[0]));
+    ASSERT_TRUE(rocks->WriteSynced(batch));
+    ASSERT_TRUE(rocks->EmptyLog());
+  }
+  const auto recovered = RecoverLedger({options_.path, {}, head_});
+  ASSERT_TRUE(recovered) << recovered.error().message;
+  ExpectAll(*recovered);
+  EXPECT_THAT(recovered->unreadable,
+              testing::ElementsAre(
+                  HasSubstr(fmt::format("ledger entries {} to {} of store {}: not found",
+                                        entries_.size(), (uint64_t{1} << 40) - 1, options_.path)),
+                  HasSubstr(fmt::format("ledger entries {} to {} of store", (uint64_t{1} << 40) + 1,
+                                        ~uint64_t{0} - 1))));
+  // A damaged block that reaches to such a number is given up, too.
+  DamageLedger();
+  const auto damaged = RecoverLedger({options_.path, {checkpoint_}, std::nullopt});
+  ASSERT_TRUE(damaged) << damaged.error().message;
+  EXPECT_FALSE(damaged->entries.empty());
+  EXPECT_LT(damaged->unreadable.size(), 10u);
+  EXPECT_THAT(damaged->unreadable.back(), HasSubstr("the tables have no room for as many"));
 }
 
 class RepairTest : public VerifyTest {
