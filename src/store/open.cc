@@ -350,6 +350,9 @@ Result<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
   TACIT_ASSIGN(store.rocks,
                Rocks::Open(options.path, options.memory_bytes, store.latch, options.clock,
                            options.open_files_most, options.direct_reads));
+  if (const Status cleared = RemoveUnfinishedRestore(options.path); !cleared)
+    spdlog::warn("store {}: what a restore has left is not removed: {}", options.path,
+                 cleared.error().message);
   TACIT_RETURN_IF_ERROR(Ask(options, {.doing = "reading what is not folded"}));
   TACIT_ASSIGN(Loaded loaded, Load(*store.rocks));
   if (loaded.release)

@@ -19,6 +19,7 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/crash_point.h"
+#include "base/is_there.h"
 #include "base/text.h"
 #include "store/allocation.h"
 #include "store/allowance.h"
@@ -108,8 +109,7 @@ Status CopyCheckpoint(const std::string& from, const std::string& to,
 // Copies the files of a store that is closed. RocksDB makes the lock and its options anew.
 Status CopyStore(const std::string& from, const std::string& to,
                  const std::vector<std::string>& paths) {
-  TACIT_ASSIGN(const bool held, IsHeldByAnother(from));
-  if (held) return Fail(ErrorCode::kUnavailable, fmt::format("a process has store {} open", from));
+  TACIT_RETURN_IF_ERROR(CheckClosed(from));
   TACIT_ASSIGN(const auto folders, FoldersOf(from));
   TACIT_RETURN_IF_ERROR(MakeEmpty(to, ShardsOf(folders), paths));
   std::error_code error;
@@ -301,7 +301,7 @@ Status ChargeGap(const RestoreRequest& request, const std::string& path, Restore
   return Charge(std::move(options), std::move(learners), restored);
 }
 
-// Gives the finished store its name. An older copy there changes places with it, and is removed.
+// Gives the finished store its name. An older copy there changes places with it.
 Status GiveName(const std::string& work, const std::string& path, bool replaces) {
   std::error_code error;
   if (replaces) {
@@ -310,10 +310,21 @@ Status GiveName(const std::string& work, const std::string& path, bool replaces)
   } else {
     fs::rename(work, path, error);
   }
-  TACIT_RETURN_IF_ERROR(FromErrorCode(error, "giving its name to", path));
-  TACIT_RETURN_IF_ERROR(SyncFolder(fs::absolute(work).parent_path()));
-  CrashPoint("restore.named");
-  return replaces ? RemoveStore(work) : Status();
+  return FromErrorCode(error, "giving its name to", path);
+}
+
+// Makes the store in the folder of work, and gives it its name.
+Result<Restored> MakeAnew(const RestoreRequest& request, const std::string& work, bool replaces) {
+  const std::vector<std::string>& paths = request.store.shard_paths;
+  TACIT_RETURN_IF_ERROR(IsCheckpoint(request.from) ? CopyCheckpoint(request.from, work, paths)
+                                                   : CopyStore(request.from, work, paths));
+  CrashPoint("restore.copied");
+  TACIT_ASSIGN(Restored restored, TakeOver(request, work));
+  CrashPoint("restore.charged_users");
+  TACIT_RETURN_IF_ERROR(ChargeGap(request, work, &restored));
+  CrashPoint("restore.committed");
+  TACIT_RETURN_IF_ERROR(GiveName(work, request.store.path, replaces));
+  return restored;
 }
 
 }  // namespace
@@ -360,20 +371,30 @@ RestoreLock::~RestoreLock() {
   if (lock_.get() >= 0) unlink(file_.c_str());
 }
 
+Status RemoveUnfinishedRestore(const std::string& path) {
+  const std::string work = WorkFolder(path);
+  TACIT_ASSIGN(const bool left, IsThere(work));
+  TACIT_ASSIGN(const bool killed, IsThere(RestoreLockFile(path)));
+  if (!left || !killed) return {};
+  TACIT_ASSIGN(const auto lock, RestoreLock::Take(path));
+  return RemoveStore(work);
+}
+
 Result<Restored> RestoreStore(const RestoreRequest& request) {
   const std::string& path = request.store.path;
   const bool replaces = request.from == path;
-  if (!replaces) TACIT_RETURN_IF_ERROR(CheckFree(path));
+  TACIT_RETURN_IF_ERROR(replaces ? CheckOwner(path) : CheckFree(path));
   const std::string work = WorkFolder(path);
-  const std::vector<std::string>& paths = request.store.shard_paths;
-  TACIT_RETURN_IF_ERROR(IsCheckpoint(request.from) ? CopyCheckpoint(request.from, work, paths)
-                                                   : CopyStore(request.from, work, paths));
-  CrashPoint("restore.copied");
-  TACIT_ASSIGN(Restored restored, TakeOver(request, work));
-  CrashPoint("restore.charged_users");
-  TACIT_RETURN_IF_ERROR(ChargeGap(request, work, &restored));
-  CrashPoint("restore.committed");
-  TACIT_RETURN_IF_ERROR(GiveName(work, path, replaces));
+  auto restored = MakeAnew(request, work, replaces);
+  if (!restored) {
+    // The copy holds histories and keys.
+    if (const Status removed = RemoveStore(work); !removed)
+      restored.error().message += fmt::format("; and {}: remove it", removed.error().message);
+    return restored;
+  }
+  TACIT_RETURN_IF_ERROR(SyncFolder(fs::absolute(work).parent_path()));
+  CrashPoint("restore.named");
+  if (replaces) TACIT_RETURN_IF_ERROR(RemoveStore(work));
   return restored;
 }
 

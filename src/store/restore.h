@@ -91,13 +91,17 @@ std::string RestoreLockFile(const std::string& path);
 enum class Restoring { kNo, kYes, kMayBe };
 Result<Restoring> IsBeingRestored(const std::string& path);
 
+// Removes what a restore that was killed has left: it holds histories and keys. A folder of this
+// name without the lock's file is somebody else's, and stays. kUnavailable: a restore runs.
+Status RemoveUnfinishedRestore(const std::string& path);
+
 // Works in a folder beside the store, PATH.restoring, and gives it the store's name when all is on
-// disk: a crash leaves things as they were, and the next restore begins anew. A checkpoint must be
-// restored to a free path; every byte of it is checked first. An older copy at the store's own path
-// is replaced, and then removed. The next start takes the lost store's witness, mark and consumer
-// group over. kRefused: another store is there, or the checkpoint is a release. kCorruption: the
-// copy is damaged. kUnavailable: a process has the copy open. REQUIRES the lock of the store's
-// path.
+// disk: a crash leaves things as they were, and the next restore begins anew. After a failure the
+// folder is removed. A checkpoint must be restored to a free path; every byte of it is checked
+// first. An older copy at the store's own path is replaced, and then removed. The next start takes
+// the lost store's witness, mark and consumer group over. kRefused: another store is there, or the
+// checkpoint is a release. kCorruption: the copy is damaged. kUnavailable: a process has the copy
+// open. REQUIRES the lock of the store's path.
 Result<Restored> RestoreStore(const RestoreRequest& request);
 
 }  // namespace tacit::store

@@ -4,7 +4,9 @@
 #include <algorithm>
 
 #include "base/crash_point.h"
+#include "base/is_there.h"
 #include "store/checkpoint_draft.h"
+#include "store/restore.h"
 #include "store/store_impl.h"
 
 namespace tacit::store {
@@ -46,6 +48,16 @@ Result<std::vector<std::string>> NoteInCheckpoints(const std::string& path, cons
     TACIT_RETURN_IF_ERROR(parent.Replace(place.folder, manifest));
   }
   return unreadable;
+}
+
+// A restore works on a copy of the store, histories and all.
+Status CheckNoOtherCopy(const std::string& path) {
+  TACIT_RETURN_IF_ERROR(RemoveUnfinishedRestore(path));
+  TACIT_ASSIGN(const bool left, IsThere(WorkFolder(path)));
+  if (!left) return {};
+  return Fail(
+      ErrorCode::kUnavailable,
+      fmt::format("{} may hold users who asked to be forgotten: remove it", WorkFolder(path)));
 }
 
 }  // namespace
@@ -107,6 +119,7 @@ Result<uint64_t> StoreImpl::EraseForgotten(const std::string& checkpoints,
                 fmt::format("{}; whoever it holds cannot be noted there: mend the checkpoint, or "
                             "remove it",
                             unreadable.front()));
+  TACIT_RETURN_IF_ERROR(CheckNoOtherCopy(rocks.path()));
   // On the commit thread, so that a user who asks again meanwhile is not marked as erased.
   Status status;
   RunBetweenCommits([&] {

@@ -275,6 +275,29 @@ TEST_F(ForgetTest, ACheckpointThatCannotBeReadHoldsAnErasureUp) {
   EXPECT_EQ(CheckCheckpoint(damaged, CheckpointCheck::kEveryByte)->forgotten.size(), 1u);
 }
 
+// A copy beside the store is what a restore works on, or one that somebody has made by hand.
+TEST_F(ForgetTest, ACopyBesideTheStoreHoldsAnErasureUp) {
+  Append({ForgetScript::HistoryOf(kAda)});
+  const std::string copy = folder_.store() + ".restoring", lock = copy + ".lock";
+  const auto leave = [&] {
+    std::filesystem::copy(MakeFull(), copy, std::filesystem::copy_options::recursive);
+    EXPECT_TRUE(ForgetScript::IsInFiles(copy, ForgetScript::ItemOf(kAda, 1)));
+  };
+  leave();
+  Forget(kAda);
+  std::atomic<bool> given_up = false;
+  const auto held_up = store_->EraseForgotten(checkpoints(), &given_up);
+  ASSERT_FALSE(held_up);
+  EXPECT_EQ(held_up.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(held_up.error().message, testing::HasSubstr(copy + " may hold users"));
+  EXPECT_FALSE(store_->Forgotten(kAda)->erased);
+  EXPECT_FALSE(IsOnDisk(kAda)) << "the store's own files do not wait for it";
+  std::ofstream(lock).put('x');  // a restore that was killed has left it
+  EXPECT_EQ(Erase(checkpoints()), 1u);
+  EXPECT_FALSE(std::filesystem::exists(copy));
+  EXPECT_FALSE(std::filesystem::exists(lock));
+}
+
 // The clock was set back between two requests, and the copy knows of the first one alone.
 TEST_F(ForgetTest, ASecondRequestIsLaterWhateverTheClockSays) {
   Forget(kAda);

@@ -87,6 +87,13 @@ class RestoreTest : public testing::Test {
     EXPECT_EQ(restored.error().code, code) << restored.error().message;
     EXPECT_THAT(restored.error().message, HasSubstr(says));
     EXPECT_FALSE(fs::exists(options_.path) && !fs::is_empty(options_.path));
+    ExpectNoOtherCopy();
+  }
+  // Nothing is left where a restore works: not in PATH.restoring, nor on other disks.
+  void ExpectNoOtherCopy() const {
+    EXPECT_FALSE(fs::exists(options_.path + ".restoring"));
+    for (const std::string& disk : options_.shard_paths)
+      EXPECT_TRUE(!fs::exists(disk) || fs::is_empty(disk)) << disk;
   }
 
   // Every user has used at least what it had in the lost store, and no more than the rule says.
@@ -362,6 +369,49 @@ TEST_F(RestoreTest, TakesNoCountsOfAnotherStore) {
   RestoreRequest request = Request();
   request.counts_of = other.path;
   ExpectRefusal(request, ErrorCode::kRefused, "counts the users of another store");
+}
+
+// The copy has histories and keys, and nobody looks for it where it lies.
+TEST_F(RestoreTest, ARefusedRestoreLeavesNoCopy) {
+  LoseStore(3, 11);
+  options_.shard_paths = {folder_.root() + "/disk-0", folder_.root() + "/disk-1"};
+  RestoreRequest request = Request();
+  request.store.learners[0] = MakeLearner("ctr", {{"site", 40, 5, 1}});
+  ExpectRefusal(request, ErrorCode::kRefused, "learner 'ctr'");
+  // Something takes the store's name while the restore works.
+  request = Request();
+  request.store.on_open = [&](const OpenProgress&) {
+    fs::create_directories(options_.path + "/taken");
+    return true;
+  };
+  const auto restored = RestoreStore(request);
+  ASSERT_FALSE(restored);
+  EXPECT_THAT(restored.error().message, HasSubstr("giving its name to " + options_.path));
+  ExpectNoOtherCopy();
+  fs::remove_all(options_.path);
+  MustRestore();
+}
+
+// A restore was killed, and the store that was believed lost is found again.
+TEST_F(RestoreTest, TheNextStartRemovesWhatAKilledRestoreHasLeft) {
+  LoseStore(3, 5);
+  fs::rename(lost_path(), options_.path);
+  const std::string copy = options_.path + ".restoring", lock = copy + ".lock";
+  const auto leave = [&] { fs::copy(checkpoint_, copy, fs::copy_options::recursive); };
+  leave();
+  // Without the lock's file no restore has left it.
+  MustOpen(options_);
+  EXPECT_TRUE(fs::exists(copy + "/CURRENT"));
+  {
+    const auto held = RestoreLock::Take(options_.path);
+    ASSERT_TRUE(held) << held.error().message;
+    MustOpen(options_);
+    EXPECT_TRUE(fs::exists(copy + "/CURRENT")) << "a restore runs";
+  }
+  std::ofstream(lock).put('x');  // as after a kill
+  Script::ExpectStore(*MustOpen(options_));
+  EXPECT_FALSE(fs::exists(copy));
+  EXPECT_FALSE(fs::exists(lock));
 }
 
 // An older copy in the store's own place: it is replaced.
