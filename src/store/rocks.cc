@@ -15,7 +15,6 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
-#include <filesystem>
 
 #include "base/bytes.h"
 #include "base/check.h"
@@ -526,32 +525,6 @@ Status Rocks::WriteSynced(rocksdb::WriteBatch& batch) const {
   const auto lock = LockLog();
   TACIT_RETURN_IF_ERROR(Write(batch));
   return SyncLog();
-}
-
-Status Rocks::EmptyLog() const {
-  uint64_t needed = 16 * kMebibyte;
-  for (auto* family : all_families()) {
-    uint64_t bytes = 0;
-    if (db_->GetIntProperty(family, rocksdb::DB::Properties::kCurSizeAllMemTables, &bytes))
-      needed += bytes;
-  }
-  // RocksDB does not survive if the disk fills up here.
-  std::error_code error;
-  const auto disk = std::filesystem::space(path_, error);
-  if (!error && disk.available < needed)
-    return Fail(ErrorCode::kIo,
-                fmt::format("its disk has {:.1f} MiB left, and {:.1f} may be needed",
-                            static_cast<double>(disk.available) / kMebibyte,
-                            static_cast<double>(needed) / kMebibyte));
-  const auto lock = LockLog();
-  TACIT_RETURN_IF_ERROR(latch_->status());
-  std::vector<rocksdb::ColumnFamilyHandle*> all = all_families();
-  all.push_back(default_family_);
-  TACIT_RETURN_IF_ERROR(Latch(db_->Flush({}, all), "writing out"));
-  // A family that a RocksDB thread was just flushing holds the old log until there is a new one.
-  // The deletion of a missing key creates the new log.
-  TACIT_RETURN_IF_ERROR(Latch(db_->Delete({}, default_family_, "settled"), "writing"));
-  return Latch(db_->Flush({}, default_family_), "writing out");
 }
 
 std::string SequenceKey(uint64_t number) {

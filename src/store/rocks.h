@@ -167,6 +167,10 @@ class Rocks {
         clock_(clock),
         retention_(std::make_shared<RetentionClock>(clock, path_)) {}
   Status Latch(const rocksdb::Status& status, std::string_view doing) const;
+  // The most bytes that a table of what a family has in memory takes; of all that is there, or
+  // without the values that were replaced, which takes a look at each key.
+  uint64_t RoomFor(rocksdb::ColumnFamilyHandle* family, bool replaced_values) const;
+  Status CheckRoomToWriteOut() const;
   void FindRows();
   static Result<std::shared_ptr<Rocks>> OpenToRead(std::string path, rocksdb::DBOptions options,
                                                    uint64_t memory_bytes);
