@@ -232,9 +232,10 @@ Result<int> Verify(const LedgerOptions& options, const AnchorOptions& anchors) {
   TACIT_RETURN_IF_ERROR(privacy::VerifyChain(ledger.entries, {.epsilons_max = epsilons}));
   TACIT_ASSIGN(const std::optional<AnchorsHeld> held, HoldAnchors(anchors, ledger));
   const size_t entries = ledger.entries.size();
+  const bool of_a_page = !options.url.empty() || !options.file.empty();
   if (options.json) {
     json::object answer{{"valid", true}, {"entries", entries}, {"head", ledger.HeadName()}};
-    if (options.url.empty() && options.file.empty()) answer["witness"] = ledger.witnessed;
+    if (!of_a_page) answer["witness"] = ledger.witnessed;
     if (held) answer["anchors"] = ToJson(*held);
     fmt::print("{}\n", json::serialize(answer));
   } else if (entries == 0) {
@@ -246,6 +247,11 @@ Result<int> Verify(const LedgerOptions& options, const AnchorOptions& anchors) {
                             : fmt::format("the epsilon of about {} (--full: of each)", epsilons),
         ledger.HeadName());
   }
+  if (of_a_page && !held && !options.json)
+    fmt::print(
+        "lineage {}, commit {}: as {} says, because no link of the chain holds them; anchors do "
+        "(--anchors)\n",
+        ledger.lineage, ledger.last->value, PlaceOf(options));
   if (held && !options.json) fmt::print("{}\n", InWords(*held));
   return int{console::kExitDone};
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/json.hpp>
 #include <limits>
 #include <map>
@@ -75,11 +76,7 @@ class PageReader {
     if (!head.starts_with(kPrefix) || !FromHex(head.substr(kPrefix.size()), copy_.head))
       return Fail(ErrorCode::kIo, "a head that is no SHA-256");
     copy_.promises = ReadPromises(page);
-    // Files of earlier versions have neither.
-    if (const json::value* lineage = page.if_contains("lineage"))
-      copy_.lineage = lineage->as_string();
-    if (const json::value* version = page.if_contains("version"))
-      copy_.last = CommitSeq(version->to_number<uint64_t>());
+    TACIT_RETURN_IF_ERROR(TakeIdentity(page));
     TACIT_ASSIGN(const std::vector<privacy::LedgerEntry> entries,
                  DecodeEntries(page.at("entries").as_array()));
     if (page.at("from").to_number<uint64_t>() != next())
@@ -89,12 +86,42 @@ class PageReader {
     copy_.entries.insert(copy_.entries.end(), entries.begin(), entries.end());
     const auto length = page.at("length").to_number<uint64_t>();
     if (next() < length && entries.empty()) return Fail(ErrorCode::kIo, "a page without entries");
-    return next() < length;
+    if (next() < length) return true;
+    TACIT_RETURN_IF_ERROR(CheckVersion());
+    return false;
   }
   uint64_t next() const { return copy_.entries.size(); }
   LedgerCopy Finish() && { return std::move(copy_); }
 
  private:
+  Status CheckVersion() const {
+    for (const privacy::LedgerEntry& entry : copy_.entries)
+      if (entry.last_commit > copy_.last->value)
+        return Fail(ErrorCode::kCorruption,
+                    fmt::format("its version is {}, and its entry {} is of commit {}",
+                                copy_.last->value, entry.index, entry.last_commit));
+    return {};
+  }
+  // No link of the chain holds lineage and version.
+  Status TakeIdentity(const json::object& page) {
+    const auto refuse = [&](const char* key, const json::value* value, const char* wanted) {
+      return Fail(ErrorCode::kCorruption,
+                  fmt::format("its {} is {}, and must be {}", key,
+                              value == nullptr ? "missing" : json::serialize(*value).substr(0, 80),
+                              wanted));
+    };
+    const json::value* lineage = page.if_contains("lineage");
+    std::array<uint8_t, 16> drawn;
+    if (lineage == nullptr || !lineage->is_string() || !FromHex(lineage->as_string(), drawn))
+      return refuse("lineage", lineage, "32 hexadecimal digits");
+    copy_.lineage = lineage->as_string();
+    const json::value* version = page.if_contains("version");
+    json::error_code error;
+    if (version != nullptr) copy_.last = CommitSeq(version->to_number<uint64_t>(error));
+    if (version == nullptr || error) return refuse("version", version, "the number of a commit");
+    return {};
+  }
+
   Result<bool> StepBack() {
     if (++steps_back_ > kStepsBackMax)
       return Fail(ErrorCode::kIo, "it changes faster than it can be read, or its chain is broken");

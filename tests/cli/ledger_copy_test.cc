@@ -21,9 +21,14 @@ class LedgerSnapshot final : public store::Snapshot {
  public:
   explicit LedgerSnapshot(const privacy::Ledger& ledger)
       : ledger_(ledger), learners_(ledger.Learners()), total_(ledger.Total()) {}
-  CommitSeq version() const override { return CommitSeq(1); }
+  CommitSeq version() const override {
+    uint64_t last = 0;
+    for (const privacy::LedgerEntry& entry : ledger_.entries())
+      last = std::max(last, entry.last_commit);
+    return CommitSeq(last);
+  }
   const Digest& head() const override { return ledger_.head(); }
-  std::string lineage() const override { return "line"; }
+  std::string lineage() const override { return std::string(32, 'b'); }
   const std::vector<privacy::LedgerTotal>& learners() const override { return learners_; }
   const privacy::LedgerTotal& total() const override { return total_; }
   uint64_t ledger_entries() const override { return ledger_.entries().size(); }
@@ -160,7 +165,7 @@ TEST_F(LedgerCopyTest, AnswersOfAnotherShapeAreRefused) {
     const auto copy = Copy();
     return copy ? std::string() : copy.error().message;
   };
-  EXPECT_EQ(edited("\"line\"", "\"line\""), "");
+  EXPECT_EQ(edited("\"from\"", "\"from\""), "");
   EXPECT_THAT(edited("sha256:", "sha256:00"), HasSubstr("no SHA-256"));
   EXPECT_THAT(edited("sha256", "md5"), HasSubstr("no SHA-256"));
   EXPECT_THAT(edited("\"from\":0", "\"from\":1"), HasSubstr("another page"));
@@ -168,6 +173,17 @@ TEST_F(LedgerCopyTest, AnswersOfAnotherShapeAreRefused) {
   EXPECT_THAT(edited("\"entries\":[\"03", "\"entries\":[\"07"), HasSubstr("format 7"));
   EXPECT_THAT(edited("\"entries\":[", "\"entries\":[1,"), HasSubstr("as tacitd does"));
   EXPECT_THAT(edited("\"promises\"", "\"premises\""), HasSubstr("as tacitd does"));
+  // No link of the chain holds the store's identity.
+  EXPECT_THAT(edited("\"lineage\"", "\"lines\""), HasSubstr("its lineage is missing"));
+  for (const char* lineage : {"\"b938\"", "\"bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbg\"", "\"\"", "7"})
+    EXPECT_THAT(edited("\"" + std::string(32, 'b') + "\"", lineage),
+                HasSubstr(std::string("its lineage is ") + lineage +
+                          ", and must be 32 hexadecimal digits"));
+  EXPECT_THAT(edited("\"version\"", "\"virgin\""), HasSubstr("its version is missing"));
+  EXPECT_THAT(edited("\"version\":3", "\"version\":-3"), HasSubstr("its version is -3, and must"));
+  EXPECT_THAT(edited("\"version\":3", "\"version\":\"3\""), HasSubstr("its version is \"3\""));
+  EXPECT_THAT(edited("\"version\":3", "\"version\":2"),
+              HasSubstr("its version is 2, and its entry 2 is of commit 3"));
   const std::string head = ToHex(ledger_.head());
   EXPECT_THAT(edited(head, std::string(64, '0')), HasSubstr("the head that was committed"));
 }

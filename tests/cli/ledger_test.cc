@@ -124,6 +124,20 @@ TEST_F(LedgerCommandsTest, AFileOfEntriesIsReadWithoutStoreOrDaemon) {
     EXPECT_NE(refused.exit_code, 0) << at;
     EXPECT_EQ(refused.out, "");
   }
+  // Nothing but anchors holds which store it is of, and which commit: that is said.
+  test::WriteFile(file, whole);
+  const std::string lineage(json::parse(whole).at("lineage").as_string());
+  EXPECT_THAT(ask({"ledger", "verify"}).out,
+              HasSubstr("lineage " + lineage + ", commit 8: as the ledger in " + file +
+                        " says, because no link of the chain holds them"));
+  EXPECT_THAT(test::Run({TACIT, "ledger", "verify", "--store", dir_ / "store"}).out,
+              testing::Not(HasSubstr("no link")));
+  std::string stranger = whole;
+  stranger.replace(stranger.find(lineage), 32, "not a lineage");
+  test::WriteFile(file, stranger);
+  for (const char* command : {"verify", "list"})
+    EXPECT_THAT(ask({"ledger", command}).err,
+                HasSubstr(file + ": its lineage is \"not a lineage\", and must be 32"));
   test::WriteFile(file, "{}");
   EXPECT_THAT(ask({"ledger", "verify"}).err,
               HasSubstr("raw.json is no ledger that `tacit ledger export --raw` has written"));
