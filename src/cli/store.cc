@@ -130,7 +130,7 @@ Result<Renames> ReadRenames(const std::vector<std::string>& words) {
   return renames;
 }
 
-// The commit that took the models over.
+// Returns the store's last commit, which took the models over where there are any.
 Result<uint64_t> TakeModelsOver(const wiring::Assembly& assembly, Renames renames) {
   store::StoreOptions options = wiring::MakeStoreOptions(assembly);
   options.may_lose = true;
@@ -150,8 +150,14 @@ Result<int> Migrate(const StoreCommandOptions& options) {
       growths, [](const store::Growth& growth) { return !growth.lost.empty(); });
   const bool refused = loses && !options.accept_losses && !options.dry_run;
   std::optional<uint64_t> commit;
-  if (!growths.empty() && !options.dry_run && !refused) {
-    TACIT_ASSIGN(commit, TakeModelsOver(assembly, std::move(renames)));
+  if (!options.dry_run && !refused) {
+    TACIT_ASSIGN(const bool held, store::IsHeldByAnother(path));
+    if (!growths.empty()) {
+      TACIT_ASSIGN(commit, TakeModelsOver(assembly, std::move(renames)));
+    } else if (!held) {
+      // A migration that failed may be in the store, and not in its witness: opening writes that.
+      TACIT_ASSIGN([[maybe_unused]] const uint64_t last, TakeModelsOver(assembly, {}));
+    }
   }
   if (options.json) {
     json::array learners;

@@ -53,8 +53,9 @@ Status HoldAgainstWitness(const std::string& path, const std::string& witness,
   while (loaded.tip.seq > after->record.seq) {
     if (loaded.deltas.empty())
       return Fail(ErrorCode::kRefused,
-                  fmt::format("store {} has folded commit {}, its witness {} has seen {}", path,
-                              loaded.tip.seq.value, witness, after->record.seq.value));
+                  fmt::format("store {} has folded commit {}, its witness {} has seen {}: a start "
+                              "of tacitd, or tacit store migrate, writes the witness anew",
+                              path, loaded.tip.seq.value, witness, after->record.seq.value));
     TACIT_RETURN_IF_ERROR(loaded.TakeBackLast());
   }
   return loaded.tip.seq == after->record.seq ? check(*after) : Status{};

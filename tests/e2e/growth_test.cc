@@ -246,6 +246,29 @@ TEST_F(GrowthE2e, ALearnerIsCalledOtherwise) {
   EXPECT_THAT(old.err, HasSubstr("it is called 'clicks' now"));
 }
 
+// The disk failed after the migration's commit was on it, and before its witness was.
+TEST_F(GrowthE2e, AMigrationThatWasCutShortIsEndedByTheNext) {
+  WriteDay(0);
+  WriteConfig({.features = Before()});
+  ASSERT_EQ(Tacitd().exit_code, 0);
+  const std::string witness = test::ReadFile(dir_ / "store.witness");
+  WriteConfig({.features = After()});
+  ASSERT_EQ(Migrate().exit_code, 0);
+  test::WriteFile(dir_ / "store.witness", witness);
+  const auto show = [&] { return test::Run({TACIT, "ledger", "show", "--store", dir_ / "store"}); };
+  const Ended refused = show();
+  ASSERT_EQ(refused.exit_code, 3) << "or the test shows nothing";
+  EXPECT_THAT(refused.err, HasSubstr("tacit store migrate, writes the witness anew"));
+  ASSERT_EQ(Migrate({"--dry-run"}).exit_code, 0);
+  EXPECT_EQ(show().exit_code, 3) << "nothing is written";
+  const Ended again = Migrate();
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_THAT(again.out, HasSubstr("nothing is taken over"));
+  const Ended shown = show();
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  ExpectLedger();
+}
+
 TEST_F(GrowthE2e, WhatLosesSomethingNeedsThePersonWhoSaysSo) {
   WriteDay(0);
   WriteConfig({.features = Before(", {name: size, kind: categorical, buckets: 20, dim: 4}")});
