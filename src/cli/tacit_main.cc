@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "console/exit_code.h"
+#include "console/output_file.h"
 #include "console/standard_streams.h"
 #include "console/version_text.h"
 #include "cuda/bench/gpu_bench.h"
@@ -40,6 +41,7 @@ std::optional<int> EndWithoutCommand(const CLI::App& cli, std::string_view word)
 }
 
 int Run(int argc, char** argv) {
+  tacit::console::KeepOthersOut();  // from histories and keys, where a command writes to a store
   // Standard output is for answers alone: with --json it is one document.
   spdlog::set_default_logger(spdlog::stderr_logger_mt("tacit"));
   CLI::App cli("tacit: logs, questions, ledgers and experiments around tacitd.");

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -23,6 +24,8 @@ bool IsDevice(const std::string& path) {
 }
 
 }  // namespace
+
+void KeepOthersOut() { umask(umask(0) | S_IRWXO); }
 
 Status CheckWritable(const char* option, const std::string& path) {
   if (path.empty() || IsDevice(path)) return CheckAppendable(option, path);

@@ -6,6 +6,9 @@
 
 namespace tacit::console {
 
+// Gives no access to others than owner and group to any file that this process makes from now on.
+void KeepOthersOut();
+
 // Files that options name. An empty path means no file. A device or a pipe is written to as it is.
 
 // Checks early, before hours of runs, that WriteFile will be able to write the file. Changes

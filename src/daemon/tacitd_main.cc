@@ -2,13 +2,13 @@
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
 
 #include "base/log.h"
 #include "console/exit_code.h"
 #include "console/number_check.h"
+#include "console/output_file.h"
 #include "console/standard_streams.h"
 #include "console/stop_signals.h"
 #include "console/version_text.h"
@@ -110,9 +110,7 @@ void LeaveNoCore() {
 }
 
 int Main(int argc, char** argv) {
-  // Files written hold histories, keys and dead letters: only the owner and the group may read
-  // them.
-  umask(umask(0) | S_IRWXO);
+  tacit::console::KeepOthersOut();  // from histories, keys and dead letters
   LeaveNoCore();
   CLI::App cli("tacitd learns from an interaction stream with differential privacy and serves it.");
   cli.footer(kExamples);

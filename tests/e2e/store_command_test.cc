@@ -2,6 +2,7 @@
 // repaired only where nothing has to be guessed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <boost/json.hpp>
 #include <filesystem>
@@ -110,6 +111,53 @@ TEST_F(StoreCommandTest, ADaemonFindsADamagedTableBeforeARequestDoes) {
   const Ended verified = Tacit({"store", "verify", "--store", dir_ / "store"});
   EXPECT_EQ(verified.exit_code, 3);
   EXPECT_THAT(verified.err, HasSubstr(table));
+}
+
+// The daemon writes on to the store's log.
+TEST_F(StoreCommandTest, AStoreThatADaemonHasOpenIsNotRecovered) {
+  SmallRun run;
+  run.endless = true;
+  Service daemon(dir_, run);
+  ASSERT_TRUE(daemon.WaitForSteps(1));
+  const Ended refused = Tacit({"ledger", "recover", "--store", dir_ / "store"});
+  EXPECT_NE(refused.exit_code, 0) << refused.out;
+  EXPECT_THAT(refused.err, HasSubstr("process " + std::to_string(daemon.process().pid()) +
+                                     " has store " + (dir_ / "store") + " open: stop it first"));
+}
+
+// The store lies in a folder that was made by hand, and who runs the commands lets others read.
+TEST_F(StoreCommandTest, OthersMayNotReadWhatCommandsWrite) {
+  const mode_t before = umask(022);
+  Learn();
+  const std::string store = dir_ / "store", packed = dir_ / "packed.tar.zst";
+  fs::permissions(store, fs::perms(0755));
+  const auto expect_closed = [](const std::string& folder) {
+    for (const auto& entry : fs::recursive_directory_iterator(folder))
+      EXPECT_EQ(entry.status().permissions() & fs::perms::others_all, fs::perms::none)
+          << entry.path();
+  };
+  const auto must = [](const Ended& ended) { EXPECT_EQ(ended.exit_code, 0) << ended.err; };
+  must(Tacit({"store", "reshard", "--config", config_, "--set", "store.shards=3"}));
+  expect_closed(store);
+  must(Tacit({"store", "migrate", "--config", config_, "--set", "store.shards=3"}));
+  expect_closed(store);
+  {
+    Service daemon(dir_, {}, {"--set", "store.shards=3"});
+    ASSERT_TRUE(daemon.WaitFor("/readyz"));
+    must(Tacit({"checkpoint", "create", "--url", daemon.url()}));
+    daemon.Stop();
+  }
+  std::string checkpoint;
+  for (const auto& entry : fs::directory_iterator(dir_ / "store.checkpoints"))
+    if (entry.path().filename().string().starts_with("full-")) checkpoint = entry.path();
+  must(Tacit({"checkpoint", "pack", checkpoint, packed}));
+  must(Tacit({"checkpoint", "unpack", packed, dir_ / "unpacked"}));
+  expect_closed(dir_ / "unpacked");
+  fs::rename(store, dir_ / "lost");
+  must(
+      Tacit({"checkpoint", "restore", checkpoint, "--config", config_, "--set", "store.shards=3"}));
+  expect_closed(store);
+  umask(before);
 }
 
 TEST_F(StoreCommandTest, OnlyWhatFollowsFromTheRestIsRepaired) {
