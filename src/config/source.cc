@@ -10,6 +10,7 @@
 #include <memory>
 #include <set>
 
+#include "base/json_pointer.h"
 #include "base/text.h"
 #include "config/sections.h"
 
@@ -129,12 +130,9 @@ void DescribeCsv(Fields& fields, CsvPlaces& places, bool used) {
   DescribePlaces(fields, places, use);
 }
 
-// Checks the rule for labels. The places themselves are checked where the schema is known.
+// Checks the rules of several keys. The places themselves are checked where the schema is known.
 template <class Places>
-Status CheckLabels(const Place& place, const Places& places) {
-  for (const auto& [value, label] : places.label_values)
-    if (label != "0" && label != "1")
-      return place.Key("label_values").Key(value).Fail("must be 0 or 1");
+Status CheckTogether(const Place& place, const Places& places) {
   if (!places.label_values.empty() && places.label_at_least)
     return place.Key("label_at_least").Fail("label_values says already what the label is");
   for (const auto& [name, value] : places.constants)
@@ -144,21 +142,55 @@ Status CheckLabels(const Place& place, const Places& places) {
   return {};
 }
 
-Status CheckCsv(const Place& place, const Source& source) {
-  const CsvPlaces& csv = source.csv;
+// The rules of one key hold for what is written, whether its format is the chosen one or not. So
+// they read the tree: an unused value is in no struct.
+Status CheckLabelValues(const Place& values) {
+  if (values.tree() == nullptr) return {};
+  for (const Tree& label : values.tree()->children)
+    if (label.text != "0" && label.text != "1") return values.Key(label.key).Fail("must be 0 or 1");
+  return {};
+}
+
+Status CheckPointer(const Place& place) {
+  if (place.tree() == nullptr || place.tree()->text.empty()) return {};
+  const auto keys = KeysOfPointer(place.tree()->text);
+  if (keys) return {};
+  return place.Fail(fmt::format("'{}' {}", place.tree()->text, keys.error().message));
+}
+
+Status CheckJsonKeys(const Place& json) {
+  TACIT_RETURN_IF_ERROR(CheckLabelValues(json.Key("label_values")));
+  for (const char* key :
+       {"label", "user", "item", "event_id", "timestamp", "weight", "features_at"})
+    TACIT_RETURN_IF_ERROR(CheckPointer(json.Key(key)));
+  const Place features = json.Key("features");
+  if (features.tree() == nullptr) return {};
+  for (const Tree& feature : features.tree()->children)
+    TACIT_RETURN_IF_ERROR(CheckPointer(features.Key(feature.key)));
+  return {};
+}
+
+Status CheckCsvKeys(const Place& csv) {
+  TACIT_RETURN_IF_ERROR(CheckLabelValues(csv.Key("label_values")));
   for (const char* key : {"separator", "set_separator"}) {
-    const std::string& text =
-        key == std::string_view("separator") ? csv.separator : csv.set_separator;
+    const Place at = csv.Key(key);
+    if (at.tree() == nullptr) continue;
+    const std::string& text = at.tree()->text;
     if (text.size() != 1 || text.find_first_of("\"\r\n") != std::string::npos)
-      return place.Key(key).Fail(fmt::format(
+      return at.Fail(fmt::format(
           "must be one character of one byte, and neither a quote nor a line's end, is '{}'",
           text));
   }
+  return {};
+}
+
+Status CheckCsv(const Place& place, const Source& source) {
+  const CsvPlaces& csv = source.csv;
   if (csv.separator == csv.set_separator)
     return place.Key("set_separator").Fail("is the same as separator");
   if (csv.columns.empty() && !(source.traits().keys.has("files") && csv.header))
     return place.Key("columns").Fail("is needed where no file's first line names the columns");
-  return CheckLabels(place, csv);
+  return CheckTogether(place, csv);
 }
 
 void DescribeHaltAbove(Fields& fields, HaltAbove& halt) {
@@ -322,7 +354,9 @@ std::string UnsetPlace(const Source& source, RecordPart part) {
 Status CheckSource(const Place& place, LogFiles files, Source* source) {
   const Keys& keys = source->traits().keys;
   TACIT_RETURN_IF_ERROR(CheckFormat(place.Key("format"), *source));
-  TACIT_RETURN_IF_ERROR(CheckLabels(place.Key("json"), source->json));
+  TACIT_RETURN_IF_ERROR(CheckJsonKeys(place.Key("json")));
+  TACIT_RETURN_IF_ERROR(CheckCsvKeys(place.Key("csv")));
+  TACIT_RETURN_IF_ERROR(CheckTogether(place.Key("json"), source->json));
   if (keys.has("format") && source->format == "csv")
     TACIT_RETURN_IF_ERROR(CheckCsv(place.Key("csv"), *source));
   TACIT_RETURN_IF_ERROR(CheckDedupe(place.Key("dedupe"), source));

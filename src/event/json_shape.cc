@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/check.h"
+#include "base/json_pointer.h"
 #include "event/example_builder.h"
 #include "event/json_values.h"
 #include "event/record_parts.h"
@@ -18,27 +19,6 @@ namespace {
 tl::unexpected<Error> WrongPlace(const ShapePart& part, std::string_view what) {
   return Fail(ErrorCode::kInvalidArgument,
               fmt::format("source.json, {}: '{}' {}", part.name, part.where, what));
-}
-
-// Splits a pointer into the keys on its way.
-Result<std::vector<std::string>> KeysOf(const ShapePart& part) {
-  const std::string& where = part.where;
-  if (where.empty() || where[0] != '/')
-    return WrongPlace(part, "is no JSON pointer: it must begin with a slash");
-  std::vector<std::string> keys;
-  for (size_t i = 0; i < where.size(); ++i) {
-    if (where[i] == '/') {
-      keys.emplace_back();
-    } else if (where[i] != '~') {
-      keys.back().push_back(where[i]);
-    } else {
-      const char escaped = i + 1 < where.size() ? where[++i] : '\0';
-      if (escaped != '0' && escaped != '1')
-        return WrongPlace(part, "is no JSON pointer: a ~ must be written ~0, a slash in a key ~1");
-      keys.back().push_back(escaped == '0' ? '~' : '/');
-    }
-  }
-  return keys;
 }
 
 std::string AsKey(std::string_view name) {
@@ -97,9 +77,10 @@ Result<std::vector<PlaceNode>> TreeOf(const std::vector<ShapePart>& parts) {
   };
   std::vector<Growing> nodes(1);
   for (uint32_t p = 0; p < parts.size(); ++p) {
-    TACIT_ASSIGN(const std::vector<std::string> keys, KeysOf(parts[p]));
+    const auto keys = KeysOfPointer(parts[p].where);
+    if (!keys) return WrongPlace(parts[p], keys.error().message);
     uint32_t at = 0;
-    for (const std::string& key : keys) {
+    for (const std::string& key : *keys) {
       const auto [child, fresh] =
           nodes[at].children.emplace(key, static_cast<uint32_t>(nodes.size()));
       at = child->second;

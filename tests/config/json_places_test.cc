@@ -75,6 +75,34 @@ TEST(JsonPlaces, WhatCannotBeIsRefused) {
   EXPECT_THAT(RefusalOf("  json:\n    timestamp_unit: minutes\n"),
               HasSubstr("source.json.timestamp_unit: must be one of ms, s, us, ns, rfc3339"));
   EXPECT_THAT(RefusalOf("  json:\n    lable: /x\n"), HasSubstr("source.json.lable: unknown key"));
+  EXPECT_EQ(RefusalOf("  json:\n    user: id\n"),
+            "c.yaml:6: source.json.user: 'id' is no JSON pointer: it must begin with a slash");
+  EXPECT_EQ(
+      RefusalOf("  json:\n    features: {I1: /a~2}\n"),
+      "c.yaml:6: source.json.features.I1: '/a~2' is no JSON pointer: a ~ must be written ~0, a "
+      "slash in a key ~1");
+}
+
+// A section that is not used today may be chosen tomorrow: its keys are checked all the same.
+TEST(JsonPlaces, ASectionOfAnotherFormatIsChecked) {
+  const auto refusal = [](const std::string& section) {
+    const auto config =
+        Parse(Sample("kind: generator", "kind: generator\n  " + section), "c.yaml", {});
+    return config ? "" : config.error().message;
+  };
+  EXPECT_THAT(refusal("json: {item: sku}"),
+              HasSubstr("source.json.item: 'sku' is no JSON pointer"));
+  EXPECT_THAT(refusal("json: {features: {I1: /a~}}"),
+              HasSubstr("source.json.features.I1: '/a~' is no JSON pointer"));
+  EXPECT_THAT(refusal("json: {label_values: {buy: 2}}"),
+              HasSubstr("source.json.label_values.buy: must be 0 or 1"));
+  EXPECT_THAT(refusal("csv: {label_values: {buy: 2}}"),
+              HasSubstr("source.csv.label_values.buy: must be 0 or 1"));
+  EXPECT_THAT(refusal("csv: {separator: ';;'}"),
+              HasSubstr("source.csv.separator: must be one character"));
+  EXPECT_THAT(refusal("csv: {set_separator: ''}"),
+              HasSubstr("source.csv.set_separator: must be one character"));
+  EXPECT_EQ(refusal("csv: {separator: ;}\n  json: {item: /sku, label: ''}"), "");
 }
 
 }  // namespace

@@ -153,7 +153,7 @@ TEST_F(FormatsTest, JsonOfAShopsOwnShapeGivesTheModelOfTheSameCriteoLog) {
   const Ended refused =
       Train("other", "shop-*.jsonl", {"source.format=json", "source.json.user=id"});
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("source.json, user: 'id' is no JSON pointer"));
+  EXPECT_THAT(refused.err, HasSubstr("source.json.user: 'id' is no JSON pointer"));
 }
 
 // A Criteo line as a spreadsheet would write it: texts in quotes, then numbers, the label last.
