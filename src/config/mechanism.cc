@@ -60,7 +60,7 @@ void DescribeMechanism(Fields& fields, Mechanism& mechanism) {
     DescribeVocabulary(below, mechanism.vocabulary, has("vocabulary"));
   });
   fields.Integer("rows", &mechanism.rows, 1, uint64_t{1} << 36, RequiredIf(has("rows")));
-  fields.Number("row_epsilon", &mechanism.row_epsilon, Range::Positive(),
+  fields.Number("row_epsilon", &mechanism.row_epsilon, {.min = 1e-6, .max = 1e6},
                 RequiredIf(has("row_epsilon")));
   fields.Number("row_clip", &mechanism.row_clip, kClip, UsedIf(has("row_clip")));
   fields.Number("deviations", &mechanism.deviations, {.min = 2, .max = 100},

@@ -45,7 +45,7 @@ bool MayHoldSecret(std::string_view path) {
 Result<std::string> ReadSecret(const Secret& secret) {
   if (secret.kind == Secret::Kind::kText) return secret.text;
   TACIT_ASSIGN(const std::string path, PathOf(secret));
-  Result<std::string> text = ReadTextFile(path);
+  Result<std::string> text = ReadTextFile(path, /*mib_most=*/1);
   if (!text) return Fail(std::move(text.error()).Context(secret.place));
   if (text->ends_with('\n')) text->pop_back();
   if (text->empty()) return Refuse(secret, path + " is empty");

@@ -12,6 +12,10 @@
 namespace tacit::config {
 namespace {
 
+// A library that is given a longer text may refuse it when it is too late to say so: libcurl takes
+// no url of 8 MB.
+constexpr size_t kTextBytesMost = 64 << 10;
+
 // An exception that leaves the parser, which cannot be stopped otherwise; ParseYaml catches it.
 struct Refusal {
   Error error;
@@ -31,6 +35,9 @@ class TreeBuilder : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { RefuseAnchor(mark); }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
+    if (value.size() > kTextBytesMost)
+      Refuse(mark, fmt::format("a text of {} bytes, where {} are the most", value.size(),
+                               kTextBytesMost));
     if (ExpectsKey()) {
       StartKey(mark, value);
       return;
