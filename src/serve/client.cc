@@ -13,7 +13,6 @@
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
 #include <boost/beast/ssl/ssl_stream.hpp>
-#include <limits>
 #include <memory>
 #include <type_traits>
 
@@ -76,7 +75,7 @@ Exchange<Stream>::Exchange(const Url& url, const std::string& method, std::strin
   for (const auto& [name, value] : fields) request_.set(name, value);
   request_.body() = body;
   request_.prepare_payload();
-  parser_.body_limit(std::numeric_limits<uint64_t>::max());
+  parser_.body_limit(kAnswerBytesMost);
   if (method == "HEAD") parser_.skip(true);
 }
 
@@ -119,6 +118,11 @@ void Exchange<Stream>::Read() {
 
 template <class Stream>
 tl::unexpected<Error> Exchange<Stream>::Failure() const {
+  if (error_ == http::error::body_limit)
+    return Fail(ErrorCode::kIo,
+                fmt::format("{}: its answer is larger than {} MiB, which no answer of tacitd is: "
+                            "is this the address of one?",
+                            url_.address.ToString(), kAnswerBytesMost >> 20));
   const bool is_http =
       error_.category() == http::make_error_code(http::error::bad_value).category();
   const bool closed = error_ == http::error::end_of_stream;

@@ -20,6 +20,9 @@ struct Response {
   std::string_view Header(std::string_view name) const;
 };
 
+// The largest answer that Fetch takes.
+inline constexpr uint64_t kAnswerBytesMost = uint64_t{64} << 20;
+
 using FieldList = std::vector<std::pair<std::string, std::string>>;
 
 // The files of a client's side of TLS, in PEM; empty names are none.
@@ -31,7 +34,8 @@ struct ClientTls {
 // Sends one HTTP request on its own connection, with these fields beside its own; blocks. `url` is
 // http://host[:port][/path], https://... or unix:/socket/path[:/path]. The server's certificate
 // must be of that host. A reply of any status is a success. kUnavailable: no server answers there
-// within `timeout`; kInvalidArgument: the url or a file; kIo: the answer is not HTTP, or TLS fails.
+// within `timeout`; kInvalidArgument: the url or a file; kIo: the answer is not HTTP or too
+// large, or TLS fails.
 Result<Response> Fetch(const std::string& url, const std::string& method, std::string_view body,
                        std::chrono::milliseconds timeout, const FieldList& fields = {},
                        const ClientTls& tls = {});

@@ -11,6 +11,7 @@
 #include <future>
 #include <random>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -484,6 +485,62 @@ TEST(ClientTest, NobodyThereIsUnavailable) {
   EXPECT_EQ(Fetch("unix:/nowhere.sock", "GET", "", kPatience).error().code,
             ErrorCode::kUnavailable);
   EXPECT_EQ(Fetch("ftp://x", "GET", "", kPatience).error().code, ErrorCode::kInvalidArgument);
+}
+
+// Listens on a socket, and sends its first client `head` and then `piece` again and again until the
+// client goes, or has had `most` bytes.
+class EndlessServer {
+ public:
+  EndlessServer(const std::string& path, std::string head, std::string piece, size_t most)
+      : listener_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    ::unlink(path.c_str());
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    EXPECT_EQ(::listen(listener_.get(), 1), 0);
+    thread_ = std::thread([this, head = std::move(head), piece = std::move(piece), most] {
+      const UniqueFd client(::accept(listener_.get(), nullptr, nullptr));
+      const auto send = [&](const std::string& bytes) {
+        return ::send(client.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+               static_cast<ssize_t>(bytes.size());
+      };
+      for (bool taken = send(head); taken && sent_ < most; sent_ += taken ? piece.size() : 0)
+        taken = send(piece);
+    });
+  }
+  ~EndlessServer() {
+    if (thread_.joinable()) thread_.join();
+  }
+
+  // Waits for the end, and returns the bytes of pieces that were taken.
+  size_t Sent() {
+    thread_.join();
+    return sent_;
+  }
+
+ private:
+  UniqueFd listener_;
+  size_t sent_ = 0;
+  std::thread thread_;
+};
+
+// A mistyped URL may be any server's. What it announces, or sends without an end, is not believed.
+TEST(ClientTest, AnAnswerWithoutBoundsIsRefused) {
+  const std::string path = SocketPath("endless"), head = "HTTP/1.1 200 OK\r\n",
+                    data(size_t{1} << 20, 'x'), piece = "100000\r\n" + data + "\r\n";
+  for (const auto& [name, fields, sends] :
+       {std::tuple("chunks", "Transfer-Encoding: chunked\r\n\r\n", &piece),
+        {"until it closes", "\r\n", &data},
+        {"a length", "Content-Length: 99999999999999\r\n\r\n", &data}}) {
+    EndlessServer server(path, head + fields, *sends, 3 * kAnswerBytesMost);
+    const auto response = Fetch("unix:" + path, "GET", "", kPatience);
+    ASSERT_FALSE(response.has_value()) << name;
+    EXPECT_EQ(response.error().code, ErrorCode::kIo) << name;
+    EXPECT_THAT(response.error().message, HasSubstr("its answer is larger than 64 MiB")) << name;
+    EXPECT_LT(server.Sent(), 2 * kAnswerBytesMost) << name;
+  }
+  ::unlink(path.c_str());
 }
 
 // By order, not by time: the server answers only when the client has given up.
