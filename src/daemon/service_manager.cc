@@ -5,6 +5,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -78,7 +79,10 @@ void NotifyAlive() { Notify("WATCHDOG=1"); }
 std::chrono::microseconds WatchdogPatience() {
   const uint64_t pid = NumberIn("WATCHDOG_PID");
   if (pid != 0 && pid != static_cast<uint64_t>(::getpid())) return {};
-  return std::chrono::microseconds(NumberIn("WATCHDOG_USEC"));
+  // A longer one than any process lives is none, and would not fit a clock.
+  constexpr std::chrono::microseconds kMost = std::chrono::hours(24 * 365);
+  return std::chrono::microseconds(
+      std::min<uint64_t>(NumberIn("WATCHDOG_USEC"), uint64_t{kMost.count()}));
 }
 
 }  // namespace tacit::daemon

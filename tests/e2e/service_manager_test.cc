@@ -1,4 +1,6 @@
 // The daemon under a service manager: what it tells on the socket, and which stages it watches.
+#include "daemon/service_manager.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -10,6 +12,7 @@
 #include "daemon/watchdog.h"
 #include "service.h"
 #include "support/held_clock.h"
+#include "support/scoped_variable.h"
 
 namespace tacit {
 namespace {
@@ -91,6 +94,17 @@ TEST(ServiceManagerTest, NoCoreIsLeftBehind) {
     return text.substr(text.find("Max core file size"), 50);
   };
   EXPECT_THAT(core(limits(daemon.process().pid())), testing::ContainsRegex("size +0 +0 "));
+}
+
+// sd_watchdog_enabled(3): 2^64-1 stands for no watchdog. A clock counts nanoseconds in 63 bits.
+TEST(ServiceManagerTest, APatienceThatNoClockHoldsIsAYear) {
+  for (const char* us : {"18446744073709551615", "9223372036854775808", "9223372036854775807",
+                         "9223372036854776", "31536000000001"}) {
+    const test::ScopedVariable variable("WATCHDOG_USEC", us);
+    EXPECT_EQ(Clock::Duration(daemon::WatchdogPatience()), std::chrono::hours(365 * 24)) << us;
+  }
+  const test::ScopedVariable variable("WATCHDOG_USEC", "30000000");
+  EXPECT_EQ(daemon::WatchdogPatience(), seconds(30));
 }
 
 class WatchdogTest : public testing::Test {
