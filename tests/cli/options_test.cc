@@ -1,4 +1,5 @@
-// Options that are numbers: what they refuse, and in which words.
+// Options: which numbers and words they refuse, and what they say.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -99,6 +100,26 @@ TEST(OptionsTest, WhatIsNoNumberIsWithinNoBounds) {
       EXPECT_THAT(ended.err, testing::StartsWith(numbered.option + ": '" + value + "' is not " +
                                                  numbered.allowed + "\n"));
     }
+  }
+}
+
+// A script's "$STORE" that is not set leaves an empty word.
+TEST(OptionsTest, AnEmptyWordIsRefusedByItsPlace) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"ledger", "verify", "", "--json"},
+        {"query", "score", "", "--json"},
+        {"checkpoint", "list", "", "--json"},
+        {"checkpoint", "list", "--path=", "--json"},
+        {"ledger", "show", "--store", ""}}) {
+    std::vector<std::string> command = {TACIT};
+    command.insert(command.end(), words.begin(), words.end());
+    const Ended ended = test::Run(command);
+    EXPECT_EQ(ended.exit_code, 2) << words[0];
+    const size_t place = words[2].starts_with("--store") ? 4 : 3;
+    EXPECT_EQ(ended.err, fmt::format("tacit: word {} of the command line, '{}', has no value: give "
+                                     "one, or leave it out\n",
+                                     place, words[place - 1]));
+    EXPECT_EQ(ended.out, "");
   }
 }
 

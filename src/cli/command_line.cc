@@ -1,0 +1,78 @@
+#include "cli/command_line.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/text.h"
+#include "console/exit_code.h"
+
+namespace tacit::cli {
+namespace {
+
+// Ends `tacit help`, and a first word that is no command, which CLI11 would only answer with "A
+// subcommand is required".
+std::optional<int> EndWithoutCommand(const CLI::App& cli, std::string_view word) {
+  if (word.empty() || word.starts_with("-")) return std::nullopt;
+  std::vector<std::string> names;
+  for (const CLI::App* command : cli.get_subcommands(nullptr)) names.push_back(command->get_name());
+  if (std::ranges::find(names, word) != names.end()) return std::nullopt;
+  if (word == "help") {
+    fmt::print("{}", cli.help());
+    return console::kExitDone;
+  }
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  fmt::print(stderr, "tacit: '{}' is no command{}; tacit --help lists them\n", word,
+             DidYouMean(word, views));
+  return console::kExitUsage;
+}
+
+// Ends a command line with an empty word, such as a script's "$STORE" that is not set. CLI11 2.1.2
+// would call itself without end where a flag follows, and would take the word behind "--store=" for
+// its value.
+std::optional<int> EndWithEmptyWord(int argc, const char* const* argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    const bool no_value = word.starts_with("--") && word.find('=') == word.size() - 1;
+    if (!word.empty() && !no_value) continue;
+    fmt::print(stderr,
+               "tacit: word {} of the command line, '{}', has no value: give one, or leave "
+               "it out\n",
+               i, word);
+    return console::kExitUsage;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void AddCommands(CLI::App& cli, std::vector<bench::Bench> gpu, Action* chosen) {
+  AddGenerate(cli, chosen);
+  AddReplay(cli, chosen);
+  AddInspect(cli, chosen);
+  AddQuery(cli, chosen);
+  AddWeights(cli, chosen);
+  AddLedger(cli, chosen);
+  AddCheckpoint(cli, chosen);
+  AddFeed(cli, chosen);
+  AddUser(cli, chosen);
+  AddVersions(cli, chosen);
+  AddToken(cli, chosen);
+  AddStore(cli, chosen);
+  AddPrivacy(cli, chosen);
+  AddEvaluate(cli, chosen);
+  AddAudit(cli, chosen);
+  AddBench(cli, std::move(gpu), chosen);
+}
+
+std::optional<int> ReadWords(CLI::App& cli, int argc, const char* const* argv) {
+  if (const auto code = EndWithEmptyWord(argc, argv)) return code;
+  if (const auto code = EndWithoutCommand(cli, argc > 1 ? argv[1] : "")) return code;
+  try {
+    cli.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return cli.exit(error) == 0 ? console::kExitDone : console::kExitUsage;
+  }
+  return std::nullopt;
+}
+
+}  // namespace tacit::cli
