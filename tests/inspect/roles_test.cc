@@ -164,6 +164,13 @@ TEST_F(RolesTest, LabelsOfManyKinds) {
   EXPECT_EQ(label_of({"\"0\"", "\"0\"", "\"1\""}).values, (config::Words{{"0", "0"}, {"1", "1"}}));
   EXPECT_EQ(label_of({"1", "2", "3", "4", "5"}).at_least, 3);
   EXPECT_EQ(label_of({"7"}).reason, "") << "one value is no label";
+  // Nor is it where a person says so, and neither are lists.
+  for (const char* value : {"7", "[1,2]"}) {
+    std::string text;
+    for (int i = 0; i < 100; ++i)
+      text += fmt::format("{{\"what\":{},\"colour\":\"c{}\"}}\n", value, i % 9);
+    EXPECT_FALSE(FindRoles(Read("named.jsonl", text), {.label = "/what"}).label) << value;
+  }
 }
 
 TEST_F(RolesTest, FieldsThatAreNoFeatureAreLeftOutWithTheReason) {

@@ -129,9 +129,7 @@ class RoleFinder {
       if (IsZeroOrOne(0)) best = 0;
     } else if (!named_.label.empty()) {
       best = AtPlace(named_.label);
-      if (best && !IsZeroOrOne(*best) && named_.label_values.empty() && !evidence_.TellsWords() &&
-          !(IsNumeric(*best) && evidence_.KnowsNumbers(*best)))
-        best.reset();
+      if (best && named_.label_values.empty() && !MayHaveRule(*best)) best.reset();
     } else if (roles_.plain_json) {
       best = AtPlace("/label");
     } else {
@@ -151,16 +149,28 @@ class RoleFinder {
     taken_[*best] = 1;
   }
 
+  bool HasQuotes(size_t c) const {
+    return sample_.shape.format == Format::kJson && At(c).quoted > 0;
+  }
+  bool HasWords(size_t c) const { return At(c).words == Of(c).present || HasQuotes(c); }
+
+  // True if SetRule finds one. A person may name any field: one of a single number, or of lists.
+  bool MayHaveRule(size_t c) const {
+    if (IsZeroOrOne(c)) return true;
+    if (HasWords(c)) return evidence_.TellsWords();
+    return (evidence_.TellsWords() || IsNumeric(c)) && evidence_.KnowsNumbers(c) &&
+           evidence_.Numbers(c).size() >= 2;
+  }
+
   void SetRule(LabelRole* label) const {
-    const Column& column = At(label->column);
     const Profile& profile = Of(label->column);
-    const bool quotes = sample_.shape.format == Format::kJson && column.quoted > 0;
+    const bool quotes = HasQuotes(label->column);
     if (!named_.label_values.empty()) {
       label->values = named_.label_values;
       label->reason = "its words are given";
     } else if (IsZeroOrOne(label->column) && !quotes) {
       label->reason = "it is 0 or 1";
-    } else if (column.words == profile.present || quotes) {
+    } else if (HasWords(label->column)) {
       label->values = evidence_.LabelWords(label->column);
       label->reason = fmt::format("it has {} values", profile.distinct);
     } else {
