@@ -183,6 +183,26 @@ TEST_F(TopicReadTest, KeysAreComparedWithFields) {
   EXPECT_EQ(FieldOfKeys(*sample), "");
 }
 
+class FoundAlone final : public Records {
+ public:
+  explicit FoundAlone(TopicFound found) : found_(std::move(found)) {}
+  const std::vector<std::string>& origins() const override { return names_; }
+  const std::vector<std::string>& parts() const override { return names_; }
+  bool may_have_headers() const override { return false; }
+  Status ForEach(size_t, const Use&, double*) const override { return {}; }
+  const TopicFound* topic() const override { return &found_; }
+
+ private:
+  const TopicFound found_;
+  const std::vector<std::string> names_ = {"t[0]"};
+};
+
+Sample SampleOf(const TopicFound& found) {
+  Sample sample;
+  sample.records = std::make_shared<FoundAlone>(found);
+  return sample;
+}
+
 // Secrets stay where they are: one by reference is named again, one in the open is not copied.
 TEST(TopicYamlTest, SecretsAreNotCopied) {
   using config::Secret;
@@ -200,9 +220,28 @@ TEST(TopicYamlTest, SecretsAreNotCopied) {
   EXPECT_THAT(yaml, HasSubstr("  group.id: \"tacit-t\"\n"));
   for (const char* absent : {"geheim", "trainer", "errors."})
     EXPECT_THAT(yaml, testing::Not(HasSubstr(absent)));
-  const auto open = TopicOpenKeys(found);
+  const auto open = TopicOpenKeys(SampleOf(found));
   ASSERT_EQ(open.size(), 1u);
   EXPECT_EQ(open[0].first, "kafka.sasl.password");
+}
+
+// Two topics that differ in one framed record: a private look says the same of both.
+TEST(TopicYamlTest, APrivateLookSaysOfSchemasWhatFramingSays) {
+  const auto said = [](bool framed, bool has_schema, const std::string& noised) {
+    TopicFound found;
+    found.topic = "t";
+    found.framed = framed;
+    if (has_schema) found.raw.schemas["id 7"] = {1, "t[0]:0"};
+    Sample sample = SampleOf(found);
+    sample.noised = noised;
+    std::string all = TopicSourceYaml(sample);
+    for (const auto& [key, value] : TopicOpenKeys(sample)) all += key + '=' + value + '\n';
+    return all;
+  };
+  EXPECT_EQ(said(true, true, "paid"), said(true, false, "paid"));
+  EXPECT_THAT(said(true, false, "paid"), HasSubstr("source.registry.url=http"));
+  EXPECT_EQ(said(false, true, "paid"), said(false, false, "paid"));
+  EXPECT_NE(said(true, true, ""), said(true, false, "")) << "a raw look tells them";
 }
 
 }  // namespace

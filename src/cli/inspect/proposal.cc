@@ -120,7 +120,7 @@ class Proposer {
     if (!asked_.delta) open(learner + "privacy.delta", fmt::format("{}", kDeltaForPrices));
     if (!asked_.mode) open(learner + "participation.mode", "once");
     if (sample_.topic() != nullptr)
-      for (const auto& [key, value] : TopicOpenKeys(*sample_.topic())) open(key, value);
+      for (const auto& [key, value] : TopicOpenKeys(sample_)) open(key, value);
     const bool without_items = choice_ == LearnerChoice::kNextItem && asked_.items.empty();
     // Any name will do: a catalogue is not read before a learner is planned.
     if (without_items) open("catalogue.file", "items");

@@ -146,6 +146,11 @@ void WarnOfRawThings(const Sample& sample, const Roles& roles, std::vector<std::
         "max_participations is believed");
 }
 
+// The schemas that may be told: a private look tells none, whether records have them or not.
+bool HasSchemas(const Sample& sample) {
+  return sample.noised.empty() && !sample.topic()->raw.schemas.empty();
+}
+
 }  // namespace
 
 std::string DurationText(double milliseconds) {
@@ -256,7 +261,7 @@ std::string TopicSourceYaml(const Sample& sample) {
       Counted(topic.facts.replicas, "replica"), NameOf(sample.shape.format));
   if (!topic.framed) return yaml;
   yaml += "  framing: confluent\n  registry:\n";
-  if (sample.noised.empty() && !topic.raw.schemas.empty()) {
+  if (HasSchemas(sample)) {
     yaml += CommentLines(4,
                          "The schemas that were seen: their records were read here. With the "
                          "registry's url, later ones are judged by it too.") +
@@ -273,8 +278,6 @@ namespace {
 bool IsPlainSecret(const config::Property& property) {
   return property.value.kind == config::Secret::Kind::kText && config::IsSecret(property.name);
 }
-
-bool IsSchemasUnknown(const TopicFound& topic) { return topic.framed && topic.raw.schemas.empty(); }
 
 }  // namespace
 
@@ -298,11 +301,13 @@ std::string KafkaYaml(const TopicFound& topic) {
          fmt::format("  group.id: {}\n\n", QuotedYaml("tacit-" + topic.topic));
 }
 
-std::vector<std::pair<std::string, std::string>> TopicOpenKeys(const TopicFound& topic) {
+std::vector<std::pair<std::string, std::string>> TopicOpenKeys(const Sample& sample) {
+  const TopicFound& topic = *sample.topic();
   std::vector<std::pair<std::string, std::string>> open;
   for (const config::Property& property : topic.kafka.properties)
     if (IsPlainSecret(property)) open.emplace_back("kafka." + property.name, "x");
-  if (IsSchemasUnknown(topic)) open.emplace_back("source.registry.url", "http://registry:8081");
+  if (topic.framed && !HasSchemas(sample))
+    open.emplace_back("source.registry.url", "http://registry:8081");
   return open;
 }
 

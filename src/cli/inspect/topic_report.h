@@ -30,7 +30,7 @@ std::string FieldOfKeys(const Sample& sample);
 std::string TopicSourceYaml(const Sample& sample);
 std::string KafkaYaml(const TopicFound& topic);
 // Keys of these sections that a person has to fill in, with values that let the rest be tried.
-std::vector<std::pair<std::string, std::string>> TopicOpenKeys(const TopicFound& topic);
+std::vector<std::pair<std::string, std::string>> TopicOpenKeys(const Sample& sample);
 
 // "7 days", for people.
 std::string DurationText(double milliseconds);
