@@ -16,6 +16,7 @@
 #include "cli/inspect/topic_records.h"
 #include "console/exit_code.h"
 #include "console/output_file.h"
+#include "event/item_catalogue.h"
 #include "noise/noise.h"
 #include "wiring/inspection.h"
 
@@ -152,6 +153,19 @@ Status CheckPrivate(const InspectOptions& options) {
     return Missing("Criteo's lines name no user, and their fields are known");
   if (of_users && options.named.user.empty())
     return Missing("--user FIELD is missing: a user's records can only be bounded by it");
+  const size_t named = 3;  // the label, the user, the item
+  if (options.fields.size() > inspect::kPrivateFieldsMost - named)
+    return BadUsage(fmt::format("--fields: {} are too many, at most {} can be counted",
+                                options.fields.size(), inspect::kPrivateFieldsMost - named));
+  return {};
+}
+
+// Checks all that could stop a private look once it is paid for: its files are read to their ends.
+Status CheckReadable(const InspectOptions& options, const inspect::PrivateLook& look) {
+  TACIT_RETURN_IF_ERROR(inspect::CheckFiles(options.files));
+  TACIT_RETURN_IF_ERROR(ShapeAsSaid(look));
+  for (size_t part = 0; part < look.records->parts().size(); ++part)
+    TACIT_RETURN_IF_ERROR(look.records->ForEach(part, [](const inspect::Record&) { return true; }));
   return {};
 }
 
@@ -248,9 +262,11 @@ Result<int> InspectPrivately(const InspectOptions& options) {
     TACIT_ASSIGN(asked_topic, TopicOf(options));
     TACIT_ASSIGN(found, inspect::FindTopic(asked_topic));
     ranges = found.looked_at;
-  } else if (const auto shape = ShapeAsSaid(look); !shape) {
-    return Fail(shape.error());
+  } else {
+    TACIT_RETURN_IF_ERROR(CheckReadable(options, look));
   }
+  if (!options.asked.items.empty())
+    TACIT_RETURN_IF_ERROR(event::ItemCatalogue::Read(options.asked.items));
   const double noise = wiring::InspectionNoise(*options.private_epsilon, *options.asked.delta);
   TACIT_ASSIGN(const wiring::ChargedInspection charged,
                wiring::ChargeInspection({.store = options.store,
@@ -281,11 +297,14 @@ Result<int> InspectPrivately(const InspectOptions& options) {
   inspect::Asked asked = options.asked;
   asked.store = options.store;
   asked.witness = charged.witness;
-  TACIT_ASSIGN(const inspect::Proposal proposal,
-               Propose(sample, roles, findings->evidence(), asked));
-  TACIT_ASSIGN(const inspect::Trial trial, findings->Try(proposal.config, roles));
-  PrintFindings(options, sample, roles, trial, &proposal);
-  TACIT_RETURN_IF_ERROR(console::WriteFile(options.asked.output, proposal.yaml));
+  const auto proposal = Propose(sample, roles, findings->evidence(), asked);
+  if (!proposal) {  // the findings are paid for
+    PrintFindings(options, sample, roles, std::nullopt, nullptr);
+    return Fail(proposal.error());
+  }
+  TACIT_ASSIGN(const inspect::Trial trial, findings->Try(proposal->config, roles));
+  PrintFindings(options, sample, roles, trial, &*proposal);
+  TACIT_RETURN_IF_ERROR(console::WriteFile(options.asked.output, proposal->yaml));
   return trial.bad() * 10 <= trial.good + trial.bad() ? int{console::kExitDone}
                                                       : int{console::kExitFailed};
 }
@@ -397,7 +416,7 @@ void AddInspect(CLI::App& cli, Action* chosen) {
                    "With --private and --unit user: look at so many records of a user, the "
                    "first ones; noise goes with it")
       ->default_val(20)
-      ->check(WholeNumberFrom(1, 4096));
+      ->check(WholeNumberFrom(1, inspect::kUserRecordsMost));
   command->add_option("--items", options->asked.items,
                       "The public list of items, for a model of the next item");
   command->add_option("--output", options->asked.output,

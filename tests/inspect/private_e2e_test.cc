@@ -141,5 +141,51 @@ TEST_F(PrivateE2e, WhatAPersonHasToSayIsAskedFor) {
   EXPECT_FALSE(std::filesystem::exists(dir_ / "data")) << "nothing was charged";
 }
 
+// Changes of the command by which nothing could be shown.
+TEST_F(PrivateE2e, WhatCannotBeDoneIsRefusedBeforeItIsPaid) {
+  std::filesystem::create_symlink(dir_ / "log.jsonl", dir_ / "again.jsonl");
+  std::string many = "/f0";
+  for (int i = 1; i < 4096; ++i) many += fmt::format(",/f{}", i);
+  const std::vector<std::pair<std::vector<std::string>, std::string>> impossible = {
+      {{dir_ / "missing.jsonl"}, "missing.jsonl"},
+      {{dir_ / "again.jsonl"}, "is the same file as"},
+      {{dir_.path()}, dir_.path()},
+      {{"--items", dir_ / "no-items"}, "no-items"},
+      {{"--fields", many}, "--fields: 4096 are too many"}};
+  for (const auto& [words, why] : impossible) {
+    std::vector<std::string> command = Command("1");
+    command.insert(command.begin() + 2, words.begin(), words.end());
+    const Ended refused = Tacit(command);
+    EXPECT_NE(refused.exit_code, 0) << why;
+    EXPECT_NE(refused.exit_code, -1) << why;
+    EXPECT_THAT(refused.err, HasSubstr(why));
+    EXPECT_THAT(refused.out, IsEmpty());
+    EXPECT_FALSE(std::filesystem::exists(dir_ / "data")) << "nothing was charged: " << why;
+  }
+}
+
+// Noise is planned for as many records of a user as the option allows.
+TEST_F(PrivateE2e, TheMostRecordsOfAUserAreShown) {
+  std::vector<std::string> users = Command("1");
+  users[9] = "user";
+  users.insert(users.end(), {"--user", "colour", "--user-records", "4096"});
+  const Ended shown = Tacit(users);
+  EXPECT_NE(shown.exit_code, -1) << shown.signal;
+  EXPECT_THAT(shown.out, HasSubstr("epsilon 1 at delta 1e-06 per user, of whom the first 4,096"));
+  EXPECT_NEAR(Total(1).epsilon, 1, 1e-6);
+}
+
+TEST_F(PrivateE2e, WhatWasPaidForIsShownWhereNothingCanBeProposed) {
+  std::vector<std::string> users = Command("1000");
+  users[9] = "user";
+  users.insert(users.end(), {"--user", "colour", "--user-records", "20", "--label", "click",
+                             "--mode", "poisson", "--epsilon", "1e-6"});
+  users.erase(users.begin() + 12, users.begin() + 16);  // the other mode and epsilon
+  const Ended shown = Tacit(users);
+  EXPECT_NE(shown.exit_code, 0);
+  EXPECT_THAT(shown.err, HasSubstr("the proposal does not load"));
+  EXPECT_THAT(shown.out, HasSubstr("epsilon 1000 at delta 1e-06 per user"));
+}
+
 }  // namespace
 }  // namespace tacit

@@ -12,6 +12,7 @@
 #include "cli/inspect/private_columns.h"
 #include "cli/inspect/private_findings.h"
 #include "cli/inspect/proposal.h"
+#include "cli/inspect/shape.h"
 #include "inspect/logs.h"
 #include "support/fixed_noise.h"
 #include "support/process.h"
@@ -235,6 +236,61 @@ TEST_F(PrivateTest, AUserOfManyRecordsMovesThemByNoMoreThanTheySay) {
   EXPECT_GT(
       DistanceOf(CountsOf(lines, unbounded).weighted(), CountsOf(without, unbounded).weighted()),
       whole.sensitivity());
+}
+
+// Whoever writes records can give an id the code of another: codes are 32 bits of a public hash.
+TEST_F(PrivateTest, AUserWhoseCodeIsAnotherUsersMovesOneCountOfUsers) {
+  std::map<uint32_t, std::string> ids;
+  std::string one, other;
+  for (int i = 0; other.empty(); ++i) {
+    const std::string id = fmt::format("u{}", i);
+    const auto [first, fresh] = ids.emplace(CodeOfValue(id), id);
+    if (!fresh) std::tie(one, other) = std::pair(first->second, id);
+  }
+  constexpr uint64_t kPeriod = 10;
+  const auto periods_of = [&](bool with_other) {
+    std::vector<std::string> lines;
+    for (uint64_t line = 0; line < 4 * kPeriod; ++line) {
+      const std::string& user = line < 2 * kPeriod ? one : other;
+      lines.push_back(user == other && !with_other
+                          ? ""
+                          : fmt::format("{{\"uid\":\"{}\",\"clicked\":{}}}", user, line % 2));
+    }
+    const auto found = Find({.records = RecordsOfFiles({Write("log", TextOf(lines))}),
+                             .fields = {"/uid", "/clicked"},
+                             .unit = privacy::Unit::kUser,
+                             .user = "/uid",
+                             .user_records = 4096},
+                            0, silent_);
+    return found->evidence().UserPeriods(0, kPeriod);
+  };
+  // Each of them is in two periods. As one user they would be in four, and one that is nulled would
+  // move two counts.
+  EXPECT_THAT(periods_of(true), ElementsAre(2u, 2u));
+  EXPECT_THAT(periods_of(false), ElementsAre(2u));
+}
+
+// The most records of a user and the most fields that may be asked for, at the most noise.
+TEST_F(PrivateTest, TheMostThatMayBeAskedForFitsTheGrid) {
+  const std::string file = Write("log", TextOf(AppLog(1, 50)));
+  const double noise = wiring::InspectionNoise(1e-3, 1e-300);
+  PrivateLook look{.records = RecordsOfFiles({file}),
+                   .named = {"/uid"},
+                   .unit = privacy::Unit::kUser,
+                   .user = "/uid",
+                   .user_records = kUserRecordsMost};
+  ASSERT_NE(Find(look, noise, silent_), nullptr) << "fields are found";
+  for (size_t i = 1; i < kPrivateFieldsMost; ++i) look.fields.push_back(fmt::format("/f{}", i));
+  const auto found = Find(look, noise, silent_);
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(found->sample().columns.size(), kPrivateFieldsMost);
+}
+
+TEST_F(PrivateTest, OfTooManyNamesThoseThatMostHaveAreShown) {
+  const std::vector<std::pair<std::string, double>> noised = {
+      {"a", 50}, {"b", 70}, {"c", 60}, {"d", 40}};
+  EXPECT_THAT(NamesAbove(noised, 45, 9), ElementsAre("a", "b", "c"));
+  EXPECT_THAT(NamesAbove(noised, 45, 2), ElementsAre("b", "c"));
 }
 
 TEST_F(PrivateTest, RecordsWithoutAUserCountNothingWhereUsersArePromised) {

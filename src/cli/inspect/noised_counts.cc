@@ -15,6 +15,7 @@ size_t NoisedCounts::Add(std::span<const double> counts, double bound, double we
       "a weight is a power of two");
   const size_t first = weighted_.size();
   squares_ += bound * bound * weight * weight;
+  smallest_weight_ = std::min(smallest_weight_, weight);
   for (const double count : counts) {
     TACIT_CHECK(count == std::floor(count) && std::abs(count) < 0x1p40, "a count is whole");
     weighted_.push_back(count * weight);
@@ -30,10 +31,11 @@ void NoisedCounts::Release(noise::NoiseSource& noise) {
   released_ = weighted_;
   deviation_.assign(weighted_.size(), 0);
   if (noise_multiplier_ > 0 && !weighted_.empty()) {
-    // Weighted counts are whole multiples of 2^-10, and so of the step, which is finer.
+    // Weighted counts are whole multiples of the smallest weight, and so of the step, which is no
+    // larger (kPrivateFieldsMost sees to that).
     const double clip = sensitivity() * (1 + 1e-12);
     mechanism::Grid grid = mechanism::MakeHistogramGrid(clip, noise_multiplier_);
-    TACIT_CHECK(grid.step <= 0x1p-10, "the grid is finer than the weights");
+    TACIT_CHECK(grid.step <= smallest_weight_, "the grid is as fine as the weights");
     std::vector<int64_t> sums(weighted_.size());
     for (size_t i = 0; i < sums.size(); ++i)
       sums[i] = static_cast<int64_t>(weighted_[i] / grid.step);

@@ -25,7 +25,8 @@ class NoisedCounts {
   size_t Add(std::span<const double> counts, double bound, double weight = 1);
 
   // Releases all groups; afterwards operator[] and deviation() are of what was released. REQUIRES
-  // that it is called once.
+  // that it is called once; that sensitivity() is below 2^21 times the smallest weight, and the
+  // multiple of it that is the noise below 2^38 times, so that the grid has room for both.
   void Release(noise::NoiseSource& noise);
   // The noised count of a place. REQUIRES Release().
   double operator[](size_t place) const { return released_[place]; }
@@ -40,6 +41,7 @@ class NoisedCounts {
  private:
   const double noise_multiplier_;
   double squares_ = 0;  // of the bounds, weighted
+  double smallest_weight_ = 1;
   std::vector<double> weighted_, weight_, released_, deviation_;
 };
 

@@ -20,7 +20,8 @@ struct SamplePlaces {
   size_t readable = 0, distinct = 0;
   std::vector<ColumnPlaces> columns = {};
 };
-// Adds all counts of a sample. `bound`: the records that a unit has at most.
+// Adds all counts of a sample; a unit moves them by at most `bound` times the root of 15 a column
+// and 2. `bound`: the records that a unit has at most.
 SamplePlaces AddSample(const PrivateSample& raw, double bound, NoisedCounts* counts);
 
 // The column as it is known by noised counts.

@@ -65,10 +65,11 @@ class NoisedEvidence final : public Evidence {
       TACIT_CHECK(asked_->first == std::pair(user, period), "users are counted once");
       return asked_->second;
     }
-    const std::vector<double> users = CountUsers(user, period);
+    const bool of_users = look_.unit == privacy::Unit::kUser;
+    const std::vector<double> users =
+        CountUsers(of_users ? raw_.user_of : raw_.sample.columns[user].code, period);
     NoisedCounts counts(noise_multiplier_);
     // One record moves a user from one cell to the next; of unit user, a user is in one cell.
-    const bool of_users = look_.unit == privacy::Unit::kUser;
     const size_t at = counts.Add(users, of_users ? 1 : std::numbers::sqrt2);
     counts.Release(noise_);
     std::vector<uint32_t> periods;
@@ -84,13 +85,12 @@ class NoisedEvidence final : public Evidence {
 
  private:
   // Users by the number of periods that have a record of theirs. A period is so many lines.
-  std::vector<double> CountUsers(size_t user, uint64_t period) const {
+  std::vector<double> CountUsers(const std::vector<uint32_t>& user_of, uint64_t period) const {
     std::unordered_map<uint32_t, std::pair<uint64_t, uint32_t>> users;  // last period, how many
-    const std::vector<uint32_t>& codes = raw_.sample.columns[user].code;
     for (size_t row = 0; row < raw_.sample.rows; ++row) {
-      if (codes[row] == 0) continue;
+      if (user_of[row] == 0) continue;
       const uint64_t now = raw_.line_of[row] / period;
-      auto& [last, number] = users[codes[row]];
+      auto& [last, number] = users[user_of[row]];
       if (number > 0 && last == now) continue;
       last = now;
       ++number;
@@ -129,10 +129,14 @@ Days DaysThatStandOut(const NoisedCounts& counts, size_t days_at, size_t pairs_a
 }  // namespace
 
 std::vector<std::string> NamesAbove(std::span<const std::pair<std::string, double>> noised,
-                                    double threshold) {
-  std::vector<std::string> names;
+                                    double threshold, size_t most) {
+  std::vector<std::pair<double, std::string>> shown;
   for (const auto& [name, count] : noised)
-    if (count >= threshold) names.push_back(name);
+    if (count >= threshold) shown.emplace_back(-count, name);
+  std::ranges::sort(shown);
+  if (shown.size() > most) shown.resize(most);
+  std::vector<std::string> names;
+  for (auto& [count, name] : shown) names.push_back(std::move(name));
   std::ranges::sort(names);
   return names;
 }
@@ -171,7 +175,7 @@ Status PrivateFindings::FindFields() {
   for (size_t i = 0; i < fields.size(); ++i) fields[i].second = counts[at + i];
   const double deviation = fields.empty() ? 0 : counts.deviation(at);
   name_threshold_ = NameThreshold(look_.bound(), deviation);
-  places_ = NamesAbove(fields, name_threshold_);
+  places_ = NamesAbove(fields, name_threshold_, kPrivateFieldsMost - look_.named.size());
   return {};
 }
 

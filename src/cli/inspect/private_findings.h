@@ -32,7 +32,8 @@ inline constexpr size_t kPeriodsMost = 16;
 // (1), users by their periods (root of 2; of unit user 1).
 class PrivateFindings {
  public:
-  // Looks at the records. Fails where they are not as the person says.
+  // Looks at the records. Fails where they are not as the person says. REQUIRES at most
+  // kPrivateFieldsMost fields, the named ones among them, and kUserRecordsMost records of a user.
   static Result<std::unique_ptr<PrivateFindings>> Make(PrivateLook look, double noise_multiplier,
                                                        noise::NoiseSource& noise);
   ~PrivateFindings();
@@ -66,8 +67,9 @@ class PrivateFindings {
   double deviation_ = 0, name_threshold_ = 0;
 };
 
-// Returns the names that are shown: those whose noised count is at least `threshold`, ascending.
+// Returns the names that are shown, ascending: those whose noised count is at least `threshold`,
+// the `most` of the largest counts.
 std::vector<std::string> NamesAbove(std::span<const std::pair<std::string, double>> noised,
-                                    double threshold);
+                                    double threshold, size_t most = kPrivateFieldsMost);
 
 }  // namespace tacit::cli::inspect

@@ -60,7 +60,8 @@ class Walk {
  public:
   Walk(const PrivateLook& look, const Shape& shape) : look_(look), shape_(shape) {}
 
-  // Calls use(line, text) for each line that counts; `text` is empty where the line cannot be read.
+  // Calls use(line, text, user) for each line that counts; `text` is empty where the line cannot be
+  // read, and `user` is the number of its user, 0 of unit event.
   // A blank line is no record, and neither is a topic's null: they count nothing, as a record that
   // was nulled would.
   template <class Use>
@@ -74,7 +75,8 @@ class Walk {
             record.is_null ||
             (record.fault.empty() && record.text.find_first_not_of(" \t\r\n") == record.text.npos);
         const std::string_view text = record.fault.empty() ? record.text : std::string_view();
-        if (!blank && Counts(text)) use(place, text);
+        if (blank) return true;
+        if (const auto user = UserOf(text)) use(place, text, *user);
         return true;
       }));
     all_lines_ += look_.records->places_beyond();
@@ -83,17 +85,27 @@ class Walk {
   uint64_t all_lines() const { return all_lines_; }
 
  private:
-  // A record of unit user counts while its user has not had all of theirs; without a user never.
-  bool Counts(std::string_view text) {
-    if (look_.unit == privacy::Unit::kEvent) return true;
-    const auto user = TextAt(shape_, text, look_.user);
-    return user && !user->empty() && users_[*user]++ < look_.user_records;
+  struct User {
+    uint32_t number = 0;
+    uint64_t records = 0;
+  };
+
+  // Returns the user's number if the record counts: one of unit user does while its user has not
+  // had all of theirs, and never without a user.
+  std::optional<uint32_t> UserOf(std::string_view text) {
+    if (look_.unit == privacy::Unit::kEvent) return 0;
+    const auto name = TextAt(shape_, text, look_.user);
+    if (!name || name->empty()) return std::nullopt;
+    User& user = users_.try_emplace(*name, User{.number = static_cast<uint32_t>(users_.size() + 1)})
+                     .first->second;
+    if (user.records++ >= look_.user_records) return std::nullopt;
+    return user.number;
   }
 
   const PrivateLook& look_;
   const Shape& shape_;
   uint64_t all_lines_ = 0;
-  std::unordered_map<std::string, uint64_t> users_;
+  std::unordered_map<std::string, User> users_;
 };
 
 }  // namespace
@@ -128,7 +140,7 @@ Result<std::vector<std::pair<std::string, double>>> CountFields(const PrivateLoo
   std::map<std::string, double> counts;
   const Shape shape{.format = Format::kJson};
   Walk walk(look, shape);
-  TACIT_RETURN_IF_ERROR(walk.ForEach([&](uint64_t, std::string_view text) {
+  TACIT_RETURN_IF_ERROR(walk.ForEach([&](uint64_t, std::string_view text, uint32_t) {
     Sample one;
     one.shape = shape;
     Splitter splitter(&one);
@@ -150,7 +162,7 @@ Result<PrivateSample> ReadPrivately(const PrivateLook& look, const Shape& shape,
   splitter.BoundElements(kElementsOfRecordMost);
   std::unordered_set<uint64_t> distinct;
   Walk walk(look, shape);
-  TACIT_RETURN_IF_ERROR(walk.ForEach([&](uint64_t place, std::string_view text) {
+  TACIT_RETURN_IF_ERROR(walk.ForEach([&](uint64_t place, std::string_view text, uint32_t user) {
     read.is_kept.resize(place, 0);
     read.is_kept.push_back(1);
     ++read.kept;
@@ -158,6 +170,7 @@ Result<PrivateSample> ReadPrivately(const PrivateLook& look, const Shape& shape,
     distinct.insert(BucketHash(text, 0));
     if (splitter.Append(text)) return;
     read.line_of.push_back(place);
+    if (look.unit == privacy::Unit::kUser) read.user_of.push_back(user);
     ++sample.rows;
   }));
   splitter.Finish();

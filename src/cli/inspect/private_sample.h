@@ -32,9 +32,12 @@ struct PrivateLook {
 // The lines that are looked at, before any noise. A line's place among all lines is known to all,
 // by the promise (zero-out): how many records there are, and where.
 struct PrivateSample {
-  Sample sample;                          // rows in order; its counts are raw
-  std::vector<uint64_t> line_of;          // per row: the line, counted over all files from 0
-  std::vector<uint8_t> is_kept;           // per line looked at: it counts, readable or not
+  Sample sample;                  // rows in order; its counts are raw
+  std::vector<uint64_t> line_of;  // per row: the line, counted over all files from 0
+  std::vector<uint8_t> is_kept;   // per line looked at: it counts, readable or not
+  // Unit user, per row: the user's number, from 1 on. It is of the whole name and not of its code:
+  // a name with the code of another user would move that user's counts too.
+  std::vector<uint32_t> user_of;
   uint64_t lines = 0, all_lines = 0;      // looked at, and in all
   uint64_t kept = 0, distinct_lines = 0;  // of lines that count
 
@@ -46,6 +49,10 @@ struct PrivateSample {
 inline constexpr size_t kElementsOfRecordMost = 4;
 // Fields that one record may name, where they are to be found; further ones do not count.
 inline constexpr size_t kFieldsOfRecordMost = 64;
+// Records of a user that may be looked at, and fields, so that all counts fit the noise's grid: a
+// user moves them by less than kUserRecordsMost * sqrt(15 * kPrivateFieldsMost + 2) < 2^20.
+inline constexpr uint32_t kUserRecordsMost = 4096;
+inline constexpr size_t kPrivateFieldsMost = 4096;
 
 // The shape that a person says the lines have, with the columns that the header of CSV files names.
 // No record is looked at. Fails where a file is missing, or its first line is no header with these

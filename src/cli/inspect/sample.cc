@@ -82,19 +82,6 @@ Result<std::vector<std::string>> FirstLines(const Records& records, size_t part)
   return lines;
 }
 
-// Two names of one file would have its records learnt from twice.
-Status CheckFiles(const std::vector<std::string>& files) {
-  std::map<stream::InputFile::Inode, std::string> seen;
-  for (const std::string& file : files) {
-    TACIT_ASSIGN(const auto opened, stream::InputFile::Open(file));
-    const auto [first, fresh] = seen.emplace(opened->inode(), file);
-    if (!fresh)
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("{}: is the same file as {}", file, first->second));
-  }
-  return {};
-}
-
 std::string Words(const Shape& shape) {
   switch (shape.format) {
     case Format::kJson:
@@ -226,6 +213,18 @@ std::string Column::TextOf(uint32_t value) const {
 std::string Sample::PlaceOf(uint64_t row) const {
   if (row >= line_of_row.size()) return "";
   return fmt::format("{}:{}", files[file_of_row[row]], line_of_row[row]);
+}
+
+Status CheckFiles(const std::vector<std::string>& files) {
+  std::map<stream::InputFile::Inode, std::string> seen;
+  for (const std::string& file : files) {
+    TACIT_ASSIGN(const auto opened, stream::InputFile::Open(file));
+    const auto [first, fresh] = seen.emplace(opened->inode(), file);
+    if (!fresh)
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: is the same file as {}", file, first->second));
+  }
+  return {};
 }
 
 Result<Sample> ReadSample(std::shared_ptr<const Records> records, const SampleOptions& options) {

@@ -100,6 +100,9 @@ struct SampleOptions {
   uint64_t rows_most = 200'000;
 };
 
+// Fails where a file is missing, or there twice by whatever name: its records would count twice.
+Status CheckFiles(const std::vector<std::string>& files);
+
 // Reads the first records, in their order; the first lines of each file are looked at in any case.
 // Fails where a file is missing, there twice, empty, binary, of no format that is known, or of
 // another format than the first, and where a topic's values are; the message names which.
