@@ -12,8 +12,6 @@
 namespace tacit::mechanism {
 namespace {
 
-constexpr size_t kPlacesMost = size_t{1} << 30;
-
 // Whole steps towards zero.
 int64_t StepsTowardsZero(double weight, double scale) {
   return static_cast<int64_t>(weight * scale);
@@ -121,7 +119,7 @@ RowSums::RowSums(const RowSumsOptions& options, std::span<const SumTable> tables
     next = table.first + table.rows;
     first_place_.push_back(static_cast<uint32_t>(whole_places_));
     if (table.every_row) whole_places_ += table.rows;
-    TACIT_CHECK(whole_places_ < kPlacesMost, "too many rows for one release");
+    TACIT_CHECK(whole_places_ < kReleaseRowsMost, "too many rows for one release");
   }
   sums_.assign(head_ + 2 * whole_places_, 0);
 }
@@ -132,7 +130,7 @@ uint32_t RowSums::Touch(uint64_t row) {
   const SumTable& table = *std::prev(after);
   TACIT_CHECK(row - table.first < table.rows, "a touched row lies outside all tables");
   TACIT_CHECK(!table.every_row, "the row has a place from the start");
-  TACIT_CHECK(places() < kPlacesMost, "too many rows for one release");
+  TACIT_CHECK(places() < kReleaseRowsMost, "too many rows for one release");
   touched_.push_back(row);
   sums_.resize(sums_.size() + 2);
   return static_cast<uint32_t>(places() - 1);

@@ -13,6 +13,9 @@
 
 namespace tacit::mechanism {
 
+// A period's release has fewer rows: they are numbered with 32 bits, two numbers each.
+inline constexpr size_t kReleaseRowsMost = size_t{1} << 30;
+
 // Rows [first, first + rows) of a public space.
 struct SumTable {
   uint64_t first = 0, rows = 0;

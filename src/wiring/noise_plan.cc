@@ -94,8 +94,17 @@ double ZcdpOfBeside(const Beside& beside) {
 
 namespace {
 
-// Smaller noise does not fit a grid, and would hide nothing.
-constexpr double kNoiseLeast = 1e-3;
+// Smaller noise does not fit a grid, and would hide nothing; larger noise leaves nothing to learn.
+constexpr double kNoiseLeast = 1e-3, kNoiseMost = 1e6;
+
+tl::unexpected<Error> TooMuchNoise(const config::Learner& learner, const Exposure& exposure,
+                                   double needed) {
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("learner '{}': privacy.epsilon: {} at delta {} over {} calls for a noise "
+                          "multiplier of {:.3g}, and there is none above {:.0f}: raise epsilon",
+                          learner.id, learner.privacy.epsilon, learner.privacy.delta, exposure.text,
+                          needed, kNoiseMost));
+}
 
 tl::unexpected<Error> TooLittleNoise(const config::Learner& learner, const Exposure& exposure,
                                      double needed) {
@@ -131,6 +140,7 @@ Result<double> StepNoise(const config::Learner& learner, const config::Source& s
                                          .coins_known = exposure.draw.known,
                                          .laws = laws});
   if (!needed) return Fail(std::move(needed.error()).Context("learner '" + learner.id + "'"));
+  if (*needed > kNoiseMost) return TooMuchNoise(learner, exposure, *needed);
   if (learner.mechanism.noise_multiplier.value_or(*needed) < kNoiseLeast)
     return TooLittleNoise(learner, exposure, *needed);
   if (!learner.mechanism.noise_multiplier || *learner.mechanism.noise_multiplier >= *needed)

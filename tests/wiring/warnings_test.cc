@@ -32,6 +32,41 @@ TEST(ConfigurationWarnings, NameAKafkaSectionThatNothingUses) {
               Not(Contains(unused)));
 }
 
+// A noise by which nothing can be learnt would be found out when it has been paid for.
+TEST(ConfigurationRefusals, NameANoiseThatIsNone) {
+  const auto refusal = [](const std::string& epsilon) {
+    auto config =
+        config::Parse(config::kSample, "c.yaml",
+                      {"learners.0.privacy.delta=1e-300", "learners.0.privacy.epsilon=" + epsilon});
+    EXPECT_TRUE(config) << config.error().message;
+    const auto assembly = Assemble(*std::move(config));
+    return assembly ? "" : assembly.error().message;
+  };
+  EXPECT_THAT(refusal("1e-300"), HasSubstr("and there is none above 1000000: raise epsilon"));
+  EXPECT_THAT(refusal("1e6"), HasSubstr("and there is none below 0.001: lower epsilon"));
+  EXPECT_EQ(refusal("0.001"), "");
+}
+
+// Rows of a release are numbered; more would end the process where a machine has the memory.
+TEST(ConfigurationRefusals, NameAReleaseOfTooManyRows) {
+  const auto refusal = [](const std::string& batch, const std::string& whole) {
+    const auto config =
+        config::Parse(config::kSample, "c.yaml",
+                      {"learners.0.model={kind: linear}",
+                       "learners.0.mechanism={kind: sums, whole_columns: " + whole + "}",
+                       "learners.0.participation={mode: once, batch: " + batch + "}",
+                       "memory.total_bytes=1000000GiB", "schema.features.1.buckets=268435456",
+                       "schema.features.2.buckets=1073741824"});
+    EXPECT_TRUE(config) << config.error().message;
+    const auto assembly = Assemble(*config);
+    return assembly ? "" : assembly.error().message;
+  };
+  EXPECT_EQ(refusal("1000", "268435456"), "");
+  EXPECT_THAT(refusal("1000000000", "268435456"),
+              HasSubstr("may release 1.34e+09 rows, and 1073741823 are the most"));
+  EXPECT_THAT(refusal("1000000000", "1000000"), HasSubstr("are the most"));
+}
+
 TEST(ConfigurationWarnings, NameARankerOfItemsThatNobodyDescribes) {
   const test::TempDir dir;
   test::WriteFile(dir / "log.jsonl", "");

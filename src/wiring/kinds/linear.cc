@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "mechanism/row_sums.h"
 #include "serve/linear_scorer.h"
 #include "train/linear_learner.h"
 #include "wiring/kinds/kinds.h"
@@ -156,6 +157,24 @@ std::vector<privacy::Query> LinearQueries(const config::Learner&, std::span<cons
   return {privacy::Query::kPeriodSums};
 }
 
+// Checks that the rows of any period can be numbered, whatever its records are.
+Status CheckReleaseRows(const config::Learner& learner, const train::LinearLearnerOptions& options,
+                        const event::FeatureSchema& schema) {
+  LearnerShape shape;
+  AddTables(train::LinearRowLayout(*options.columns), schema, &shape);
+  const auto batch = static_cast<double>(learner.participation.batch);
+  double rows = 0;
+  for (const LearnerShape::Table& table : shape.tables)
+    rows += table.rows <= static_cast<double>(options.whole_column_most)
+                ? table.rows
+                : std::min(table.rows, batch * table.rows_per_example);
+  if (rows < static_cast<double>(mechanism::kReleaseRowsMost)) return {};
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("learner '{}': a period may release {:.3g} rows, and {} are the most: "
+                          "lower participation.batch, mechanism.whole_columns or buckets",
+                          learner.id, rows, mechanism::kReleaseRowsMost - 1));
+}
+
 Result<std::shared_ptr<const ModelPlan>> PlanLinear(const PlanParts& parts) {
   const config::Learner& learner = parts.learner();
   const event::FeatureSchema& schema = parts.transform->schema();
@@ -174,6 +193,7 @@ Result<std::shared_ptr<const ModelPlan>> PlanLinear(const PlanParts& parts) {
     TACIT_ASSIGN(options.noise_multiplier, StepNoise(learner, parts.config.source, {}, parts.laws));
   }
   TACIT_RETURN_IF_ERROR(train::CheckLinear(options));
+  TACIT_RETURN_IF_ERROR(CheckReleaseRows(learner, options, schema));
   return std::make_shared<LinearPlan>(parts, std::move(options));
 }
 
