@@ -6,6 +6,7 @@
 
 #include "cuda/device/buffer_taker.h"
 #include "cuda/device/device.h"
+#include "cuda/kernels/ranks.h"
 #include "cuda/learn/step_rows_index.h"
 #include "cuda/rows/cached_rows.h"
 #include "cuda/rows/whole_rows.h"
@@ -29,6 +30,11 @@ Result<RowsPlan> PlanRows(const DeviceFacts& facts, const RowSpace& space,
                           const train::GpuStepLayout& step, const train::GpuRowOptions& options,
                           uint64_t free) {
   using Kind = train::GpuRowOptions::Kind;
+  if (space.rows() >= kNone)
+    return Fail(ErrorCode::kRefused,
+                fmt::format("tables of {} rows have no form for a GPU, which takes fewer than {}: "
+                            "set gpu.use to never, or lower buckets",
+                            space.rows(), kNone));
   const uint64_t piece = facts.memory_piece_bytes;
   const uint64_t most = free / 4 * 3;
   const uint64_t whole = WholeRows::Bytes(space, state_floats, WritesOf(writes_every_row), piece) +

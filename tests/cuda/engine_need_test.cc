@@ -174,5 +174,24 @@ TEST(EngineNeed, ASequenceModelIsLoadedWhereItsPlanHasRoomAndNotInLess) {
   emulated::Reset();
 }
 
+// What a processor can learn and a device cannot count is refused before anything is opened.
+TEST(EngineNeed, MoreRowsOrItemsThanADeviceCountsAreRefused) {
+  const wiring::Assembly assembly = Small({"schema.features.1.buckets=4294967296"});
+  emulated::Reset({.memory_bytes = kPlenty, .memory_piece_bytes = 1});
+  const auto gpu = OpenGpu({.rows = {Kind::kCache}});
+  ASSERT_TRUE(gpu);
+  const auto start = assembly.learners.at(0).model->StartOnGpu(**gpu, kPlenty);
+  ASSERT_FALSE(start);
+  EXPECT_EQ(start.error().code, ErrorCode::kRefused);
+  EXPECT_NE(start.error().message.find("have no form for a GPU"), std::string::npos)
+      << start.error().message;
+
+  train::SequenceEngineOptions options{.model = {.catalogue = train::kEngineItemsMost}};
+  EXPECT_EQ(train::WhyNotOnEngine(options), "");
+  ++options.model.catalogue;
+  EXPECT_EQ(train::WhyNotOnEngine(options),
+            "a catalogue of more than 8,388,480 items has no form for a GPU");
+}
+
 }  // namespace
 }  // namespace tacit::cuda::testing

@@ -51,6 +51,8 @@ std::string WhyNotOnEngine(const SequenceEngineOptions& options) {
     return "start counts over a catalogue without a table of all pairs has no form for a GPU";
   if (options.has_carriers) return "carriers have no form for a GPU";
   if (model.negatives > 0) return "sampled negatives have no form for a GPU";
+  if (model.catalogue > kEngineItemsMost)
+    return "a catalogue of more than 8,388,480 items has no form for a GPU";
   if (options.recipe.clip == mechanism::Recipe::Clip::kPerLayer)
     return "a clip per layer has no form for a GPU";
   return "";

@@ -63,6 +63,8 @@ struct SequenceEngineOptions {
   SequenceStepSizes planned = {};
 };
 
+// A grid has 65,535 blocks on its second side, each of 128 items.
+inline constexpr uint32_t kEngineItemsMost = 65'535 * 128;
 // The reason for which these have no form for a GPU, by the name of what they ask for; empty where
 // they have one.
 std::string WhyNotOnEngine(const SequenceEngineOptions& options);
