@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <random>
 
 #include "base/bytes.h"
 #include "feed/mark.h"
@@ -128,7 +129,45 @@ void AddFeed(Seeds& seeds) {
 void AddTexts(Seeds& seeds, const std::string& configs) {
   for (const fs::directory_entry& entry : fs::directory_iterator(configs))
     if (entry.path().extension() == ".yaml" && entry.path().filename() != "alerts.yaml")
-      seeds.Add("config", BytesOf(entry.path()));
+      seeds.Add("config", 0, BytesOf(entry.path()));
+  // Keys, by what they may be and a little more; the byte before them chooses what they change.
+  static constexpr std::string_view kOverrides[] = {
+      "learners.0.model.kind=pctr\nlearners.0.mechanism.kind=adafest",
+      "learners.0.mechanism.threshold=0\nlearners.0.mechanism.sigma_ratio=1e-9",
+      "learners.0.mechanism.gradient_clip=1e30\nlearners.0.optimizer.learning_rate=1e30",
+      "learners.0.mechanism.kind=fest\nlearners.0.mechanism.kind=none",
+      "learners.0.participation.mode=poisson\nlearners.0.participation.sampling_rate=0.01",
+      "learners.0.participation.mode=allocate\nlearners.0.participation.blocks=2",
+      "learners.0.participation.steps_per_period=1000000\nlearners.0.participation.period=1",
+      "learners.0.participation.batch=1\nlearners.0.participation.max_participations=4000000000",
+      "learners.0.privacy.unit=user\nlearners.0.privacy.epsilon=1e-6",
+      "learners.0.privacy.delta=1e-300\nlearners.0.privacy.epsilon=1000000",
+      "learners.0.model.hidden=[1]\nlearners.0.model.compute=bf16",
+      "learners.0.model.kind=linear\nlearners.0.mechanism.kind=sums",
+      "learners.0.model.kind=transitions\nlearners.0.mechanism.kind=counts",
+      "learners.0.model.kind=sequence\nlearners.0.model.encoder=lstm\nlearners.0.model.width=7",
+      "learners.0.model.heads=3\nlearners.0.model.length=1\nlearners.0.model.negatives=1",
+      "learners.0.quality.delta=1e-9\nlearners.0.quality.epsilon=1",
+      "source.kind=generator\nsource.generator.days=1\nsource.generator.rows_per_day=1",
+      "source.kind=kafka\nsource.topic=t\nkafka.bootstrap.servers=h:1\nsource.framing=confluent",
+      "source.format=csv\nsource.csv.columns=[label,user]\nsource.csv.separator=|",
+      "source.format=json\nsource.json.user=/u\nsource.json.weight=/w\nsource.json.weight_most=1e9",
+      "source.halt_above.share=0.5\nsource.halt_above.epsilon=1\nsource.halt_above.delta=1e-9",
+      "source.dedupe.window=268435456\nsource.dedupe.partitions=100000",
+      "catalogue.file=shop/items.dat\nbudget.epsilon=1\nbudget.delta=0.1",
+      "memory.total_bytes=1\nmemory.total_bytes=100GiB\nstore.shards=1",
+      "schema.features.0.buckets=68719476736\nschema.features.0.dim=4096",
+      "schema.features.0.kind=dense\nschema.features.0.transform=identity",
+      "serve.listen=unix:/x\nserve.threads=1\nserve.max_connections=1",
+      "gpu.serve_rows=1\nfeed.topic=f\nstore.commit_interval_ms=1"};
+  for (char base = 1; base <= 8; ++base)
+    for (const std::string_view overrides : kOverrides) seeds.Add("config", base, overrides);
+  std::mt19937 random(1);
+  for (int command = 0; command < 64; ++command) {
+    std::string bytes(1, static_cast<char>(command));
+    for (int i = 0; i < 40; ++i) bytes += static_cast<char>(random());
+    seeds.Add("arguments", bytes);
+  }
   seeds.Add("records", 0, "1\t5\t\t68fd1e64\t80e26c9b\tfb936136\n0\t-1\t9\t\t\t");
   seeds.Add("records", 1,
             R"({"label":1,"event_id":"e","user":"u","item":"i","timestamp_ms":5,"features":)"
