@@ -210,6 +210,7 @@ std::vector<std::string> CheckHouse(const fs::path& root) {
   Append(&offences, CheckCompileFlags(root));
   Append(&offences, CheckPrivateNames(root));
   Append(&offences, CheckSignposts(root));
+  Append(&offences, CheckChecks(root));
   Append(&offences, CheckFiles(root));
   return offences;
 }

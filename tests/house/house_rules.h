@@ -43,6 +43,8 @@ std::vector<std::string> CheckCompileFlags(const std::filesystem::path& root);
 std::vector<std::string> CheckPrivateNames(const std::filesystem::path& root);
 // The files and names that a room's README, src/README.md and CONTRIBUTING.md point at are there.
 std::vector<std::string> CheckSignposts(const std::filesystem::path& root);
+// docs/checks.md counts the TACIT_CHECKs of each room as they are.
+std::vector<std::string> CheckChecks(const std::filesystem::path& root);
 // Files stay short enough to read; headers are guarded; nothing is marked as left for later.
 std::vector<std::string> CheckFiles(const std::filesystem::path& root);
 

@@ -29,6 +29,7 @@ TEST(House, SignpostsLeadSomewhere) { EXPECT_THAT(CheckSignposts(kRoot), IsEmpty
 TEST(House, CommentsHaveASubject) {
   EXPECT_THAT(HeadlessComments(kRoot, {"src", "cuda", "tests"}), IsEmpty());
 }
+TEST(House, ChecksAreClassed) { EXPECT_THAT(CheckChecks(kRoot), IsEmpty()); }
 TEST(House, FilesAreReadable) { EXPECT_THAT(CheckFiles(kRoot), IsEmpty()); }
 
 // Rules that find nothing anywhere would pass for ever: a small house with one fault planted at a
@@ -200,6 +201,20 @@ TEST_F(PlantedHouse, SignpostsThatLeadNowhereAreFound) {
                           "src/README.md:2: there is no name Store::Close",
                           "src/README.md:2: there is no name Shop",
                           "src/ops/README.md:2: there is no file inner/deep.h"));
+}
+
+TEST_F(PlantedHouse, ChecksThatNobodyClassedAreFound) {
+  Write(
+      "src/ops/a.cc",
+      "  TACIT_CHECK(a);\n// TACIT_CHECK(b)\n#define TACIT_CHECK(c)\n  for (;;) TACIT_CHECK(d,\n");
+  Write("docs/checks.md", "| src/ops | 1 | 1 | 0 | sizes |\n| src/store | 0 | 0 | 0 | |\n");
+  EXPECT_THAT(CheckChecks(root_), IsEmpty());
+  Write("src/ops/b.h", "inline int F() { TACIT_CHECK(e); }\n");
+  EXPECT_THAT(CheckChecks(root_),
+              ElementsAre(testing::HasSubstr("has 2 checks of src/ops, and there are 3")));
+  Write("docs/checks.md", "| src/store | 1 | 0 | 0 | |\n| src/ops | 3 | 0 | 0 | |\n");
+  EXPECT_THAT(CheckChecks(root_),
+              ElementsAre(testing::HasSubstr("has 1 checks of src/store, and there are 0")));
 }
 
 TEST_F(PlantedHouse, HeadlessCommentsAreFound) {
