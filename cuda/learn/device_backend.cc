@@ -56,13 +56,13 @@ class DeviceBackend final : public ops::Backend {
                 Matrix c) override {
     return Multiply(cuda::Gemm16, ta, a, tb, b, beta, c);
   }
-  Status AddBlockSums(const ops::SumPieces& pieces, ConstMatrix a, ConstMatrix g, double per_step,
+  Status AddBlockSums(const ops::SumPieces& pieces, ConstMatrix a, ConstMatrix g, double step,
                       MatrixView<int64_t> sums) override {
-    return SumBlocks(Gemm32Pieces, pieces, a, g, per_step, sums);
+    return SumBlocks(Gemm32Pieces, pieces, a, g, step, sums);
   }
-  Status AddBlockSums16(const ops::SumPieces& pieces, ConstMatrix16 a, ConstMatrix16 g,
-                        double per_step, MatrixView<int64_t> sums) override {
-    return SumBlocks(Gemm16Pieces, pieces, a, g, per_step, sums);
+  Status AddBlockSums16(const ops::SumPieces& pieces, ConstMatrix16 a, ConstMatrix16 g, double step,
+                        MatrixView<int64_t> sums) override {
+    return SumBlocks(Gemm16Pieces, pieces, a, g, step, sums);
   }
   void Round16(ConstMatrix in, Matrix16 out) override { AddBias16(in, {}, false, out); }
 
@@ -185,7 +185,7 @@ class DeviceBackend final : public ops::Backend {
   }
   template <class T, class Product>
   Status SumBlocks(Product product, const ops::SumPieces& pieces, MatrixView<const T> a,
-                   MatrixView<const T> g, double per_step, MatrixView<int64_t> sums) {
+                   MatrixView<const T> g, double step, MatrixView<int64_t> sums) {
     ops::CheckBlockSums(pieces, a, g, sums);
     const auto from_a = Upload(a), from_g = Upload(g);
     const auto ends = Upload<uint32_t>(pieces.end);
@@ -199,7 +199,7 @@ class DeviceBackend final : public ops::Backend {
     const GemmPieces all{.end = ends.span(), .count = static_cast<uint32_t>(pieces.end.size())};
     TACIT_RETURN_IF_ERROR(product(stream_, from_a.view, from_g.view, all, work.span()));
     TACIT_RETURN_IF_ERROR(
-        AddPieces(stream_, all, closes.span(), work.span(), per_step, open.span(), steps.span()));
+        AddPieces(stream_, all, closes.span(), work.span(), 1 / step, open.span(), steps.span()));
     Download(steps, std::span(added));
     for (size_t r = 0; r < sums.rows; ++r)
       for (size_t c = 0; c < sums.cols; ++c) sums.Row(r)[c] += added[r * sums.cols + c];

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "stream/generator/criteo_generator.h"
+#include "stream/steps/sum_blocks.h"
 
 namespace tacit::bench {
 namespace {
@@ -73,6 +74,7 @@ Result<std::vector<stream::StepBatch>> MakeSteps(const event::FeatureTransform& 
     if (!dead.empty()) return Fail(ErrorCode::kInternal, "the generator makes bad lines");
     steps[s].units = static_cast<uint32_t>(steps[s].examples.size());
     for (uint32_t i = 0; i < steps[s].units; ++i) steps[s].unit_of.push_back(i);
+    steps[s].sum_block_end = stream::BlocksByOffset(steps[s].examples.offset, 1);
     steps[s].ranges = {{0, s * batch, (s + 1) * batch}};
     steps[s].number = stream::NewStepNumber();
   }

@@ -8,6 +8,7 @@
 #include "mechanism/clipper.h"
 #include "mechanism/private_step.h"
 #include "mechanism/row_selector.h"
+#include "stream/steps/sum_blocks.h"
 
 namespace tacit::bench {
 namespace {
@@ -65,6 +66,7 @@ stream::StepBatch MakeStep(uint64_t vocabulary, uint64_t first_offset, PublicUni
     step.unit_of.push_back(i);
   }
   step.units = Setting::kBatch;
+  step.sum_block_end = stream::BlocksByOffset(batch.offset, 1);
   step.ranges = {{0, first_offset, first_offset + Setting::kBatch}};
   return step;
 }

@@ -57,9 +57,9 @@ class F32 {
   void Scale(std::span<const float> scale, ConstMatrix x, Matrix out) {
     backend_.ScaleRows(scale, x, out);
   }
-  Status AddBlockSums(const ops::SumPieces& pieces, ConstMatrix a, ConstMatrix g, double per_step,
+  Status AddBlockSums(const ops::SumPieces& pieces, ConstMatrix a, ConstMatrix g, double step,
                       MatrixView<int64_t> sums) {
-    return backend_.AddBlockSums(pieces, a, g, per_step, sums);
+    return backend_.AddBlockSums(pieces, a, g, step, sums);
   }
 
  private:
@@ -101,9 +101,9 @@ class Rounded16 {
   void Scale(std::span<const float> scale, ConstMatrix16 x, Matrix16 out) {
     backend_.ScaleRows16(scale, x, out);
   }
-  Status AddBlockSums(const ops::SumPieces& pieces, ConstMatrix16 a, ConstMatrix16 g,
-                      double per_step, MatrixView<int64_t> sums) {
-    return backend_.AddBlockSums16(pieces, a, g, per_step, sums);
+  Status AddBlockSums(const ops::SumPieces& pieces, ConstMatrix16 a, ConstMatrix16 g, double step,
+                      MatrixView<int64_t> sums) {
+    return backend_.AddBlockSums16(pieces, a, g, step, sums);
   }
 
  private:
@@ -210,11 +210,10 @@ class Net final : public DenseNet {
     });
   }
 
-  Status SumOnGrid(std::span<const float> scale, const ops::SumPieces& pieces, double per_step,
+  Status SumOnGrid(std::span<const float> scale, const ops::SumPieces& pieces, double step,
                    std::span<int64_t> sums) override {
     return ForFactors(scale, [&](const ConstView& a, const ConstView& g, size_t place) {
-      return arithmetic_.AddBlockSums(pieces, a, g, per_step,
-                                      {sums.data() + place, a.cols, g.cols});
+      return arithmetic_.AddBlockSums(pieces, a, g, step, {sums.data() + place, a.cols, g.cols});
     });
   }
 

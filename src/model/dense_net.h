@@ -61,9 +61,9 @@ class DenseNet {
   // gradient = the sum of all layers' gradients over rows, row r scaled by scale[l * rows + r].
   // An empty `scale` is all ones. With carriers it is laid out as they say.
   virtual Status Sum(std::span<const float> scale, std::span<float> gradient) = 0;
-  // sums = the same in whole steps, per_step to 1, summed in these pieces (ops::SumPieces).
-  virtual Status SumOnGrid(std::span<const float> scale, const ops::SumPieces& pieces,
-                           double per_step, std::span<int64_t> sums) = 0;
+  // sums = the same in whole steps, summed in these pieces (ops::SumPieces).
+  virtual Status SumOnGrid(std::span<const float> scale, const ops::SumPieces& pieces, double step,
+                           std::span<int64_t> sums) = 0;
 };
 
 // `backend` must outlive the net. The last layer has one output.

@@ -295,7 +295,7 @@ Status Pctr::ClippedSum(const Examples& examples, const Activations& activations
           impl_->example_end, &impl_->pieces);
   sum->dense_sums.assign(summed, 0);
   TACIT_RETURN_IF_ERROR(
-      impl_->net->SumOnGrid(dense_scale, impl_->pieces, 1 / grid_step, sum->dense_sums));
+      impl_->net->SumOnGrid(dense_scale, impl_->pieces, grid_step, sum->dense_sums));
   impl_->row_gradients.SumOnGrid(examples, input_gradient, row_scale, grid_step, sum);
   return {};
 }

@@ -72,13 +72,13 @@ class Backend {
   // The same with bf16 factors, products and sums in f32.
   virtual Status Gemm16(Transpose ta, ConstMatrix16 a, Transpose tb, ConstMatrix16 b, float beta,
                         Matrix c) = 0;
-  // sums += a^T g in steps: per_step times the product of each block's rows, rounded to the nearest
-  // integer. A piece is multiplied in f32; pieces of one block are added in double. A block's
-  // sum beyond 2^50 steps counts as 2^50. REQUIRES pieces that cover all rows.
-  virtual Status AddBlockSums(const SumPieces& pieces, ConstMatrix a, ConstMatrix g,
-                              double per_step, MatrixView<int64_t> sums) = 0;
+  // sums += a^T g in steps of a power of two, the product of each block's rows rounded to the
+  // nearest integer. A piece is multiplied in f32; pieces of one block are added in double. A
+  // block's sum beyond 2^50 steps counts as 2^50. REQUIRES pieces that cover all rows.
+  virtual Status AddBlockSums(const SumPieces& pieces, ConstMatrix a, ConstMatrix g, double step,
+                              MatrixView<int64_t> sums) = 0;
   virtual Status AddBlockSums16(const SumPieces& pieces, ConstMatrix16 a, ConstMatrix16 g,
-                                double per_step, MatrixView<int64_t> sums) = 0;
+                                double step, MatrixView<int64_t> sums) = 0;
   // out = bf16(in).
   virtual void Round16(ConstMatrix in, Matrix16 out) = 0;
 

@@ -18,9 +18,8 @@ constexpr size_t kGrain = 16;
 // Work on fewer numbers, or products of a GEMM, finishes sooner than a worker wakes up.
 constexpr size_t kAloneNumbers = size_t{1} << 17;
 constexpr size_t kAloneProducts = size_t{1} << 20;
-// Rows of a sum that are multiplied at a time: with 600 columns, and 8 bytes a sum beside 4 a
-// product, 1.8 MB.
-constexpr size_t kSumRows = 256;
+// Rows of a sum that a worker multiplies at a time: the more, the less often factors are packed.
+constexpr size_t kSumRows = 1024;
 
 template <class T>
 MatrixView<T> Columns(const MatrixView<T>& x, size_t begin, size_t end) {
@@ -41,7 +40,7 @@ class BlockSums {
   // multiply(first, last, product) forms a piece's product. A block of one piece, as nearly all
   // are, is rounded at once.
   template <class Multiply>
-  Status Add(const SumPieces& pieces, size_t cols, double per_step, MatrixView<int64_t> sums,
+  Status Add(const SumPieces& pieces, size_t cols, double step, MatrixView<int64_t> sums,
              const Multiply& multiply) {
     product_.resize(sums.rows * cols);
     const Matrix product(product_.data(), sums.rows, cols);
@@ -56,13 +55,13 @@ class BlockSums {
       first = last;
       const bool closes = pieces.closes[piece] != 0;
       if (closes && !is_open) {
-        Round(product_.data(), per_step, sums);
+        Round(product_.data(), step, sums);
         continue;
       }
       if (!std::exchange(is_open, true)) block_.assign(product_.size(), 0);
       for (size_t i = 0; i < product_.size(); ++i) block_[i] += product_[i];
       if (!closes) continue;
-      Round(block_.data(), per_step, sums);
+      Round(block_.data(), step, sums);
       is_open = false;
     }
     return {};
@@ -70,9 +69,9 @@ class BlockSums {
 
  private:
   template <class T>
-  static void Round(const T* from, double per_step, MatrixView<int64_t> sums) {
+  static void Round(const T* from, double step, MatrixView<int64_t> sums) {
     for (size_t r = 0; r < sums.rows; ++r)
-      loops::AddRounded(per_step, from + r * sums.cols, sums.cols, sums.Row(r));
+      loops::AddRounded(step, from + r * sums.cols, sums.cols, sums.Row(r));
   }
 
   std::vector<float> product_;
@@ -113,19 +112,19 @@ class CpuBackend final : public Backend {
                      });
   }
 
-  Status AddBlockSums(const SumPieces& pieces, ConstMatrix a, ConstMatrix g, double per_step,
+  Status AddBlockSums(const SumPieces& pieces, ConstMatrix a, ConstMatrix g, double step,
                       MatrixView<int64_t> sums) override {
-    return SumBlocks(pieces, a, g, per_step, sums,
+    return SumBlocks(pieces, a, g, step, sums,
                      [&](size_t worker, ConstMatrix part_a, ConstMatrix part_g, Matrix part) {
                        return gemm_[worker].F32(Transpose::kYes, part_a, Transpose::kNo, part_g, 0,
                                                 part);
                      });
   }
-  Status AddBlockSums16(const SumPieces& pieces, ConstMatrix16 a, ConstMatrix16 g, double per_step,
+  Status AddBlockSums16(const SumPieces& pieces, ConstMatrix16 a, ConstMatrix16 g, double step,
                         MatrixView<int64_t> sums) override {
     if (bf16_ == Bf16Gemm::kWidened)
-      return AddBlockSums(pieces, Widen(a, &wide_a_), Widen(g, &wide_b_), per_step, sums);
-    return SumBlocks(pieces, a, g, per_step, sums,
+      return AddBlockSums(pieces, Widen(a, &wide_a_), Widen(g, &wide_b_), step, sums);
+    return SumBlocks(pieces, a, g, step, sums,
                      [&](size_t worker, ConstMatrix16 part_a, ConstMatrix16 part_g, Matrix part) {
                        return gemm_[worker].F16(Transpose::kYes, part_a, Transpose::kNo, part_g, 0,
                                                 part);
@@ -243,11 +242,11 @@ class CpuBackend final : public Backend {
     return {};
   }
 
-  // A worker has some rows of the sums, and goes through all pieces with as many of them as its
-  // second-level cache holds beside their products.
+  // A worker has some rows of the sums, and goes through all pieces with as many of them at a time
+  // as it has memory for.
   template <class T, class Product>
   Status SumBlocks(const SumPieces& pieces, MatrixView<const T> a, MatrixView<const T> g,
-                   double per_step, MatrixView<int64_t> sums, const Product& product) {
+                   double step, MatrixView<int64_t> sums, const Product& product) {
     CheckBlockSums(pieces, a, g, sums);
     for (Status& status : status_) status = {};
     const bool alone = a.rows * a.cols * g.cols < kAloneProducts;
@@ -257,7 +256,7 @@ class CpuBackend final : public Backend {
           for (; begin < end && status_[worker]; begin += kSumRows) {
             const size_t last = std::min(end, begin + kSumRows);
             status_[worker] = block_sums_[worker].Add(
-                pieces, g.cols, per_step, sums.Rows(begin, last),
+                pieces, g.cols, step, sums.Rows(begin, last),
                 [&](size_t first_row, size_t last_row, Matrix part) {
                   return product(worker, Columns(a.Rows(first_row, last_row), begin, last),
                                  g.Rows(first_row, last_row), part);

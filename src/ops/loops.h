@@ -62,18 +62,19 @@ void ScaleRows(const float* scale, MatrixView<const T> x, MatrixView<T> out) {
   }
 }
 
-// Adds per_step x, rounded to the nearest integer; numbers beyond 2^50 count as 2^50. Added to a
-// number below 2^51, 1.5 * 2^52 leaves it rounded in the low bits: the compiler makes vector code
-// of that, but not of a conversion.
+// Adds x / step, rounded to the nearest integer; numbers beyond 2^50, and what is no number, count
+// as 2^50. In a double of the size of 1.5 * 2^52 steps the last bit is a step, so an addition
+// rounds: the compiler makes vector code of that, but not of a conversion. REQUIRES a power of two.
 template <class T>
-void AddRounded(double per_step, const T* x, size_t size, int64_t* sums) {
-  constexpr double kToInteger = 0x1.8p52, kMost = 0x1p50;
+void AddRounded(double step, const T* x, size_t size, int64_t* sums) {
+  const double to_steps = 0x1.8p52 * step;
+  const auto most = static_cast<T>(0x1p50 * step);
+  const auto zero = std::bit_cast<int64_t>(to_steps);
 #pragma GCC ivdep
   for (size_t i = 0; i < size; ++i) {
-    double y = double{x[i]} * per_step;
-    y = y > -kMost ? y : -kMost;
-    y = y < kMost ? y : kMost;
-    sums[i] += std::bit_cast<int64_t>(y + kToInteger) - std::bit_cast<int64_t>(kToInteger);
+    const T above = std::max(-most, x[i]);  // a NaN comes to its first argument
+    const T bounded = std::min(most, above);
+    sums[i] += std::bit_cast<int64_t>(double{bounded} + to_steps) - zero;
   }
 }
 

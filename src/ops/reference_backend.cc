@@ -32,7 +32,7 @@ void NaiveGemm(Transpose ta, MatrixView<const T> a, Transpose tb, MatrixView<con
 
 template <class T>
 void NaiveBlockSums(const SumPieces& pieces, MatrixView<const T> a, MatrixView<const T> g,
-                    double per_step, MatrixView<int64_t> sums) {
+                    double step, MatrixView<int64_t> sums) {
   CheckBlockSums(pieces, a, g, sums);
   for (size_t i = 0; i < sums.rows; ++i) {
     for (size_t j = 0; j < sums.cols; ++j) {
@@ -40,7 +40,7 @@ void NaiveBlockSums(const SumPieces& pieces, MatrixView<const T> a, MatrixView<c
       for (size_t piece = 0, r = 0; piece < pieces.end.size(); ++piece) {
         for (; r < pieces.end[piece]; ++r) block += Number(a.Row(r)[i]) * Number(g.Row(r)[j]);
         if (pieces.closes[piece] == 0) continue;
-        sums.Row(i)[j] += std::llrint(std::clamp(block * per_step, -0x1p50, 0x1p50));
+        sums.Row(i)[j] += std::llrint(std::clamp(block / step, -0x1p50, 0x1p50));
         block = 0;
       }
     }
@@ -104,14 +104,14 @@ class ReferenceBackend final : public Backend {
     NaiveGemm(ta, a, tb, b, beta, c);
     return {};
   }
-  Status AddBlockSums(const SumPieces& pieces, ConstMatrix a, ConstMatrix g, double per_step,
+  Status AddBlockSums(const SumPieces& pieces, ConstMatrix a, ConstMatrix g, double step,
                       MatrixView<int64_t> sums) override {
-    NaiveBlockSums(pieces, a, g, per_step, sums);
+    NaiveBlockSums(pieces, a, g, step, sums);
     return {};
   }
-  Status AddBlockSums16(const SumPieces& pieces, ConstMatrix16 a, ConstMatrix16 g, double per_step,
+  Status AddBlockSums16(const SumPieces& pieces, ConstMatrix16 a, ConstMatrix16 g, double step,
                         MatrixView<int64_t> sums) override {
-    NaiveBlockSums(pieces, a, g, per_step, sums);
+    NaiveBlockSums(pieces, a, g, step, sums);
     return {};
   }
   void Round16(ConstMatrix in, Matrix16 out) override { AddBias16(in, {}, false, out); }

@@ -106,11 +106,11 @@ LearnerShape ShapeOf(const Assembly& assembly, size_t index) {
   return shape;
 }
 
-// Parameters and state, the gradient, its noise, and a second set on its way into a commit; per
-// example the activations and their gradients, and again in the precision computed in; the
-// mechanism's histogram; pinned memory.
+// Parameters and state, the gradient, its sums in steps with what is multiplied into them, its
+// noise, and a second set on its way into a commit; per example the activations and their
+// gradients, and again in the precision computed in; the mechanism's histogram; pinned memory.
 double ModelBytes(const LearnerShape& shape) {
-  const double dense = 4 * (2 * shape.DenseFloats() + 2 * shape.dense_parameters);
+  const double dense = 4 * (2 * shape.DenseFloats() + 5 * shape.dense_parameters);
   return dense + shape.batch * shape.width_total * 4 * 3 +
          shape.observed_rows * kVocabularyRowBytes + shape.other_bytes + shape.pinned_bytes;
 }

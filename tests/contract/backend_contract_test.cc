@@ -171,7 +171,7 @@ void BackendContract::CheckBlockSums(size_t rows, size_t cols_a, size_t cols_g, 
   for (int64_t& sum : before) sum = static_cast<int64_t>(random_() % 1000);
   std::vector<int64_t> sums = before;
   ASSERT_TRUE(DoBlockSums(pieces, MatrixView<const T>(a.view), MatrixView<const T>(g.view),
-                          kPerStep, {sums.data(), cols_a, cols_g, cols_g + gap}));
+                          1 / kPerStep, {sums.data(), cols_a, cols_g, cols_g + gap}));
   for (size_t i = 0; i < cols_a; ++i) {
     for (size_t j = 0; j < cols_g + gap; ++j) {
       const size_t at = i * (cols_g + gap) + j;

@@ -6,7 +6,7 @@
 
 #include "base/user_uses.h"
 
-// Cuts a step's units into sum blocks (StepBatch::sum_block_end). Private to the room.
+// Cuts a step's units into sum blocks (StepBatch::sum_block_end).
 namespace tacit::stream {
 
 // The records of a block. A step of all offsets has no more in any; where a share of the offsets is
