@@ -142,16 +142,18 @@ TEST_F(StoreCommandTest, OthersMayNotReadWhatCommandsWrite) {
   must(Tacit({"store", "migrate", "--config", config_, "--set", "store.shards=3"}));
   expect_closed(store);
   {
-    Service daemon(dir_, {}, {"--set", "store.shards=3"});
+    const std::string at_operator = "unix:" + (dir_ / "operator");
+    Service daemon(dir_, {},
+                   {"--set", "store.shards=3", "--set", "serve.operator_listen=" + at_operator});
     ASSERT_TRUE(daemon.WaitFor("/readyz"));
-    must(Tacit({"checkpoint", "create", "--url", daemon.url()}));
+    must(Tacit({"checkpoint", "create", "--url", at_operator}));
     daemon.Stop();
   }
   std::string checkpoint;
   for (const auto& entry : fs::directory_iterator(dir_ / "store.checkpoints"))
     if (entry.path().filename().string().starts_with("full-")) checkpoint = entry.path();
-  must(Tacit({"checkpoint", "pack", checkpoint, packed}));
-  must(Tacit({"checkpoint", "unpack", packed, dir_ / "unpacked"}));
+  must(Tacit({"checkpoint", "pack", checkpoint, "--output", packed}));
+  must(Tacit({"checkpoint", "unpack", packed, "--path", dir_ / "unpacked"}));
   expect_closed(dir_ / "unpacked");
   fs::rename(store, dir_ / "lost");
   must(
