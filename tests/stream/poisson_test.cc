@@ -355,6 +355,29 @@ TEST(PoissonParticipation, APeriodThatIsLostIsClosed) {
   }
 }
 
+// Retention overtook a period while it was read. Offsets decide whether steps are taken of what was
+// read, and never whether a record was there: one record would bring in all of a period's steps.
+TEST(PoissonParticipation, NoRecordDecidesWhetherAPeriodThatWasCutIsLearntFrom) {
+  const auto steps_of = [](uint64_t read, bool nulled) {
+    uint64_t steps = 0;
+    const auto emit = [&](StepBatch&& step) {
+      steps += !step.preview();
+      return true;
+    };
+    const auto participation =
+        MakePoissonParticipation(TwoPartitions(), std::make_unique<SeededCoins>(2));
+    Piece piece = MakePiece(0, 1, read);
+    if (nulled) piece.batch = EmptyLike(piece.batch);
+    EXPECT_TRUE(participation->Feed(piece.frame, piece.batch, emit));
+    const Piece loss = MakeMark(0, 60, PublicMark::Kind::kLost);
+    EXPECT_TRUE(participation->Feed(loss.frame, loss.batch, emit));
+    return steps;
+  };
+  EXPECT_EQ(steps_of(1, false), 4u);
+  EXPECT_EQ(steps_of(1, true), 4u);
+  EXPECT_EQ(steps_of(0, true), 0u) << "nothing was read";
+}
+
 // Retention took what another learner had not read, up to where this one's period begins.
 TEST(PoissonParticipation, APeriodWhoseRecordsAreAllThereIsNotLost) {
   const Position start{

@@ -68,7 +68,8 @@ bool HeldPeriods::LearnOrClose(StepBatch&& period, const Emit& emit) {
   }
   const bool lost = !period.marks.empty() && period.marks[0].kind == event::PublicMark::Kind::kLost;
   const bool begun = position_.period_step > 0;
-  if (!lost || (!begun && period.examples.size() > 0)) {
+  // Offsets decide, never what the records held: one record must not bring in a period's steps.
+  if (!lost || (!begun && period.lost < range.size())) {
     if (under_way_ && range.end < under_way_->end) ++position_.begun_anew;
     return Learn(std::move(period), emit);
   }

@@ -33,7 +33,7 @@ class OnceParticipation final : public Participation {
     TACIT_CHECK(opening_offsets_ <= kOffsetsMax, "no size of the first step");
     TACIT_CHECK(files_per_step_ > 0, "a step without files");
     for (const OffsetRange& next : position_.next)
-      pending_.push_back({next.partition, next.begin, next.begin, next.end, 0, 0, 0, {}});
+      pending_.push_back({next.partition, next.begin, next.begin, next.end, 0, 0, 0, 0, {}});
   }
 
   bool Feed(const event::RawRecords& frame, const event::Batch& examples,
@@ -54,6 +54,7 @@ class OnceParticipation final : public Participation {
     uint64_t skip_to = 0;      // lower offsets are skipped
     uint32_t files_ended = 0;  // since `begin`
     uint64_t parts_end = 0;    // examples before it came as previews
+    uint64_t lost = 0;         // offsets before `end` that were not read
     event::Batch examples;
   };
 
@@ -99,7 +100,7 @@ OnceParticipation::Pending* OnceParticipation::FindOrAdd(const event::RawRecords
   const OffsetRange start{frame.partition, frame.first_offset, frame.first_offset};
   position_.period_start.push_back(start);
   position_.next.push_back(start);
-  pending_.push_back({frame.partition, frame.first_offset, frame.first_offset, 0, 0, 0, 0, {}});
+  pending_.push_back({frame.partition, frame.first_offset, frame.first_offset, 0, 0, 0, 0, 0, {}});
   return &pending_.back();
 }
 
@@ -119,6 +120,7 @@ bool OnceParticipation::EmitPending(Pending* pending, const PublicMark* mark, co
 
   StepBatch step;
   step.ranges = {{pending->partition, pending->begin, pending->end}};
+  step.lost = std::exchange(pending->lost, 0);
   step.after = position_;
   if (mark != nullptr) step.marks = {*mark};
   TakeExamples(pending, &step);
@@ -141,7 +143,9 @@ bool OnceParticipation::EmitPart(Pending* pending, const Emit& emit) {
 }
 
 bool OnceParticipation::EndAtLoss(Pending* pending, const PublicMark& mark, const Emit& emit) {
+  const uint64_t read_to = pending->end;
   pending->end = std::max({pending->end, mark.offset, pending->ends_at});
+  pending->lost = pending->end - read_to;
   pending->skip_to = pending->end;
   return EmitPending(pending, &mark, emit);
 }

@@ -95,6 +95,7 @@ struct StepBatch {
   // there or not, do not move it. Empty: all examples are one block, which takes longer to add.
   std::vector<uint32_t> sum_block_end;
   std::vector<OffsetRange> ranges;       // offsets this step covers, dead letters included
+  uint64_t lost = 0;                     // of them, those at the end that were lost unread
   uint64_t period_steps = 0;             // held periods: the number of steps taken of each
   Position after;                        // the position once this step is applied
   std::vector<event::PublicMark> marks;  // file ends, ticks or losses at this step's end
