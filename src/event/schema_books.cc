@@ -31,6 +31,11 @@ class PinnedSchemas final : public SchemaBook {
   const std::unique_ptr<SchemaBook> next_;
 };
 
+class EverySchema final : public SchemaBook {
+ public:
+  SchemaVerdict Look(const SchemaKey&) override { return {SchemaVerdict::Kind::kAccept}; }
+};
+
 }  // namespace
 
 Result<SchemaKey> ParseSchemaKey(std::string_view text) {
@@ -55,5 +60,7 @@ std::unique_ptr<SchemaBook> MakePinnedSchemas(std::map<SchemaKey, bool> schemas,
                                               std::unique_ptr<SchemaBook> next) {
   return std::make_unique<PinnedSchemas>(std::move(schemas), std::move(next));
 }
+
+std::unique_ptr<SchemaBook> MakeEverySchema() { return std::make_unique<EverySchema>(); }
 
 }  // namespace tacit::event

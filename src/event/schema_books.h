@@ -18,6 +18,9 @@ Result<SchemaKey> ParseSchemaKey(std::string_view text);
 std::unique_ptr<SchemaBook> MakePinnedSchemas(std::map<SchemaKey, bool> schemas,
                                               std::unique_ptr<SchemaBook> next);
 
+// Makes a book that accepts every schema, for records that are looked at or counted, not judged.
+std::unique_ptr<SchemaBook> MakeEverySchema();
+
 // Judges a schema from a registry's answer, {"schema","schemaType"}, against what our codec of this
 // kind reads. Its type must match the kind, and its declarations must not contradict how we read
 // our fields: a Protobuf message must not use one of our numbers for something else, and a JSON

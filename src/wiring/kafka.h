@@ -16,7 +16,8 @@ namespace tacit::wiring {
 // The brokers' settings, with secrets fetched.
 Result<stream::KafkaProperties> KafkaPropertiesOf(const config::Kafka& kafka);
 
-// An envelope, which takes off what producers put around a record.
+// An envelope, which takes off what producers put around a record. Without a registry and schemas,
+// which no configuration lacks, it takes records of every schema.
 Result<std::unique_ptr<event::Envelope>> MakeEnvelope(const config::Source& source,
                                                       const Clock& clock);
 

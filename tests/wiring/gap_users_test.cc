@@ -57,21 +57,49 @@ TEST(GapUsersTest, OtherPartitionsDoNotHoldUpTheCount) {
   for (const store::UserSteps& user : gaps[0].gap.counted) EXPECT_EQ(user.steps, 3u);
 }
 
-// Their schema was known when they were learnt from. Passed over, their users would be forgotten.
-TEST(GapUsersTest, RecordsWhoseSchemaNobodyTellsAreNotPassedOver) {
+// A record with a schema id, framed.
+std::string Framed(char id, const std::string& payload) {
+  return std::string("\0\0\0\0", 4) + id + payload;
+}
+
+// These records were learnt from, so their schema was known then: no registry need tell it now. A
+// record with an id that somebody made up does not have everybody charged.
+TEST(GapUsersTest, NoSchemaDecidesWhoIsCounted) {
   const test::TempDir dir;
   stream::MockKafka kafka;
   kafka.Create("t", 1);
-  for (int i = 0; i < 5; ++i) kafka.Write("t", 0, std::string("\0\0\0\0\7{}", 7));
+  for (int i = 0; i < 5; ++i)
+    kafka.Write("t", 0,
+                Framed(7, fmt::format(R"({{"label":1,"user":"u{}","features":{{"n":1}}}})", i)));
+  for (const std::string& nasty : {Framed(99, "{}"), Framed(99, "\xff\xfe"), std::string("\0", 1)})
+    kafka.Write("t", 0, nasty);
   kafka.Flush();
   const Assembly assembly =
       AssembleFor(kafka.bootstrap(), dir / "store",
-                  ", framing: confluent, registry: {url: 'http://127.0.0.1:1'}, "
-                  "schema_wait_ms: 100");
+                  ", framing: confluent, registry: {url: 'http://127.0.0.1:1'}");
   std::vector<FoundGap> gaps(1);
   gaps[0].gap.users = store::LearnerGap::Users::kAll;
   gaps[0].gap.position =
-      train::EncodePosition({.period_start = {}, .next = {{0, 5, 5}}, .step = 3});
+      train::EncodePosition({.period_start = {}, .next = {{0, 8, 8}}, .step = 3});
+  gaps[0].unaccounted = {{0, 0, 8}};
+  const Status counted = CountUsersAgain(assembly, "", {}, gaps);
+  ASSERT_TRUE(counted) << counted.error().message;
+  EXPECT_EQ(gaps[0].gap.users, store::LearnerGap::Users::kCounted);
+  EXPECT_EQ(gaps[0].gap.counted.size(), 5u);
+}
+
+// Records that retention has cut were learnt from: nothing tells whose they were.
+TEST(GapUsersTest, RecordsThatAreGoneAreNotPassedOver) {
+  const test::TempDir dir;
+  stream::MockKafka kafka;
+  kafka.Create("t", 1);
+  kafka.Write("t", 0, R"({"label":1,"user":"u","features":{"n":1}})");
+  kafka.Flush();
+  const Assembly assembly = AssembleFor(kafka.bootstrap(), dir / "store");
+  std::vector<FoundGap> gaps(1);
+  gaps[0].gap.users = store::LearnerGap::Users::kAll;
+  gaps[0].gap.position =
+      train::EncodePosition({.period_start = {}, .next = {{0, 1, 1}}, .step = 3});
   gaps[0].unaccounted = {{0, 0, 5}};
   const Status counted = CountUsersAgain(assembly, "", {}, gaps, std::chrono::seconds(2));
   ASSERT_FALSE(counted);

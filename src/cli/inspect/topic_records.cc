@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/inspect/shape.h"
 #include "event/envelope.h"
+#include "event/schema_books.h"
 #include "wiring/kafka.h"
 
 namespace tacit::cli::inspect {
@@ -16,14 +17,6 @@ namespace {
 constexpr uint64_t kHeldBytesMost = uint64_t{4} << 30;
 // Partitions whose offsets are listed for people.
 constexpr size_t kListedMost = 16;
-
-// Takes records of every schema: an inspection tells them apart, and judges none.
-class EverySchema final : public event::SchemaBook {
- public:
-  event::SchemaVerdict Look(const event::SchemaKey&) override {
-    return {.kind = event::SchemaVerdict::Kind::kAccept};
-  }
-};
 
 struct HeldRecord {
   std::string text = {}, fault = {};
@@ -119,7 +112,7 @@ class TopicSample final : public Records {
     found_.framed = framed;
     envelope_ = std::make_unique<event::Envelope>(
         event::EnvelopeOptions{.framed = framed, .kind = event::PayloadKind::kJson},
-        std::make_unique<EverySchema>());
+        event::MakeEverySchema());
   }
 
   HeldRecord Hold(const stream::KafkaTopicRecord& record, uint32_t origin) {
