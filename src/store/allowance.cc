@@ -107,24 +107,18 @@ Result<uint64_t> ReadAllowances(const Rocks& rocks, uint16_t learner, std::span<
 Result<CountedUses> CheckCounts(const Rocks& rocks, uint16_t learner,
                                 const std::function<bool()>& keep) {
   constexpr uint64_t kUsersBetween = 4096;
-  TACIT_ASSIGN(const UserUses floor, ReadFloor(rocks, learner));
-  CountedUses counted{.users = 0, .most = floor.used, .by_used = {}};
+  TACIT_RETURN_IF_ERROR(ReadFloor(rocks, learner));
+  CountedUses counted;
   CountedUsers users(rocks, learner);
   for (; !users.at_end(); users.Next()) {
     TACIT_ASSIGN(const UserUses uses, users.uses());
     counted.users += 1;
     ++counted.by_used[uses.used];
-    counted.most = std::max(counted.most, uses.used);
     if (keep && counted.users % kUsersBetween == 0 && !keep())
       return Fail(ErrorCode::kUnavailable, "counting users was given up");
   }
   TACIT_RETURN_IF_ERROR(users.status());
   return counted;
-}
-
-Result<uint32_t> CountMostUses(const Rocks& rocks, uint16_t learner) {
-  TACIT_ASSIGN(const CountedUses counted, CheckCounts(rocks, learner));
-  return counted.most;
 }
 
 UserUses AfterGap(UserUses uses, const UsersGap& gap) {
@@ -134,8 +128,8 @@ UserUses AfterGap(UserUses uses, const UsersGap& gap) {
         std::min<uint64_t>(uint64_t{count} + gap.steps, std::numeric_limits<uint32_t>::max()));
   };
   const uint32_t in_period = uses.period == gap.period ? uses.in_period : 0;
-  const bool all_counted = plus_gap(uses.used) <= gap.most;
-  uses.used = std::max(uses.used, std::min(plus_gap(uses.used), gap.most));
+  const bool all_counted = plus_gap(uses.used) <= gap.allowance;
+  uses.used = std::max(uses.used, std::min(plus_gap(uses.used), gap.allowance));
   uses.period = gap.period;
   switch (gap.periods) {
     case Periods::kRunning:

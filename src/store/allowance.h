@@ -34,17 +34,13 @@ Status TakeOverCounts(const Rocks& rocks, uint16_t learner, const Rocks& from,
                       uint16_t from_learner);
 
 Result<bool> HasAllowances(const Rocks& rocks);
-// The number of users that the learner has counts of, and the most steps that any user has used.
-// Reads all counts.
+// The users that the learner has counts of. Reads all counts.
 struct CountedUses {
   uint64_t users = 0;
-  uint32_t most = 0;
   UsersByUses by_used;
 };
 // `keep`, if there is one, is asked every some thousand users; kUnavailable once it says no.
 Result<CountedUses> CheckCounts(const Rocks& rocks, uint16_t learner,
                                 const std::function<bool()>& keep = {});
-// The latter alone.
-Result<uint32_t> CountMostUses(const Rocks& rocks, uint16_t learner);
 
 }  // namespace tacit::store

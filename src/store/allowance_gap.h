@@ -19,14 +19,16 @@ struct UsersGap {
     kOpen,     // held, and open in the copy
   };
 
-  uint32_t steps = 0;   // that one user can have been in, at most
-  uint32_t most = 0;    // the most steps that any user had used in the end
-  uint64_t period = 0;  // the period that was unfinished in the end, or comes next
+  uint32_t steps = 0;      // that one user can have been in, at most
+  uint32_t allowance = 0;  // the largest that was in force in these steps
+  uint64_t period = 0;     // the period that was unfinished in the end, or comes next
   Periods periods = Periods::kRunning;
   uint32_t period_steps = 0;  // held periods: that a user is counted for
 };
-// The most that such a user can have used in the end. A user is in an open period only if its steps
-// are surely among these: whoever was refused there for lack of allowance must not come in.
+// The most that such a user can have used in the end: a function of the user's own uses and of
+// public numbers, so that no user's records decide whether others are learnt from. A user is in an
+// open period only if the allowance had room for all steps of the gap: then nothing refused the
+// user there.
 UserUses AfterGap(UserUses uses, const UsersGap& gap);
 
 // A user with the steps of a gap that it can have been in.

@@ -1,7 +1,7 @@
 // A release checkpoint is a database with the same families and formats as a store's, in which
-// - of `meta`, `release` is there, empty; `salt`, `user_key`, `term/`, `most_uses/`, `forgotten/`
-//   and `known_time` are not; `source` is empty, and `ledger_state` has the promises and no
-//   account;
+// - of `meta`, `release` is there, empty; `salt`, `user_key`, `term/`, `forgotten/` and
+// `known_time`
+//   are not; `source` is empty, and `ledger_state` has the promises and no account;
 // - rows and dense states have their served floats alone;
 // - deltas, offsets, allowances and histories are empty.
 #include "store/checkpoint_release.h"

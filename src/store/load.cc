@@ -206,17 +206,6 @@ Status LoadTerms(const Rocks& rocks, Loaded& loaded) {
   return {};
 }
 
-Status LoadMostUses(const Rocks& rocks, Loaded& loaded) {
-  loaded.most_uses.resize(loaded.records.size());
-  TACIT_ASSIGN(const auto most, rocks.Scan(Family::kMeta, meta::kMostUsesPrefix));
-  for (const auto& [key, bytes] : most) {
-    const uint64_t learner = SequenceOf(std::string_view(key).substr(meta::kMostUsesPrefix.size()));
-    if (learner >= loaded.most_uses.size()) return Broken(rocks, "a learner's record is missing");
-    loaded.most_uses[learner] = ByteReader(bytes).Get<uint32_t>();
-  }
-  return {};
-}
-
 Status LoadPositions(const Rocks& rocks, Loaded& loaded) {
   loaded.positions.resize(loaded.records.size());
   TACIT_ASSIGN(const auto positions, rocks.Scan(Family::kOffsets, ""));
@@ -252,7 +241,6 @@ Result<Loaded> LoadAccount(const Rocks& rocks) {
   TACIT_RETURN_IF_ERROR(LoadTerms(rocks, loaded));
   TACIT_RETURN_IF_ERROR(LoadLedger(rocks, loaded));
   TACIT_RETURN_IF_ERROR(LoadPositions(rocks, loaded));
-  TACIT_RETURN_IF_ERROR(LoadMostUses(rocks, loaded));
   return loaded;
 }
 

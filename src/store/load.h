@@ -52,7 +52,6 @@ struct Loaded {
   std::vector<std::shared_ptr<const std::string>> released;  // by key; null: none
   std::vector<CommitSeq> mechanism_seqs;  // by key: the commit that wrote each; 0: an older program
   int64_t known_time_ms = 0;  // from RetentionClock, as of the last commit that kept histories
-  std::vector<std::optional<uint32_t>> most_uses;  // by key; nothing: not written yet
   CommitSeq folded;
   std::vector<DenseBase> bases;     // by key: dense state as of `folded`
   std::vector<DeltaRecord> deltas;  // commits folded + 1 .. tip, in order

@@ -272,21 +272,6 @@ Status CheckNotReplaced(const StoreOptions& options, const std::vector<Remembere
   return {};
 }
 
-// Finds, per learner, the most steps that any user has used. Older stores did not record this
-// number: it is counted once, and the next commit records it.
-Result<std::vector<uint32_t>> FindMostUses(const Rocks& rocks, const Loaded& loaded,
-                                           size_t learners) {
-  std::vector<uint32_t> most(learners);
-  for (uint16_t key = 0; key < loaded.most_uses.size(); ++key) {
-    if (loaded.most_uses[key]) {
-      most[key] = *loaded.most_uses[key];
-    } else {
-      TACIT_ASSIGN(most[key], CountMostUses(rocks, key));
-    }
-  }
-  return most;
-}
-
 Status Ask(const StoreOptions& options, const OpenProgress& progress) {
   if (!options.on_open || options.on_open(progress)) return {};
   return Fail(ErrorCode::kUnavailable, fmt::format("opening store {} was given up", options.path));
@@ -328,7 +313,7 @@ WitnessRecord WitnessOf(const OpenedStore& store) {
           .seq = view.tip.seq,
           .head = view.tip.head,
           .term = view.terms->At(view.tip.seq),
-          .learners = WitnessLearners(records, positions, store.most_uses, store.ledger,
+          .learners = WitnessLearners(records, positions, store.ledger,
                                       PriceTally(store.ledger.entries()))};
 }
 
@@ -393,8 +378,6 @@ Result<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
   store.directory = std::move(directory);
   store.bring_up = loaded.format < kStoreFormat;
   store.term = RandomBytes<16>();
-  TACIT_ASSIGN(store.most_uses,
-               FindMostUses(*store.rocks, loaded, store.directory->records().size()));
   TACIT_ASSIGN(store.forgotten, ReadForgotten(*store.rocks));
   store.view.ledger_tail = TailOf(loaded.entries, store.directory->records().size());
   store.salt = loaded.salt;

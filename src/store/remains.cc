@@ -19,8 +19,8 @@ namespace {
 std::string FindDamageOfUsers(const Rocks& rocks, const Loaded& loaded) {
   if (loaded.release) return "a release has no users";
   for (size_t key = 0; key < loaded.records.size(); ++key) {
-    const auto most = CountMostUses(rocks, static_cast<uint16_t>(key));
-    if (!most) return most.error().message;
+    const auto counts = CheckCounts(rocks, static_cast<uint16_t>(key));
+    if (!counts) return counts.error().message;
   }
   return "";
 }

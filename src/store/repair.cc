@@ -51,27 +51,16 @@ Status WriteCurrent(const std::string& path, const std::string& list) {
   return SyncFolder(path);
 }
 
-// The keys of `meta` whose values are damaged and follow from other values.
-std::vector<std::string> DamagedDerived(const Rocks& rocks) {
-  std::vector<std::string> keys;
-  const std::unique_ptr<rocksdb::Iterator> it(
-      rocks.db().NewIterator({}, rocks.family(Family::kMeta)));
-  for (it->SeekToFirst(); it->Valid(); it->Next()) {
-    const std::string_view key = it->key().ToStringView();
-    if (key != meta::kKnownTime && !key.starts_with(meta::kMostUsesPrefix)) continue;
-    if (!Unseal(it->value().ToStringView(), key)) keys.emplace_back(key);
-  }
-  return keys;
+// The last known time is damaged; the next start finds it anew.
+bool IsKnownTimeDamaged(const Rocks& rocks) {
+  const auto read = rocks.Get(Family::kMeta, meta::kKnownTime);
+  return !read && read.error().code == ErrorCode::kCorruption;
 }
 
-std::string NameOf(const std::string& key) {
-  return key == meta::kKnownTime ? "the last known time" : "the most steps of any user";
-}
-
-Status DropDerived(const std::string& path, const std::vector<std::string>& keys) {
+Status DropKnownTime(const std::string& path) {
   TACIT_ASSIGN(const auto rocks, Rocks::Open(path, kMemoryBytes, std::make_shared<FailureLatch>()));
   rocksdb::WriteBatch batch;
-  for (const std::string& key : keys) batch.Delete(rocks->family(Family::kMeta), key);
+  batch.Delete(rocks->family(Family::kMeta), AsSlice(meta::kKnownTime));
   TACIT_RETURN_IF_ERROR(rocks->WriteSynced(batch));
   return rocks->EmptyLog();
 }
@@ -102,16 +91,14 @@ Result<Repair> RepairStore(const std::string& path, const VerifyOptions& options
   for (const Damage& damage : before.damage)
     if (damage.file != path && damage.file != options.witness)
       return Fail(RefuseToGuess(before).error());
-  std::vector<std::string> derived;
+  bool damaged_time = false;
   {
     const auto rocks = Rocks::OpenDamaged(path);
-    if (rocks) derived = DamagedDerived(**rocks);
+    damaged_time = rocks && IsKnownTimeDamaged(**rocks);
   }
-  if (!derived.empty()) {
-    TACIT_RETURN_IF_ERROR(DropDerived(path, derived));
-    for (const std::string& key : derived)
-      repair.done.push_back(
-          fmt::format("{} was dropped; the next start finds it anew", NameOf(key)));
+  if (damaged_time) {
+    TACIT_RETURN_IF_ERROR(DropKnownTime(path));
+    repair.done.push_back("the last known time was dropped; the next start finds it anew");
   }
   TACIT_ASSIGN(repair.after, VerifyStore(path, options));
   if (!repair.after.damage.empty()) return Fail(RefuseToGuess(repair.after).error());

@@ -149,19 +149,17 @@ Status PutLineage(const Rocks& rocks, const Loaded& loaded, const RestoreRequest
   return rocks.WriteSynced(batch);
 }
 
-// Charges users for the gap, and notes the most steps that any of them has used.
-Status PutUsers(const Rocks& rocks, const Loaded& loaded, uint16_t key, const LearnerGap& gap) {
-  if (gap.users == LearnerGap::Users::kAll)
-    TACIT_RETURN_IF_ERROR(AddGap(rocks, key, gap.gap, gap.step));
-  if (gap.users == LearnerGap::Users::kCounted)
-    TACIT_RETURN_IF_ERROR(AddGapOf(rocks, key, gap.gap, gap.counted, gap.step));
-  TACIT_ASSIGN(const uint32_t most, CountMostUses(rocks, key));
-  ByteWriter value;
-  value.Put(std::max({most, gap.most_uses, loaded.most_uses[key].value_or(0)}));
-  rocksdb::WriteBatch batch;
-  batch.Put(rocks.family(Family::kMeta), LearnerKey(meta::kMostUsesPrefix, key),
-            Seal(value.bytes()));
-  return rocks.WriteSynced(batch);
+// Charges users for the gap.
+Status PutUsers(const Rocks& rocks, uint16_t key, const LearnerGap& gap) {
+  switch (gap.users) {
+    case LearnerGap::Users::kNone:
+      return {};
+    case LearnerGap::Users::kCounted:
+      return AddGapOf(rocks, key, gap.gap, gap.counted, gap.step);
+    case LearnerGap::Users::kAll:
+      return AddGap(rocks, key, gap.gap, gap.step);
+  }
+  return {};
 }
 
 // Marks the histories as read up to the new position: what the lost commits appended is lost.
@@ -244,8 +242,7 @@ Result<Restored> TakeOver(const RestoreRequest& request, const std::string& path
     const std::string& name = options.learners[gap.learner.value].name;
     const auto key = KeyOf(loaded, name, options.renames);
     TACIT_CHECK(key.has_value(), "a learner that got no record");
-    if (gap.users != LearnerGap::Users::kNone || !request.counts_of.empty())
-      TACIT_RETURN_IF_ERROR(PutUsers(*rocks, loaded, *key, gap));
+    TACIT_RETURN_IF_ERROR(PutUsers(*rocks, *key, gap));
     TACIT_RETURN_IF_ERROR(PutHistoryStep(*rocks, *key, gap.step));
   }
   TACIT_RETURN_IF_ERROR(PutLineage(*rocks, loaded, request, DrawLineage()));

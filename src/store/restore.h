@@ -29,9 +29,8 @@ struct LearnerGap {
     std::vector<privacy::CommitCharge> charges;
   };
   std::vector<Earlier> earlier = {};
-  std::string position;    // where the lost store stood: nothing before it is read again
-  uint64_t step = 0;       // the number of steps in that position
-  uint32_t most_uses = 0;  // unit user: the most steps that any user had used in the end
+  std::string position;  // where the lost store stood: nothing before it is read again
+  uint64_t step = 0;     // the number of steps in that position
   // Unit user: whom the gap is added to, after RestoreRequest::counts_of was taken over.
   enum class Users {
     kNone,     // nobody: unit event, or the counts that were taken over reach to the end

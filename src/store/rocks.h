@@ -223,7 +223,6 @@ inline constexpr std::string_view kFormPrefix = "form/";
 inline constexpr std::string_view kDensePrefix = "dense/";
 inline constexpr std::string_view kReleasedPrefix = "mechanism/";
 inline constexpr std::string_view kMechanismCommitPrefix = "mechanism_commit/";
-inline constexpr std::string_view kMostUsesPrefix = "most_uses/";
 inline constexpr std::string_view kAllocationPrefix = "allocation/";
 inline constexpr std::string_view kAncestors = "ancestors";         // in restored stores alone
 inline constexpr std::string_view kFloorPrefix = "floor/";          // in restored stores alone

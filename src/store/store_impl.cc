@@ -61,7 +61,6 @@ StoreImpl::StoreImpl(OpenedStore opened)
       ledger_(parts_.ledger),
       prices_(ledger_.entries()),
       enqueued_(parts_.view.tip),
-      most_uses_(parts_.most_uses),
       term_begun_(parts_.term_begun),
       published_seq_(parts_.view.tip.seq),
       folded_(parts_.view.tip.seq.value),
@@ -236,16 +235,12 @@ StoreImpl::Job StoreImpl::MakeJob(CommitRequest request, std::function<void(Stat
     }
     rows_[commit.learner.value]->Enqueued(commit.rows.get(), seq);
     positions_[key] = commit.position;
-    if (commit.allowances)
-      for (const UserUses& uses : commit.allowances->uses)
-        most_uses_[key] = std::max(most_uses_[key], uses.used);
     job.record.learners.push_back({key, std::move(commit.position), std::move(commit.rows),
                                    std::move(commit.dense), std::move(commit.released),
                                    std::move(commit.allowances), std::move(commit.histories),
                                    std::move(commit.allocation)});
   }
   job.begins_term = !std::exchange(term_begun_, true);
-  job.most_uses = most_uses_;
   ChargeLedger(std::move(charges), job);
   return job;
 }
@@ -278,8 +273,7 @@ void StoreImpl::ChargeLedger(std::vector<privacy::CommitCharge> charges, Job& jo
   job.ledger_state = ledger_.EncodeState();
   if (!parts_.witnesses.empty()) {
     prices_.Count(entries, first);
-    job.witnessed =
-        WitnessLearners(parts_.directory->records(), positions_, most_uses_, ledger_, prices_);
+    job.witnessed = WitnessLearners(parts_.directory->records(), positions_, ledger_, prices_);
   }
   enqueued_ = record.tip;
 }
@@ -428,11 +422,6 @@ Status StoreImpl::FillBatch(const Job& job) {
   ByteWriter known;
   known.Put(rocks.retention().Known());
   if (remembers) put_meta(meta::kKnownTime, known.bytes());
-  for (uint16_t key = 0; key < job.most_uses.size(); ++key) {
-    ByteWriter most;
-    most.Put(job.most_uses[key]);
-    put_meta(LearnerKey(meta::kMostUsesPrefix, key), most.bytes());
-  }
   return {};
 }
 

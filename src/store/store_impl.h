@@ -39,8 +39,7 @@ struct OpenedStore {
   std::vector<std::unique_ptr<WitnessFile>> witnesses;  // witness and mark, if configured
   TermId term = kNoTerm;                                // for all commits of this run
   bool term_begun = false;                              // a commit of this run is there
-  bool bring_up = false;            // the store has an older format until the first commit
-  std::vector<uint32_t> most_uses;  // by key
+  bool bring_up = false;  // the store has an older format until the first commit
   std::vector<ForgottenUser> forgotten;
   privacy::Ledger ledger;
   Digest salt{};
@@ -100,7 +99,6 @@ class StoreImpl final : public Store {
     DeltaRecord record;
     bool begins_term = false;  // the first one since the store was opened
     std::vector<WitnessedLearner> witnessed;
-    std::vector<uint32_t> most_uses;  // by key
     std::string ledger_state;
     std::function<void(Status)> done;
   };
@@ -154,7 +152,6 @@ class StoreImpl final : public Store {
   std::optional<Job> slot_;
   std::deque<std::packaged_task<void()>> between_;  // for the commit thread, before the slot
   std::vector<std::string> positions_;              // by key, including all enqueued commits
-  std::vector<uint32_t> most_uses_;                 // likewise
   bool term_begun_ = false;
   bool in_flight_ = false;
   bool stopping_ = false;

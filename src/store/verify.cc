@@ -87,7 +87,7 @@ class Verifier {
     if (loaded->fresh()) return;
     CheckLedger(*loaded);
     for (size_t key = 0; key < loaded->records.size(); ++key)
-      CheckUsers(rocks, *loaded, static_cast<uint16_t>(key));
+      CheckUsers(rocks, static_cast<uint16_t>(key));
     if (const auto forgotten = ReadForgotten(rocks); !forgotten) Note(Fail(forgotten.error()));
     CheckTheWitness(*loaded);
   }
@@ -101,16 +101,13 @@ class Verifier {
     if (options_.check_entries) Note(options_.check_entries(loaded.entries));
   }
 
-  void CheckUsers(const Rocks& rocks, const Loaded& loaded, uint16_t key) {
+  void CheckUsers(const Rocks& rocks, uint16_t key) {
     const auto counts = CheckCounts(rocks, key);
     if (!counts) {
       Note(Fail(counts.error()));
       return;
     }
     check_.users += counts->users;
-    if (loaded.most_uses[key] && counts->most > *loaded.most_uses[key])
-      Add(path_, fmt::format("a user of learner '{}' has used {} steps; the most is said to be {}",
-                             loaded.records[key].name, counts->most, *loaded.most_uses[key]));
     Note(CheckHistories(rocks, key));
   }
 

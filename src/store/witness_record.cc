@@ -1,6 +1,6 @@
 // The notation is base/bytes.h's.
 //
-// Format 4. The file is two slots, at 0 and at `distance`, a power of two of at least 4096.
+// Format 5. The file is two slots, at 0 and at `distance`, a power of two of at least 4096.
 // A slot is two equal copies, at its beginning and half a `distance` further on. Zeros lie between
 // them; bytes after the second one mean nothing.
 //     copy    := bytes:u32 sealed                      `bytes` is the length of `sealed` (seal.h)
@@ -8,10 +8,9 @@
 //                lineage:byte*32 commit:u64 ledger_head:digest term:byte*16
 //                learners:u16 learner*learners         all that the store has
 //     magic   := "TWIT"
-//     format  := 4
-//     learner := name:string steps_charged:u64 has_charged:u8 [charged] most_uses:u32
-//                has_position:u8 [position:string]
-//                has_prices:u8 [prices:u16 priced*prices]
+//     format  := 5
+//     learner := name:string steps_charged:u64 has_charged:u8 [charged]
+//                has_position:u8 [position:string] prices:u16 priced*prices
 //     priced  := charged steps:u64
 //     charged := mechanism:u8 noise_multiplier:f64 sigma_selection:f64 sigma_gradient:f64
 //                clip_selection:f64 clip_gradient:f64 sampling_rate:f64 sigma_clip:f64 zcdp_rho:f64
@@ -19,12 +18,11 @@
 //                period_steps:u64 dedupe_window:u64 delta:f64 block_steps:u64
 // `write` is one more than that of the write before; even writes go
 // into the first slot. `lineage` is in hexadecimal digits. A term of zeros means none. `charged` is
-// there once the learner was charged: fields of its last ledger entry. `most_uses` is the most
-// steps that any user has used (0 for unit event). A position is as in `offsets`, and is left out
-// where it does not fit into the 512 KiB that all positions have together. `prices` are the
-// at most 64 that were charged last, each with all the steps charged it.
+// there once the learner was charged: fields of its last ledger entry. A position is as in
+// `offsets`, and is left out where it does not fit into the 512 KiB that all positions have
+// together. `prices` are the at most 64 that were charged last, each with all the steps charged it.
 //
-// Formats 2 and 3, which are only read, have no prices; format 2 has no block_steps, too.
+// Formats 2 to 4 are read up to `learners`, which they had in other forms.
 //
 // Format 1, which is only read. The file is two slots, at 0 and 4096; a file of one slot never had
 // the second.
@@ -45,7 +43,7 @@ namespace tacit::store {
 namespace {
 
 constexpr uint32_t kMagic = 0x54495754;  // "TWIT"
-constexpr uint32_t kOldFormat = 1, kFormatWithoutBlocks = 2, kFormatWithoutPrices = 3, kFormat = 4;
+constexpr uint32_t kOldFormat = 1, kFirstOfCopies = 2, kFormat = 5;
 constexpr size_t kLineageDigits = 32;
 constexpr uint32_t kMostCopyBytes = 16 << 20;
 // Limit for all positions in a record, enough for about ten thousand partitions. A commit writes
@@ -66,7 +64,7 @@ void PutCharged(const WitnessedLearner::Charged& charged, ByteWriter* out) {
   out->Put(charged.delta).Put(c.block_steps);
 }
 
-WitnessedLearner::Charged GetCharged(uint32_t format, ByteReader* in) {
+WitnessedLearner::Charged GetCharged(ByteReader* in) {
   WitnessedLearner::Charged charged;
   privacy::Charge& c = charged.charge;
   c.mechanism = static_cast<privacy::MechanismKind>(in->Get<uint8_t>());
@@ -81,7 +79,7 @@ WitnessedLearner::Charged GetCharged(uint32_t format, ByteReader* in) {
   for (uint64_t* bound : {&b.allowance, &b.per_period, &b.period_steps, &b.dedupe_window})
     *bound = in->Get<uint64_t>();
   charged.delta = in->Get<double>();
-  if (format > kFormatWithoutBlocks) c.block_steps = in->Get<uint64_t>();
+  c.block_steps = in->Get<uint64_t>();
   return charged;
 }
 
@@ -89,37 +87,26 @@ void PutLearner(const WitnessedLearner& learner, ByteWriter* out) {
   out->PutString(learner.name).Put(learner.steps);
   out->Put(static_cast<uint8_t>(learner.charged.has_value()));
   if (learner.charged) PutCharged(*learner.charged, out);
-  out->Put(learner.most_uses).Put(static_cast<uint8_t>(learner.position.has_value()));
+  out->Put(static_cast<uint8_t>(learner.position.has_value()));
   if (learner.position) out->PutString(*learner.position);
-  out->Put(static_cast<uint8_t>(learner.prices.has_value()));
-  if (!learner.prices) return;
-  out->Put(static_cast<uint16_t>(learner.prices->size()));
-  for (const auto& [charged, steps] : *learner.prices) {
+  out->Put(static_cast<uint16_t>(learner.prices.size()));
+  for (const auto& [charged, steps] : learner.prices) {
     PutCharged(charged, out);
     out->Put(steps);
   }
 }
 
-std::optional<std::vector<WitnessedLearner::Priced>> GetPrices(ByteReader* in) {
-  if (in->Get<uint8_t>() == 0) return std::nullopt;
-  std::vector<WitnessedLearner::Priced> prices;
-  const auto count = in->Get<uint16_t>();
-  for (uint16_t i = 0; i < count && in->ok(); ++i) {
-    WitnessedLearner::Priced& one = prices.emplace_back();
-    one.charged = GetCharged(kFormat, in);
-    one.steps = in->Get<uint64_t>();
-  }
-  return prices;
-}
-
-WitnessedLearner GetLearner(uint32_t format, ByteReader* in) {
+WitnessedLearner GetLearner(ByteReader* in) {
   WitnessedLearner learner;
   learner.name = in->GetString();
   learner.steps = in->Get<uint64_t>();
-  if (in->Get<uint8_t>() != 0) learner.charged = GetCharged(format, in);
-  learner.most_uses = in->Get<uint32_t>();
+  if (in->Get<uint8_t>() != 0) learner.charged = GetCharged(in);
   if (in->Get<uint8_t>() != 0) learner.position = in->GetString();
-  if (format > kFormatWithoutPrices) learner.prices = GetPrices(in);
+  const auto prices = in->Get<uint16_t>();
+  for (uint16_t i = 0; i < prices && in->ok(); ++i) {
+    const WitnessedLearner::Charged charged = GetCharged(in);
+    learner.prices.push_back({charged, in->Get<uint64_t>()});
+  }
   return learner;
 }
 
@@ -144,10 +131,9 @@ bool operator==(const WitnessedLearner& a, const WitnessedLearner& b) {
 
 std::vector<WitnessedLearner> WitnessLearners(const std::vector<LearnerRecord>& records,
                                               std::span<const std::string> positions,
-                                              std::span<const uint32_t> most_uses,
                                               const privacy::Ledger& ledger,
                                               const PriceTally& prices) {
-  TACIT_CHECK(positions.size() == records.size() && most_uses.size() == records.size());
+  TACIT_CHECK(positions.size() == records.size());
   const std::vector<privacy::LedgerTotal> totals = ledger.Learners();
   std::vector<WitnessedLearner> learners;
   size_t room = kMostPositionBytes;
@@ -160,8 +146,7 @@ std::vector<WitnessedLearner> WitnessLearners(const std::vector<LearnerRecord>& 
       learner.charged = ChargedIn(*entry);
     auto priced = prices.Of(learner.name);
     priced = priced.last(std::min(priced.size(), kMostPrices));
-    learner.prices.emplace(priced.begin(), priced.end());
-    learner.most_uses = most_uses[i];
+    learner.prices.assign(priced.begin(), priced.end());
     if (positions[i].size() > room) continue;
     room -= positions[i].size();
     learner.position = positions[i];
@@ -202,15 +187,16 @@ std::optional<WitnessCopy> DecodeCopy(std::string_view bytes) {
   ByteReader in(*payload);
   if (in.Get<uint32_t>() != kMagic) return std::nullopt;
   const auto format = in.Get<uint32_t>();
-  if (format < kFormatWithoutBlocks || format > kFormat) return std::nullopt;
+  if (format < kFirstOfCopies || format > kFormat) return std::nullopt;
   WitnessCopy copy;
   copy.write = in.Get<uint64_t>();
   copy.distance = in.Get<uint32_t>();
   GetWhoAndWhere(&in, &copy.record);
   in.GetArray(std::span<uint8_t>(copy.record.term));
+  if (format < kFormat) return in.ok() ? std::optional(std::move(copy)) : std::nullopt;
   const auto learners = in.Get<uint16_t>();
   for (uint16_t i = 0; i < learners && in.ok(); ++i)
-    copy.record.learners.push_back(GetLearner(format, &in));
+    copy.record.learners.push_back(GetLearner(&in));
   if (!in.at_end()) return std::nullopt;
   return copy;
 }

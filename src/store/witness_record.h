@@ -33,16 +33,15 @@ struct WitnessedLearner {
     friend bool operator==(const Charged&, const Charged&) = default;
   };
   std::optional<Charged> charged = {};
-  uint32_t most_uses = 0;  // the most steps that any user has used; unit event: 0
   std::optional<std::string> position =
       {};  // in the store's encoding; nothing: too long for a witness
   // Its steps by what they were charged, in the order of the last ones: of the 64 prices that were
-  // charged last, so that those of others are none of the last. Nothing: an older program wrote it.
+  // charged last, so that those of others are none of the last.
   struct Priced {
     Charged charged;
     uint64_t steps = 0;
   };
-  std::optional<std::vector<Priced>> prices = {};
+  std::vector<Priced> prices = {};
 
   friend bool operator==(const WitnessedLearner&, const WitnessedLearner&);
 };
@@ -53,14 +52,13 @@ struct WitnessRecord {
   CommitSeq seq;
   Digest head{};
   TermId term = kNoTerm;
-  std::vector<WitnessedLearner> learners = {};
+  std::vector<WitnessedLearner> learners = {};  // empty if an older program wrote it, too
 };
 
-// The witnessed state of all learners. `positions` and `most_uses` are by key, like `records`;
-// `prices` has counted all of the ledger's entries.
+// The witnessed state of all learners. `positions` are by key, like `records`; `prices` has counted
+// all of the ledger's entries.
 std::vector<WitnessedLearner> WitnessLearners(const std::vector<LearnerRecord>& records,
                                               std::span<const std::string> positions,
-                                              std::span<const uint32_t> most_uses,
                                               const privacy::Ledger& ledger,
                                               const PriceTally& prices);
 

@@ -47,18 +47,6 @@ bool IsCharged(const Charged& charged, const LearnerPlan& plan) {
          IsPromised(charged, plan) && charged.bounds == plan.promise.bounds;
 }
 
-// True if steps at price `a` cost at least as much as at `b`, however many there are. Only the
-// noise may differ: its parts and the clips are for the record.
-bool IsAsDear(const privacy::Charge& a, const privacy::Charge& b) {
-  return a.mechanism == b.mechanism && a.sampling_rate == b.sampling_rate &&
-         a.block_steps == b.block_steps && a.noise_multiplier <= b.noise_multiplier &&
-         a.zcdp_rho >= b.zcdp_rho;
-}
-
-bool CanBeHeldAgainst(const privacy::Charge& a, const privacy::Charge& b) {
-  return IsAsDear(a, b) || IsAsDear(b, a);
-}
-
 // The steps of a gap by price and by the bounds that were in force, each once.
 class Bill {
  public:
@@ -199,39 +187,14 @@ class GapFinder {
     return bounds;
   }
 
-  bool IsOfPlan(const privacy::Charge& charge) const {
-    return charge == plan_.charge || charge == plan_.opening_charge;
-  }
-
-  // The prices that the furthest ledger ends with, where they are not the configuration's: of a
-  // step, and of an opening if there are any.
-  std::vector<privacy::Charge> EarlierPrices() const {
-    const auto entries = trail_.later ? trail_.entries : trail_.entries_of_copy;
-    const privacy::LearnerNames names(entries);
-    const size_t most = plan_.opening_charge ? 2 : 1;
-    std::vector<privacy::Charge> prices;
-    for (auto entry = entries.rbegin(); entry != entries.rend() && prices.size() < most; ++entry) {
-      if (names.Now(entry->learner) != plan_.id || entry->steps == 0) continue;
-      if (IsOfPlan(entry->charge)) break;
-      if (std::ranges::find(prices, entry->charge) == prices.end()) prices.push_back(entry->charge);
-    }
-    return prices;
-  }
-
-  // Adds the steps that only witness or mark remember.
+  // Adds the steps that only witness or mark remember: what it has beyond the furthest ledger at
+  // each price.
   Status AddRemembered() {
     if (trail_.last.steps == later_steps()) return {};
     if (!trail_.last.charged || !IsCharged(*trail_.last.charged, plan_)) return RefusePrice();
-    if (trail_.last.prices) return AddPriced(*trail_.last.prices);
-    AddAtLastPrices(trail_.last.steps - later_steps());
-    return {};
-  }
-
-  // Adds what the witness has beyond the furthest ledger at each price.
-  Status AddPriced(std::span<const store::WitnessedLearner::Priced> prices) {
     const store::PriceTally ledger(trail_.later ? trail_.entries : trail_.entries_of_copy);
     uint64_t lost = 0;
-    for (const auto& [charged, steps] : prices) {
+    for (const auto& [charged, steps] : trail_.last.prices) {
       const uint64_t before = ledger.StepsAt(plan_.id, charged);
       if (steps < before) return RefuseOtherWay();
       if (steps == before) continue;
@@ -250,35 +213,10 @@ class GapFinder {
                     Counted(charged, "step"), lost));
   }
 
-  // Adds these steps where the witness knows the last price alone, because an older program wrote
-  // it. Openings are among the steps that were charged.
-  void AddAtLastPrices(uint64_t taken) {
-    // A user who has used more than the last allowance had a larger one.
-    privacy::Bounds bounds = trail_.last.charged->bounds;
-    if (bounds.allowance > 0)
-      bounds.allowance = std::max<uint64_t>(bounds.allowance, trail_.last.most_uses);
-    const std::vector<privacy::Charge> earlier = EarlierPrices();
-    const auto dearest = [&](privacy::Charge price) {
-      for (const privacy::Charge& before : earlier)
-        if (IsAsDear(before, price)) price = before;
-      return price;
-    };
-    const uint64_t steps = InWholePeriods(taken);
-    const auto& opening = plan_.opening_charge;
-    if (opening)
-      bill_.Add(dearest(*opening), bounds, std::min(taken, end_.period - begin_.period + 1));
-    bill_.Add(dearest(plan_.charge), bounds, steps);
-    for (const privacy::Charge& before : earlier)
-      if (!CanBeHeldAgainst(before, plan_.charge) &&
-          !(opening && CanBeHeldAgainst(before, *opening)))
-        bill_.Add(before, bounds, steps);
-    knows_bounds_ = false;
-  }
-
   // Finds the most steps that a period of the gap can have had.
   void FindLongestPeriod() {
     longest_period_ = std::max(period_steps_, end_.longest_period);
-    bool in_bounds = knows_bounds_;
+    bool in_bounds = true;
     for (const Bill::Line& line : bill_.lines()) {
       longest_period_ = std::max(longest_period_, line.bounds.period_steps);
       in_bounds = in_bounds && line.bounds.period_steps > 0;
@@ -331,7 +269,6 @@ class GapFinder {
   }
 
   void CountUsers(FoundGap* found) const {
-    found->gap.most_uses = trail_.last.most_uses;
     const store::RemainingLearner& counted = trail_.later_has_users ? *trail_.later : trail_.copy;
     const uint64_t steps = trail_.last.steps - counted.steps;
     if (steps == 0) return;
@@ -345,13 +282,23 @@ class GapFinder {
     };
     found->gap.users = store::LearnerGap::Users::kAll;
     found->gap.gap = {.steps = narrow(most),
-                      .most = trail_.last.most_uses,
+                      .allowance = narrow(LargestAllowance()),
                       .period = end_.period,
                       .periods = PeriodsSince(from ? *from : stream::Position()),
                       .period_steps = narrow(period)};
     found->steps_per_record = std::max<uint64_t>(periods_per_offset_ * longest_period_, 1);
     if (from && from->pass == end_.pass && knows_shared_records_)
       found->unaccounted = RangesBetween(*from, end_);
+  }
+
+  // Finds the largest allowance that any step was taken under; without one a user may be in all.
+  uint64_t LargestAllowance() const {
+    uint64_t largest = 0;
+    for (const Bill::Line& line : bill_.lines()) {
+      if (line.bounds.allowance == 0) return std::numeric_limits<uint64_t>::max();
+      largest = std::max(largest, line.bounds.allowance);
+    }
+    return largest;
   }
 
   store::UsersGap::Periods PeriodsSince(const stream::Position& counted) const {
@@ -369,7 +316,6 @@ class GapFinder {
   uint64_t longest_period_ = 0;      // in steps
   bool knows_longest_period_ = false;
   bool knows_shared_records_ = false;  // those that are in several periods
-  bool knows_bounds_ = true;           // those that each step was taken under
   std::string position_;
   stream::Position begin_, end_;
   Bill bill_;

@@ -35,12 +35,9 @@ struct FoundGap {
 };
 
 // Says what the lost steps cost at most: those that the later copy's ledger has, and those after
-// it, each at the price that was charged. A witness of an older program knows the last price alone,
-// and nobody knows when it changed: where that ledger ends with another price, each step after it
-// is charged the dearer, or both if neither is, with `poisson` beside an opening for each period
-// that they may have begun. `topic` is the source's name for its records. Nothing if there was no
-// step. kRefused: the learner's promise or last price has changed, or too little is remembered to
-// say what the steps cost.
+// it, each at the price that was charged. `topic` is the source's name for its records. Nothing if
+// there was no step. kRefused: the learner's promise or last price has changed, or too little is
+// remembered to say what the steps cost.
 Result<std::optional<FoundGap>> FindGap(const LearnerPlan& plan, const config::Learner& learner,
                                         const LearnerTrail& trail, const std::string& topic);
 

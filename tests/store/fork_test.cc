@@ -223,13 +223,8 @@ TEST_F(ForkTest, TheWitnessHoldsWhatLiesBetweenItAndAnOlderCopy) {
       EXPECT_EQ(ctr.charged->charge, TestCharge("ctr", seq).charge);
       EXPECT_EQ(ctr.charged->unit, options_.learners[0].promise.unit);
       EXPECT_EQ(ctr.charged->delta, options_.learners[0].promise.delta);
-      uint32_t most = 0;
-      for (uint64_t u = 0; u < Script::kUsers; ++u)
-        most = std::max(most, Script::UsesOf(u, seq).used);
-      EXPECT_EQ(ctr.most_uses, most);
       EXPECT_FALSE(record.learners[1].charged);
       EXPECT_EQ(record.learners[1].position, "");
-      EXPECT_EQ(record.learners[1].most_uses, 0u);
     }
   }
 }

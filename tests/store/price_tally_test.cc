@@ -99,10 +99,8 @@ TEST(PriceTallyTest, AWitnessKnowsTheSixtyFourPricesThatWereChargedLast) {
   std::vector<LearnerRecord> records(1);
   records[0].name = "a";
   const std::vector<std::string> positions{""};
-  const std::vector<uint32_t> uses{0};
   const auto prices = [&] {
-    return WitnessLearners(records, positions, uses, ledger, PriceTally(ledger.entries()))[0]
-        .prices.value();
+    return WitnessLearners(records, positions, ledger, PriceTally(ledger.entries()))[0].prices;
   };
   EXPECT_TRUE(prices().empty());
   privacy::CommitCharge charge{

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -8,6 +7,11 @@
 #include "store/restore.h"
 
 namespace tacit::store {
+
+// An allowance that no user of the script exceeds by that commit: each is in two of three.
+inline constexpr uint32_t AllowanceOfScript(uint64_t through) {
+  return static_cast<uint32_t>((2 * through + 2) / 3);
+}
 
 // The request restores a store whose commits `from` + 1 to `through` of script.h are lost.
 inline RestoreRequest RestoreOfScript(const StoreOptions& store, const std::string& checkpoint,
@@ -24,13 +28,12 @@ inline RestoreRequest RestoreOfScript(const StoreOptions& store, const std::stri
                  .position = Script::PositionOf(through),
                  .step = through,
                  .users = LearnerGap::Users::kAll,
-                 .gap = {.steps = static_cast<uint32_t>(through - from), .period = through},
+                 .gap = {.steps = static_cast<uint32_t>(through - from),
+                         .allowance = AllowanceOfScript(through),
+                         .period = through},
                  .counted = {}};
   for (uint64_t seq = from + 1; seq <= through; ++seq)
     gap.charges.push_back(TestCharge("ctr", seq));
-  for (uint64_t u = 0; u < Script::kUsers; ++u)
-    gap.most_uses = std::max(gap.most_uses, Script::UsesOf(u, through).used);
-  gap.gap.most = gap.most_uses;
   request.gaps.push_back(std::move(gap));
   return request;
 }

@@ -109,7 +109,8 @@ class RestoreTest : public testing::Test {
       if (u < Script::kUsers)
         before = Script::UsesOf(u, from_), truth = Script::UsesOf(u, through_);
       EXPECT_GE(users[u].used, truth.used) << "user " << u;
-      EXPECT_EQ(users[u].used, std::min(before.used + gap.gap.steps, gap.gap.most)) << "user " << u;
+      EXPECT_EQ(users[u].used, std::min(before.used + gap.gap.steps, gap.gap.allowance))
+          << "user " << u;
       EXPECT_EQ(users[u].period, gap.gap.period);
       EXPECT_GE(users[u].in_period, truth.period == gap.gap.period ? truth.in_period : 0);
     }
@@ -193,24 +194,26 @@ TEST_F(RestoreTest, ChargesEveryUser) {
   std::vector<UserUses> users{{.user = {1, ~uint64_t{1}}}, {.user = {Script::kUsers, 0}}};
   ASSERT_TRUE(store->ReadAllowances(LearnerIndex(0), users));
   EXPECT_EQ(users[0], used);
-  EXPECT_EQ(users[1].used, Request().gaps[0].most_uses);
+  EXPECT_EQ(users[1].used, AllowanceOfScript(7));
 }
 
-// The rule itself: it is no larger than the truth allows, whatever happened in the gap.
+// The rule itself: it covers what any user can have used, and no more. A user who has used more
+// than the allowance of the gap had a larger one before, and was in no step of it.
 TEST(UsersGapTest, IsTheMostThatAUserCanHaveUsed) {
   constexpr uint32_t kSteps = 4;
-  for (uint32_t before = 0; before <= 6; ++before)
-    for (uint32_t meanwhile = 0; meanwhile <= kSteps; ++meanwhile)
-      for (uint32_t others = 0; others <= 12; ++others)
+  for (uint32_t allowance = 0; allowance <= 12; ++allowance)
+    for (uint32_t before = 0; before <= 14; ++before)
+      for (uint32_t meanwhile = 0; meanwhile <= kSteps; ++meanwhile)
         for (uint32_t in_last = 0; in_last <= meanwhile; ++in_last)
           for (bool same_period : {false, true}) {
             const uint32_t truth = before + meanwhile;
-            const UsersGap gap{.steps = kSteps, .most = std::max(truth, others), .period = 9};
+            if (meanwhile > 0 && truth > allowance) continue;
+            const UsersGap gap{.steps = kSteps, .allowance = allowance, .period = 9};
             const UserUses from{
                 .user = {}, .used = before, .in_period = before, .period = same_period ? 9u : 8u};
             const UserUses to = AfterGap(from, gap);
             ASSERT_GE(to.used, truth);
-            ASSERT_LE(to.used, gap.most);
+            ASSERT_LE(to.used, std::max(before, allowance));
             ASSERT_GE(to.in_period, same_period ? truth : in_last);
             ASSERT_EQ(to.period, 9u);
           }
@@ -259,7 +262,7 @@ TEST(UsersGapTest, NobodyIsInMoreStepsOfHeldPeriodsThanTheAllowance) {
     const uint64_t period = end_at / kSteps;
     const bool open = end_at % kSteps != 0, same = copy_at / kSteps == period;
     const UsersGap gap{.steps = static_cast<uint32_t>(steps_of_gap) + kSteps,
-                       .most = std::max<uint32_t>(uses.used, random() % 13),
+                       .allowance = HeldUser::kAllowance,
                        .period = period,
                        .periods = !open                           ? Periods::kBetween
                                   : same && copy_at % kSteps != 0 ? Periods::kOpen
@@ -336,9 +339,9 @@ TEST_F(RestoreTest, ChargesCountedUsersAlone) {
   ASSERT_TRUE(step) << step.error().message;
   EXPECT_EQ(*step, 9u);
   EXPECT_EQ(users[0].used, std::min(Script::UsesOf(0, 3).used + 2,
-                                    std::max(gap.gap.most, Script::UsesOf(0, 3).used)));
+                                    std::max(gap.gap.allowance, Script::UsesOf(0, 3).used)));
   EXPECT_EQ(users[1].used, Script::UsesOf(1, 3).used);
-  EXPECT_EQ(users[2].used, std::min(gap.gap.steps, gap.gap.most));
+  EXPECT_EQ(users[2].used, std::min(gap.gap.steps, gap.gap.allowance));
   EXPECT_EQ(users[3].used, 0u);
 }
 
@@ -454,7 +457,6 @@ TEST_F(RestoreTest, ARestoredStoreIsRestoredAgain) {
   // The second store: two commits, a checkpoint, three more; then it is lost too.
   std::string checkpoint;
   Lost last;
-  uint32_t most = 0;
   {
     const auto store = MustOpen(options_);
     Train(*store, 4);
@@ -464,16 +466,9 @@ TEST_F(RestoreTest, ARestoredStoreIsRestoredAgain) {
     checkpoint = made->place.folder;
     Train(*store, 7);
     last = Remember(*store);
-    for (const auto& user : {0, 1, 2}) {
-      std::vector<UserUses> uses{{.user = {uint64_t(user), ~uint64_t(user)}}};
-      ASSERT_TRUE(store->ReadAllowances(LearnerIndex(0), uses));
-      most = std::max(most, uses[0].used);
-    }
   }
   fs::rename(options_.path, options_.path + "-lost-too");
-  RestoreRequest request = RestoreOfScript(options_, checkpoint, 4, 7, last.head);
-  request.gaps[0].most_uses = request.gaps[0].gap.most = most;
-  const auto restored = RestoreStore(request);
+  const auto restored = RestoreStore(RestoreOfScript(options_, checkpoint, 4, 7, last.head));
   ASSERT_TRUE(restored) << restored.error().message;
   EXPECT_DOUBLE_EQ(restored->epsilon, last.epsilon);
   const auto store = MustOpen(options_);
@@ -514,7 +509,7 @@ TEST_F(RestoreTest, ALearnerThatTheCheckpointDoesNotKnowIsDeclaredAndCharged) {
   ASSERT_TRUE(step) << step.error().message;
   EXPECT_EQ(*step, 5u);
   for (const UserUses& user : users)
-    EXPECT_EQ(user.used, std::min(request.gaps[0].gap.steps, request.gaps[0].gap.most));
+    EXPECT_EQ(user.used, std::min(request.gaps[0].gap.steps, request.gaps[0].gap.allowance));
   std::map<std::string, uint64_t> steps;
   for (const auto& total : store->Latest()->learners()) steps[total.learner] = total.steps;
   uint64_t lost = 0;

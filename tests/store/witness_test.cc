@@ -21,7 +21,7 @@ using testing::HasSubstr;
 const std::string kLineage(32, 'a');
 
 WitnessedLearner Learner(const std::string& name, uint64_t seq, size_t position_bytes = 20) {
-  WitnessedLearner learner{.name = name, .steps = 10 * seq, .most_uses = uint32_t(seq / 2)};
+  WitnessedLearner learner{.name = name, .steps = 10 * seq};
   learner.charged.emplace();
   learner.charged->charge.mechanism = privacy::MechanismKind::kDpSgd;
   learner.charged->charge.noise_multiplier = 1.5;
@@ -138,12 +138,9 @@ TEST(WitnessTest, PositionsThatAreTooLongAreLeftOut) {
   learners[0].name = "a";
   learners[1].name = "b";
   const std::vector<std::string> positions{std::string(600 << 10, 'x'), "short"};
-  const std::vector<uint32_t> uses{3, 4};
-  const auto witnessed =
-      WitnessLearners(learners, positions, uses, privacy::Ledger(), PriceTally());
+  const auto witnessed = WitnessLearners(learners, positions, privacy::Ledger(), PriceTally());
   ASSERT_EQ(witnessed.size(), 2u);
   EXPECT_FALSE(witnessed[0].position);
-  EXPECT_EQ(witnessed[0].most_uses, 3u);
   EXPECT_EQ(witnessed[1].position, "short");
 }
 
@@ -396,40 +393,38 @@ TEST(WitnessTest, RemembersInWhichBlocksStepsCameAndAtWhichPrices) {
   learner.charged->charge.block_steps = 12;
   learner.charged->participation = privacy::ParticipationMode::kAllocate;
   learner.prices = {{{earlier, 10}, {*learner.charged, 20}}};
-  copy.record.learners[1].prices.emplace();
   const auto decoded = DecodeCopy(EncodeCopy(copy));
   ASSERT_TRUE(decoded);
   EXPECT_EQ(decoded->record.learners, copy.record.learners);
   const WitnessedLearner& read = decoded->record.learners[0];
   EXPECT_EQ(read.charged->charge.block_steps, 12u);
-  ASSERT_EQ(read.prices->size(), 2u);
-  EXPECT_EQ(read.prices->at(0).charged, earlier);
-  EXPECT_EQ(read.prices->at(0).steps, 10u);
-  EXPECT_EQ(read.prices->at(1).charged, *learner.charged);
-  EXPECT_EQ(read.prices->at(1).steps, 20u);
-  EXPECT_TRUE(decoded->record.learners[1].prices->empty());
+  ASSERT_EQ(read.prices.size(), 2u);
+  EXPECT_EQ(read.prices.at(0).charged, earlier);
+  EXPECT_EQ(read.prices.at(0).steps, 10u);
+  EXPECT_EQ(read.prices.at(1).charged, *learner.charged);
+  EXPECT_EQ(read.prices.at(1).steps, 20u);
+  EXPECT_TRUE(decoded->record.learners[1].prices.empty());
 }
 
-// A record of format 3 ends where format 4 has the prices.
-TEST(WitnessTest, ARecordOfFormat3HasNoPrices) {
-  WitnessCopy copy{.write = 1, .distance = 4096, .record = Record(3)};
-  copy.record.learners.resize(1);
-  copy.record.learners[0].charged->charge.block_steps = 12;
-  const std::string newer = EncodeCopy(copy);
-  std::string payload(*Unseal(std::string_view(newer).substr(4), "a copy"));
-  ASSERT_EQ(payload.back(), '\0') << "it has no prices";
-  payload.pop_back();
-  payload[4] = 3;
-  ByteWriter older;
-  older.PutString(Seal(payload));
-  const auto decoded = DecodeCopy(older.bytes());
-  ASSERT_TRUE(decoded);
-  EXPECT_EQ(decoded->record.learners, copy.record.learners);
-  EXPECT_FALSE(decoded->record.learners[0].prices);
-  payload[4] = 5;
-  ByteWriter unknown;
-  unknown.PutString(Seal(payload));
-  EXPECT_FALSE(DecodeCopy(unknown.bytes()));
+// A record of an older format says which commit it has seen, and nothing that a restore charges by.
+TEST(WitnessTest, ARecordOfFormats2To4HasNoLearners) {
+  const std::string newer =
+      EncodeCopy({.write = 1, .distance = 4096, .record = Record(3)}).substr(sizeof(uint32_t));
+  for (uint8_t format = 1; format <= 6; ++format) {
+    SCOPED_TRACE(int{format});
+    std::string payload(*Unseal(newer, "a copy"));
+    payload[sizeof(uint32_t)] = static_cast<char>(format);
+    if (format < 5) payload += "in another form";
+    ByteWriter bytes;
+    bytes.PutString(Seal(payload));
+    const auto decoded = DecodeCopy(bytes.bytes());
+    ASSERT_EQ(decoded.has_value(), format >= 2 && format <= 5);
+    if (!decoded) continue;
+    EXPECT_EQ(decoded->record.seq, Record(3).seq);
+    EXPECT_EQ(decoded->record.head, Record(3).head);
+    EXPECT_EQ(decoded->record.term, Record(3).term);
+    EXPECT_EQ(decoded->record.learners.size(), format == 5 ? 2u : 0u);
+  }
 }
 
 // A store and a witness of before there were terms: what was written down then is what is known.

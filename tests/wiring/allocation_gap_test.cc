@@ -65,16 +65,17 @@ class AllocationGap : public ::testing::Test {
   static Result<std::optional<FoundGap>> Gap(const Assembly& assembly, const stream::Position& to,
                                              uint64_t steps, const Assembly& charged_as) {
     const LearnerPlan &plan = assembly.learners[0], &was = charged_as.learners[0];
+    const store::WitnessedLearner::Charged charged{.charge = was.charge,
+                                                   .unit = was.promise.unit,
+                                                   .adjacency = was.promise.adjacency,
+                                                   .participation = was.promise.participation,
+                                                   .bounds = was.promise.bounds,
+                                                   .delta = was.promise.delta};
     const store::WitnessedLearner lost{.name = "it",
                                        .steps = steps,
-                                       .charged = {{.charge = was.charge,
-                                                    .unit = was.promise.unit,
-                                                    .adjacency = was.promise.adjacency,
-                                                    .participation = was.promise.participation,
-                                                    .bounds = was.promise.bounds,
-                                                    .delta = was.promise.delta}},
-                                       .most_uses = 32,
-                                       .position = train::EncodePosition(to)};
+                                       .charged = charged,
+                                       .position = train::EncodePosition(to),
+                                       .prices = {{charged, steps - kCharged}}};
     const LearnerTrail trail{.copy = {"it", kCharged, train::EncodePosition(At())},
                              .entries_of_copy = {},
                              .later = {},
@@ -167,7 +168,7 @@ TEST_F(AllocationGap, SoIsItsOpening) {
                                     .steps = kCharged + 2 + 2 * kOfPeriod,
                                     .charged = steps,
                                     .position = train::EncodePosition(AtBegunAnew()),
-                                    .prices = {{{openings, 2}, {steps, 2 * kOfPeriod}}}}};
+                                    .prices = {{openings, 2}, {steps, 2 * kOfPeriod}}}};
   const auto gap = FindGap(plan, assembly.config.learners[0], trail, "log");
   ASSERT_TRUE(gap && *gap) << gap.error().message;
   const auto& charges = (**gap).gap.charges;

@@ -95,9 +95,8 @@ class BoundsGap : public ::testing::Test {
                        .last = {.name = "it",
                                 .steps = steps,
                                 .charged = store::ChargedIn(lost.entries().back()),
-                                .most_uses = 20,
                                 .position = train::EncodePosition(at_end),
-                                .prices = {{tally.Of("it").begin(), tally.Of("it").end()}}}};
+                                .prices = {tally.Of("it").begin(), tally.Of("it").end()}}};
     if (known == Known::kByLedger) {
       trail.later = {"it", steps, train::EncodePosition(at_end)};
       trail.entries = lost.entries();

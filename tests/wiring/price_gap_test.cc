@@ -1,4 +1,4 @@
-// A restore's charges where a learner's price changed after the copy, nobody knows when.
+// A restore's charges where a learner's price changed after the copy.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -75,25 +75,17 @@ class PriceGap : public ::testing::Test {
     return ledger;
   }
 
-  // The charges of a restore: the copy was charged at `copy`, and the witness saw `last`. It knows
-  // the prices of all steps if it is given the ledger that was lost.
+  // The charges of a restore: the copy was charged at `copy`, and the witness saw all of `lost`.
   std::vector<privacy::CommitCharge> Restored(const Assembly& copy, const Assembly& last,
-                                              const privacy::Ledger* lost = nullptr,
-                                              uint64_t steps_before = kStepsBefore) const {
+                                              const privacy::Ledger& lost,
+                                              uint64_t steps_before) const {
     const LearnerPlan& plan = last.learners[0];
     privacy::Ledger ledger = LedgerOf(copy.learners[0]);
     Charge(&ledger, Steps(copy.learners[0], steps_before));
-    const std::vector<privacy::LedgerEntry> entries(ledger.entries().begin(),
-                                                    ledger.entries().end());
-    std::optional<std::vector<store::WitnessedLearner::Priced>> prices;
-    if (lost != nullptr) {
-      const store::PriceTally tally(lost->entries());
-      const auto known = tally.Of("it");
-      prices.emplace(known.begin(), known.end());
-    }
+    const store::PriceTally tally(lost.entries());
     const LearnerTrail trail{
         .copy = {"it", steps_before, train::EncodePosition(At(steps_before))},
-        .entries_of_copy = entries,
+        .entries_of_copy = ledger.entries(),
         .later = {},
         .entries = {},
         .last = {.name = "it",
@@ -104,9 +96,8 @@ class PriceGap : public ::testing::Test {
                               .participation = plan.promise.participation,
                               .bounds = plan.promise.bounds,
                               .delta = plan.promise.delta}},
-                 .most_uses = 0,
                  .position = train::EncodePosition(At(kStepsBefore + kStepsAfter)),
-                 .prices = prices}};
+                 .prices = {tally.Of("it").begin(), tally.Of("it").end()}}};
     auto gap = FindGap(plan, last.config.learners[0], trail, "log");
     EXPECT_TRUE(gap) << gap.error().message;
     if (!gap || !*gap) return {};
@@ -116,55 +107,9 @@ class PriceGap : public ::testing::Test {
   const test::TempDir dir_;
 };
 
-TEST_F(PriceGap, WhereNothingChangedThePriceIsPaidOnce) {
-  const Assembly same = Build({3, .02});
-  const auto charges = Restored(same, same);
-  ASSERT_EQ(charges.size(), 1u);
-  EXPECT_EQ(charges[0].charge, same.learners[0].charge);
-  EXPECT_EQ(charges[0].steps, kStepsAfter);
-}
-
-TEST_F(PriceGap, TheDearerOfTwoNoisesIsPaid) {
-  const Assembly loud = Build({30, .02}), quiet = Build({3, .02});
-  for (const auto& [copy, last] : {std::pair(&loud, &quiet), std::pair(&quiet, &loud)}) {
-    const auto charges = Restored(*copy, *last);
-    ASSERT_EQ(charges.size(), 1u);
-    EXPECT_EQ(charges[0].charge, quiet.learners[0].charge);
-    EXPECT_EQ(charges[0].steps, kStepsAfter);
-  }
-}
-
-// More noise and more samples: neither price is known to be the dearer.
-TEST_F(PriceGap, BothArePaidWhereNeitherIsDearer) {
-  const auto charges = Restored(Build({3, .02}), Build({4, .05}));
-  ASSERT_EQ(charges.size(), 2u);
-  for (const auto& charge : charges) EXPECT_EQ(charge.steps, kStepsAfter);
-}
-
-// Whenever it changed, the restored store has spent no less than the lost one had.
-TEST_F(PriceGap, NoChangeIsChargedTooLittle) {
-  const std::vector<NoisyPrice> prices = {{3, .02}, {30, .02}, {4, .05}, {2.5, .01}};
-  for (const NoisyPrice& before : prices)
-    for (const NoisyPrice& after : prices) {
-      const Assembly copy = Build(before), last = Build(after);
-      privacy::Ledger restored = LedgerOf(last.learners[0]);
-      Charge(&restored, Steps(copy.learners[0], kStepsBefore));
-      for (const auto& charge : Restored(copy, last)) Charge(&restored, charge);
-      const double paid = restored.Learners().at(0).epsilon;
-      for (const uint64_t at : {uint64_t{0}, uint64_t{1}, kStepsAfter / 2, kStepsAfter - 1}) {
-        privacy::Ledger lost = LedgerOf(last.learners[0]);
-        Charge(&lost, Steps(copy.learners[0], kStepsBefore + at));
-        Charge(&lost, Steps(last.learners[0], kStepsAfter - at));
-        // Certified bounds of one composition differ a little with how it is put together.
-        EXPECT_GE(paid, lost.Learners().at(0).epsilon * (1 - kSlackOfBounds))
-            << before.noise << " then " << after.noise << ", changed after " << at;
-      }
-    }
-}
-
 // The restored store has spent what the lost one had, however often the price changed after the
 // copy, and whether or not the copy knows the learner.
-TEST_F(PriceGap, AWitnessThatKnowsAllPricesIsChargedThose) {
+TEST_F(PriceGap, EachStepIsChargedItsPrice) {
   const std::vector<NoisyPrice> prices = {{3, .02}, {30, .02}, {4, .05}, {2.5, .01}};
   std::vector<Assembly> at;
   for (const NoisyPrice& price : prices) at.push_back(Build(price));
@@ -178,7 +123,7 @@ TEST_F(PriceGap, AWitnessThatKnowsAllPricesIsChargedThose) {
           Charge(&lost, Steps(at[last].learners[0], kStepsAfter - kStepsAfter / 3));
           privacy::Ledger restored = LedgerOf(at[last].learners[0]);
           Charge(&restored, Steps(at[first].learners[0], before));
-          for (const auto& charge : Restored(at[first], at[last], &lost, before))
+          for (const auto& charge : Restored(at[first], at[last], lost, before))
             Charge(&restored, charge);
           EXPECT_NEAR(restored.Learners().at(0).epsilon / lost.Learners().at(0).epsilon, 1,
                       kSlackOfBounds)
@@ -203,9 +148,8 @@ TEST_F(PriceGap, ACopyOfAnotherWayIsRefused) {
       .last = {.name = "it",
                .steps = kStepsBefore + kStepsAfter,
                .charged = store::ChargedIn(lost.entries().back()),
-               .most_uses = 0,
                .position = train::EncodePosition(At(kStepsBefore + kStepsAfter)),
-               .prices = {{tally.Of("it").begin(), tally.Of("it").end()}}}};
+               .prices = {tally.Of("it").begin(), tally.Of("it").end()}}};
   const auto gap = FindGap(plan, last.config.learners[0], trail, "log");
   ASSERT_FALSE(gap);
   EXPECT_EQ(gap.error().code, ErrorCode::kRefused);
