@@ -32,8 +32,7 @@ Reason TakeFirstMessage(std::string_view* bytes) {
   const auto index = TakeVarint(bytes);
   if (!index) return "schema frame: the message's indexes are damaged";
   if (*count > 1 || *index != 0)
-    return fmt::format("schema frame: message {}{} of its schema; only the first is known", *index,
-                       *count > 1 ? ", nested," : "");
+    return "schema frame: names another message of its schema than the first, which alone is known";
   return std::nullopt;
 }
 
@@ -45,7 +44,7 @@ Reason Unframe(std::string_view value, std::string_view header, PayloadKind kind
   const auto magic = static_cast<uint8_t>(frame[0]);
   frame.remove_prefix(1);
   if (header.empty()) {
-    if (magic != 0) return fmt::format("schema frame: magic byte {:#04x}, 0x00 expected", magic);
+    if (magic != 0) return "schema frame: the first byte is not 0x00";
     if (frame.size() < kIdBytes) return "schema frame: it ends within the schema's id";
     uint32_t id = 0;
     for (size_t i = 0; i < kIdBytes; ++i) id = id << 8 | static_cast<uint8_t>(frame[i]);
@@ -53,8 +52,7 @@ Reason Unframe(std::string_view value, std::string_view header, PayloadKind kind
     frame.remove_prefix(kIdBytes);
   } else {
     SchemaGuid guid{};
-    if (magic != 1)
-      return fmt::format("header {}: magic byte {:#04x}, 0x01 expected", kSchemaIdHeader, magic);
+    if (magic != 1) return fmt::format("header {}: the first byte is not 0x01", kSchemaIdHeader);
     if (frame.size() < guid.size())
       return fmt::format("header {}: it ends within the schema's GUID", kSchemaIdHeader);
     std::copy_n(frame.begin(), guid.size(), guid.begin());

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "event/run_codec.h"
 
 namespace tacit::event {
 namespace {
@@ -45,13 +44,12 @@ Reason Envelope::ReadHeaders(const Message& message, std::string_view* schema) {
     if (header.name == kSchemaIdHeader) *schema = header.value;
   }
   if (event.content_type.starts_with(kStructured))
-    return "content-type " + Quoted(event.content_type) +
-           ": a CloudEvent in structured mode; send them in binary mode, the data as value";
+    return "header content-type: a CloudEvent in structured mode; send them in binary mode, the "
+           "data as value";
   if (event.content_type.find("avro") != std::string_view::npos)
-    return "content-type " + Quoted(event.content_type) + ": Avro is not read";
+    return "header content-type: Avro is not read";
   if (event.specversion.empty()) return std::nullopt;
-  if (!event.specversion.starts_with("1."))
-    return "ce_specversion: " + Quoted(event.specversion) + " is not known, 1.0 is";
+  if (!event.specversion.starts_with("1.")) return "header ce_specversion: is not known, 1.0 is";
   if (event.id.empty()) return std::nullopt;
   event_id_.append(event.source).append(1, ' ').append(event.id);
   return std::nullopt;
@@ -91,10 +89,12 @@ Envelope::Outcome Envelope::OpenFrame(const Message& message, std::string_view h
     return Outcome::kFault;
   }
   if (accepted_ != unframed.schema) {
-    const SchemaVerdict& verdict = VerdictOn(unframed.schema);
+    SchemaVerdict verdict = book_->Look(unframed.schema);
     if (verdict.kind != SchemaVerdict::Kind::kAccept) {
       *reason = fmt::format("schema {}: {}", Text(unframed.schema), verdict.reason);
-      return verdict.kind == SchemaVerdict::Kind::kReject ? Outcome::kFault : Outcome::kWait;
+      if (verdict.kind == SchemaVerdict::Kind::kReject) return Outcome::kFault;
+      awaited_ = unframed.schema;
+      return Outcome::kWait;
     }
     accepted_ = unframed.schema;
   }
@@ -102,13 +102,18 @@ Envelope::Outcome Envelope::OpenFrame(const Message& message, std::string_view h
   return Outcome::kPayload;
 }
 
-const SchemaVerdict& Envelope::VerdictOn(const SchemaKey& schema) {
-  if (const auto known = known_.find(schema); known != known_.end()) return known->second;
-  SchemaVerdict verdict = book_->Look(schema);
-  if (verdict.kind != SchemaVerdict::Kind::kUnknown)
-    return known_.emplace(schema, std::move(verdict)).first->second;
-  unknown_ = std::move(verdict);
-  return unknown_;
+bool Envelope::LookAhead(const Message& message) {
+  if (!options_.framed) return false;
+  std::string_view header;
+  for (const MessageHeader& one : message.headers)
+    if (one.name == kSchemaIdHeader) header = one.value;
+  Unframed unframed;
+  if (message.null || Unframe(message.value, header, options_.kind, &unframed)) return true;
+  return accepted_ == unframed.schema || book_->LookAhead(unframed.schema);
+}
+
+void Envelope::Await(std::chrono::milliseconds patience) {
+  if (book_ != nullptr) book_->Await(awaited_, patience);
 }
 
 }  // namespace tacit::event

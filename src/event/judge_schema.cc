@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "event/run_codec.h"
 #include "event/schema_books.h"
 
 namespace tacit::event {
@@ -21,9 +22,18 @@ namespace protobuf = google::protobuf;
 using Proto = protobuf::FieldDescriptorProto;
 using Reason = std::optional<std::string>;
 
-SchemaVerdict Unknown(std::string reason) {
-  return {SchemaVerdict::Kind::kUnknown,
-          std::move(reason) + "; accept or reject it in source.registry.schemas"};
+constexpr int kLevelsMost = 64;
+
+std::string Unreadable(std::string_view kind, std::string_view why) {
+  return fmt::format("its {} schema cannot be read: {}; accept it in source.registry.schemas", kind,
+                     why);
+}
+
+// Takes the depth that a schema may have for the depth of JSON.
+json::value ParseJson(std::string_view text, boost::system::error_code& error) {
+  json::parse_options options;
+  options.max_depth = kLevelsMost;
+  return json::parse({text.data(), text.size()}, error, {}, options);
 }
 
 std::string TextOf(const json::object& object, std::string_view key) {
@@ -45,7 +55,7 @@ bool Allows(const json::value& schema, const std::vector<std::string_view>& type
   return is_one(*type);
 }
 
-Reason JudgeJson(const std::string& text, SchemaVerdict* verdict) {
+Reason JudgeJson(const std::string& text) {
   struct Field {
     std::string_view name;
     std::vector<std::string_view> types;
@@ -57,11 +67,8 @@ Reason JudgeJson(const std::string& text, SchemaVerdict* verdict) {
                                   {"user", {"string", "integer", "number", "null"}},
                                   {"item", {"string", "integer", "number", "null"}}};
   boost::system::error_code error;
-  const json::value schema = json::parse(text, error);
-  if (error) {
-    *verdict = Unknown("its JSON schema cannot be read: " + error.message());
-    return std::nullopt;
-  }
+  const json::value schema = ParseJson(text, error);
+  if (error) return Unreadable("JSON", error.message());
   if (!Allows(schema, {"object"})) return "it is no object's";
   const json::value* properties =
       schema.is_object() ? schema.get_object().if_contains("properties") : nullptr;
@@ -105,7 +112,7 @@ Reason JudgeMessage(const protobuf::DescriptorProto& message) {
     const bool repeated = field.label() == Proto::LABEL_REPEATED;
     if (repeated != ours->repeated || std::ranges::find(ours->types, type) == ours->types.end())
       return fmt::format("its field {} ({}) is of another type than our {}", field.number(),
-                         field.name(), ours->name);
+                         Quoted(field.name()), ours->name);
     has_outcome = has_outcome || ours->name == "outcome";
   }
   if (!has_outcome) return "it has no outcome (5)";
@@ -114,8 +121,9 @@ Reason JudgeMessage(const protobuf::DescriptorProto& message) {
 
 class FirstError final : public protobuf::io::ErrorCollector {
  public:
-  void AddError(int line, int, const std::string& message) override {
-    if (text_.empty()) text_ = fmt::format("line {}: {}", line + 1, message);
+  // The message may hold pieces of the schema.
+  void AddError(int line, int, const std::string&) override {
+    if (text_.empty()) text_ = fmt::format("line {}", line + 1);
   }
   const std::string& text() const { return text_; }
 
@@ -123,17 +131,14 @@ class FirstError final : public protobuf::io::ErrorCollector {
   std::string text_;
 };
 
-Reason JudgeProtobuf(const std::string& text, SchemaVerdict* verdict) {
+Reason JudgeProtobuf(const std::string& text) {
   protobuf::io::ArrayInputStream stream(text.data(), static_cast<int>(text.size()));
   FirstError error;
   protobuf::io::Tokenizer tokens(&stream, &error);
   protobuf::compiler::Parser parser;
   parser.RecordErrorsTo(&error);
   protobuf::FileDescriptorProto file;
-  if (!parser.Parse(&tokens, &file)) {
-    *verdict = Unknown("its Protobuf schema cannot be read: " + error.text());
-    return std::nullopt;
-  }
+  if (!parser.Parse(&tokens, &file)) return Unreadable("Protobuf", error.text());
   if (file.message_type_size() == 0) return "it has no message";
   return JudgeMessage(file.message_type(0));  // frames name the first one
 }
@@ -141,23 +146,25 @@ Reason JudgeProtobuf(const std::string& text, SchemaVerdict* verdict) {
 }  // namespace
 
 SchemaVerdict JudgeSchema(std::string_view answer, PayloadKind kind) {
+  if (answer.size() >= kSchemaAnswerBytesMax)
+    return {SchemaVerdict::Kind::kReject,
+            fmt::format("the registry's answer has {} bytes or more", kSchemaAnswerBytesMax)};
   boost::system::error_code error;
-  const json::value value = json::parse({answer.data(), answer.size()}, error);
+  const json::value value = ParseJson(answer, error);
   if (error || !value.is_object() || !value.get_object().contains("schema"))
-    return Unknown("the registry's answer is no schema");
+    return {SchemaVerdict::Kind::kWait, "the answer is no schema"};
   const json::object& object = value.get_object();
   std::string type = TextOf(object, "schemaType");
   if (type.empty()) type = "AVRO";  // which a registry does not name
   const std::string_view wanted = kind == PayloadKind::kJson ? "JSON" : "PROTOBUF";
   if (type != wanted)
-    return {SchemaVerdict::Kind::kReject, fmt::format("is of type {}, {} expected{}", type, wanted,
-                                                      type == "AVRO" ? "; Avro is not read" : "")};
-  SchemaVerdict verdict{SchemaVerdict::Kind::kAccept};
+    return {SchemaVerdict::Kind::kReject,
+            fmt::format("is of type {}, {} expected{}", Quoted(type), wanted,
+                        type == "AVRO" ? "; Avro is not read" : "")};
   const std::string schema = TextOf(object, "schema");
-  const Reason wrong =
-      kind == PayloadKind::kJson ? JudgeJson(schema, &verdict) : JudgeProtobuf(schema, &verdict);
-  if (wrong) return {SchemaVerdict::Kind::kReject, *wrong};
-  return verdict;
+  if (Reason wrong = kind == PayloadKind::kJson ? JudgeJson(schema) : JudgeProtobuf(schema))
+    return {SchemaVerdict::Kind::kReject, *std::move(wrong)};
+  return {SchemaVerdict::Kind::kAccept};
 }
 
 }  // namespace tacit::event

@@ -22,9 +22,16 @@ class PinnedSchemas final : public SchemaBook {
                  ? SchemaVerdict{SchemaVerdict::Kind::kAccept}
                  : SchemaVerdict{SchemaVerdict::Kind::kReject, "rejected by the configuration"};
     if (next_ != nullptr) return next_->Look(schema);
-    return {SchemaVerdict::Kind::kUnknown,
+    return {SchemaVerdict::Kind::kReject,
             "not among the configured ones; accept or reject it in source.registry.schemas"};
   }
+  bool LookAhead(const SchemaKey& schema) override {
+    return schemas_.contains(schema) || (next_ != nullptr && next_->LookAhead(schema));
+  }
+  void Await(const SchemaKey& schema, std::chrono::milliseconds patience) override {
+    if (next_ != nullptr) next_->Await(schema, patience);
+  }
+  std::string Trouble() override { return next_ == nullptr ? "" : next_->Trouble(); }
 
  private:
   const std::map<SchemaKey, bool> schemas_;

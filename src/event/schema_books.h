@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <string>
@@ -14,18 +15,21 @@ namespace tacit::event {
 Result<SchemaKey> ParseSchemaKey(std::string_view text);
 
 // Makes a book of schemas known from the start: those with value true are accepted, those with
-// false rejected. Other schemas are looked up in `next`; without it they stay unknown.
+// false rejected. Other schemas are looked up in `next`; without it they are rejected.
 std::unique_ptr<SchemaBook> MakePinnedSchemas(std::map<SchemaKey, bool> schemas,
                                               std::unique_ptr<SchemaBook> next);
 
 // Makes a book that accepts every schema, for records that are looked at or counted, not judged.
 std::unique_ptr<SchemaBook> MakeEverySchema();
 
+// A registry's answer that is as long as this, or longer, is refused unread.
+inline constexpr size_t kSchemaAnswerBytesMax = 1 << 20;
+
 // Judges a schema from a registry's answer, {"schema","schemaType"}, against what our codec of this
 // kind reads. Its type must match the kind, and its declarations must not contradict how we read
 // our fields: a Protobuf message must not use one of our numbers for something else, and a JSON
-// schema's `features` must be an object. Each message shows what its schema leaves open. kUnknown
-// if the answer or its schema cannot be understood.
+// schema's `features` must be an object. Each message shows what its schema leaves open. A schema
+// that cannot be read is rejected. kWait if the answer is none of a registry.
 SchemaVerdict JudgeSchema(std::string_view answer, PayloadKind kind);
 
 }  // namespace tacit::event

@@ -14,9 +14,10 @@ namespace {
 // within 5 s.
 constexpr std::chrono::milliseconds kOpenTimeout(2000);
 
-Result<std::unique_ptr<event::SchemaBook>> MakeSchemaBook(const config::SchemaRegistry& registry,
+Result<std::unique_ptr<event::SchemaBook>> MakeSchemaBook(const config::Source& source,
                                                           event::PayloadKind kind,
                                                           const Clock& clock) {
+  const config::SchemaRegistry& registry = source.registry;
   if (registry.url.empty() && registry.schemas.empty()) return event::MakeEverySchema();
   std::map<event::SchemaKey, bool> pinned;
   for (const config::Property& schema : registry.schemas) {
@@ -30,6 +31,7 @@ Result<std::unique_ptr<event::SchemaBook>> MakeSchemaBook(const config::SchemaRe
                                           .password = "",
                                           .ca_file = registry.ca_file,
                                           .timeout = std::chrono::milliseconds(registry.timeout_ms),
+                                          .wait = std::chrono::milliseconds(source.schema_wait_ms),
                                           .kind = kind};
     if (!registry.username.empty()) {
       TACIT_ASSIGN(options.password, config::ReadSecret(registry.password));
@@ -56,7 +58,7 @@ Result<std::unique_ptr<event::Envelope>> MakeEnvelope(const config::Source& sour
           source.format == "protobuf" ? event::PayloadKind::kProtobuf : event::PayloadKind::kJson};
   std::unique_ptr<event::SchemaBook> book;
   if (options.framed) {
-    TACIT_ASSIGN(book, MakeSchemaBook(source.registry, options.kind, clock));
+    TACIT_ASSIGN(book, MakeSchemaBook(source, options.kind, clock));
   }
   return std::make_unique<event::Envelope>(options, std::move(book));
 }
@@ -69,7 +71,6 @@ Result<std::unique_ptr<stream::Source>> OpenKafka(const config::Source& source,
   options.max_record_bytes = source.max_record_bytes;
   options.round = std::chrono::milliseconds(source.round_ms);
   options.tick = std::chrono::milliseconds(source.tick_ms);
-  options.schema_wait = std::chrono::milliseconds(source.schema_wait_ms);
   options.go_on_when_lost = source.on_period_lost == config::Source::OnPeriodLost::kClose;
   options.until_end = live.until_end;
   options.open_timeout = kOpenTimeout;

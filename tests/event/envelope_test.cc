@@ -18,18 +18,22 @@ using Kind = SchemaVerdict::Kind;
 // Answers as it is set, and counts the questions.
 class FakeBook final : public SchemaBook {
  public:
-  FakeBook(std::map<SchemaKey, SchemaVerdict>* answers, int* asked)
-      : answers_(*answers), asked_(*asked) {}
+  FakeBook(std::map<SchemaKey, SchemaVerdict>* answers, int* asked, std::vector<SchemaKey>* ahead)
+      : answers_(*answers), asked_(*asked), ahead_(*ahead) {}
+  bool LookAhead(const SchemaKey& schema) override {
+    ahead_.push_back(schema);
+    return true;
+  }
   SchemaVerdict Look(const SchemaKey& schema) override {
     ++asked_;
     const auto found = answers_.find(schema);
-    return found == answers_.end() ? SchemaVerdict{Kind::kUnknown, "nobody answers"}
-                                   : found->second;
+    return found == answers_.end() ? SchemaVerdict{Kind::kWait, "nobody answers"} : found->second;
   }
 
  private:
   const std::map<SchemaKey, SchemaVerdict>& answers_;
   int& asked_;
+  std::vector<SchemaKey>& ahead_;
 };
 
 struct Opened {
@@ -97,24 +101,23 @@ TEST_F(BareEnvelopeTest, OtherCloudEventsAreRefusedByName) {
   };
   EXPECT_THAT(reason({{"content-type", "application/cloudevents+json; charset=UTF-8"}}),
               HasSubstr("a CloudEvent in structured mode; send them in binary mode"));
-  EXPECT_EQ(reason({{"ce_specversion", "0.3"}}), "ce_specversion: '0.3' is not known, 1.0 is");
+  EXPECT_EQ(reason({{"ce_specversion", "0.3"}}), "header ce_specversion: is not known, 1.0 is");
   EXPECT_THAT(reason({{"content-type", "application/avro"}}), HasSubstr("Avro is not read"));
-  // A reason shows a short and printable piece of a header.
-  EXPECT_LT(reason({{"ce_specversion", std::string_view("\n\0\xff", 3)}}).size(), 100u);
-  EXPECT_LT(reason({{"ce_specversion", std::string(1 << 20, 'x')}}).size(), 100u);
 }
 
 class FramedEnvelopeTest : public ::testing::Test {
  protected:
-  static Envelope Make(PayloadKind kind, std::map<SchemaKey, SchemaVerdict>* answers, int* asked) {
-    return Envelope({.framed = true, .kind = kind}, std::make_unique<FakeBook>(answers, asked));
+  Envelope Make(PayloadKind kind) {
+    return Envelope({.framed = true, .kind = kind},
+                    std::make_unique<FakeBook>(&answers_, &asked_, &ahead_));
   }
 
   int asked_ = 0;
+  std::vector<SchemaKey> ahead_;
   std::map<SchemaKey, SchemaVerdict> answers_ = {
       {7, {Kind::kAccept}}, {8, {Kind::kAccept}}, {9, {Kind::kReject, "is of type AVRO"}}};
-  Envelope json_ = Make(PayloadKind::kJson, &answers_, &asked_);
-  Envelope protobuf_ = Make(PayloadKind::kProtobuf, &answers_, &asked_);
+  Envelope json_ = Make(PayloadKind::kJson);
+  Envelope protobuf_ = Make(PayloadKind::kProtobuf);
 };
 
 TEST_F(FramedEnvelopeTest, FramesAreTakenOff) {
@@ -133,11 +136,25 @@ TEST_F(FramedEnvelopeTest, TheGuidOfAHeaderIsAskedForAndTheValueIsBare) {
   EXPECT_EQ(Open(json_, "{}", headers).payload, "{}");
 }
 
-TEST_F(FramedEnvelopeTest, ASchemaIsAskedForOnce) {
-  for (int i = 0; i < 10; ++i)
-    for (const char* value : {"\0\0\0\0\7{}", "\0\0\0\0\x8{}", "\0\0\0\0\x9{}"})
-      Open(json_, std::string_view(value, 7));
-  EXPECT_EQ(asked_, 3);
+TEST_F(FramedEnvelopeTest, TheBookIsAskedWhereTheSchemaChanges) {
+  for (const char* value : {"\0\0\0\0\7{}", "\0\0\0\0\x8{}"})
+    for (int i = 0; i < 10; ++i) Open(json_, std::string_view(value, 7));
+  EXPECT_EQ(asked_, 2);
+}
+
+TEST_F(FramedEnvelopeTest, TheSchemaOfALaterMessageIsLookedUpAhead) {
+  SchemaGuid guid{};
+  guid[0] = 0x5f;
+  const std::string value = Bytes("\0\0\0\1\0{}");
+  const std::string header = Bytes("\1\x5f\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
+  const std::vector<MessageHeader> headers = {{"__value_schema_id", header}};
+  EXPECT_TRUE(json_.LookAhead({.value = value, .headers = {}}));
+  EXPECT_TRUE(json_.LookAhead({.value = "{}", .headers = headers}));
+  // Neither names a schema.
+  EXPECT_TRUE(json_.LookAhead({.value = {}, .null = true, .headers = {}}));
+  EXPECT_TRUE(json_.LookAhead({.value = "{}", .headers = {}}));
+  EXPECT_THAT(ahead_, testing::ElementsAre(SchemaKey(256), SchemaKey(guid)));
+  EXPECT_EQ(asked_, 0);
 }
 
 TEST_F(FramedEnvelopeTest, ARejectedSchemaIsADeadLetter) {
@@ -160,10 +177,11 @@ TEST_F(FramedEnvelopeTest, AnUnknownSchemaIsWaitedFor) {
 }
 
 TEST_F(FramedEnvelopeTest, ADamagedFrameIsADeadLetter) {
-  EXPECT_THAT(Open(json_, "{}").reason, HasSubstr("magic byte 0x7b, 0x00 expected"));
+  EXPECT_THAT(Open(json_, "{}").reason, HasSubstr("the first byte is not 0x00"));
   EXPECT_THAT(Open(json_, "").reason, HasSubstr("the value is empty"));
   EXPECT_THAT(Open(json_, Bytes("\0\0\0")).reason, HasSubstr("ends within the schema's id"));
-  EXPECT_THAT(Open(protobuf_, Bytes("\0\0\0\0\7\2\2xyz")).reason, HasSubstr("only the first"));
+  EXPECT_THAT(Open(protobuf_, Bytes("\0\0\0\0\7\2\2xyz")).reason,
+              HasSubstr("which alone is known"));
   EXPECT_EQ(asked_, 0);
 }
 

@@ -53,11 +53,11 @@ TEST(JudgeSchema, OursAreAccepted) {
 TEST(JudgeSchema, AnotherTypeIsRejected) {
   const std::string proto = Shipped("interaction.proto");
   EXPECT_EQ(JudgeSchema(Answer("PROTOBUF", proto), kJsonSchema).reason,
-            "is of type PROTOBUF, JSON expected");
+            "is of type 'PROTOBUF', JSON expected");
   // A registry does not name its first type.
   const SchemaVerdict avro = JudgeSchema(Answer("", "\"string\""), kJsonSchema);
   EXPECT_EQ(avro.kind, Kind::kReject);
-  EXPECT_EQ(avro.reason, "is of type AVRO, JSON expected; Avro is not read");
+  EXPECT_EQ(avro.reason, "is of type 'AVRO', JSON expected; Avro is not read");
 }
 
 TEST(JudgeSchema, EvolvedSchemasAreAccepted) {
@@ -79,15 +79,15 @@ TEST(JudgeSchema, EvolvedSchemasAreAccepted) {
 TEST(JudgeSchema, OurNumbersWithOtherTypesAreRejected) {
   const std::string outcome = "int32 outcome = 5; ";
   EXPECT_EQ(JudgeProto(outcome + "int64 uid = 2;").reason,
-            "its field 2 (uid) is of another type than our user");
+            "its field 2 ('uid') is of another type than our user");
   EXPECT_EQ(JudgeProto(outcome + "string when = 4;").reason,
-            "its field 4 (when) is of another type than our timestamp_ms");
+            "its field 4 ('when') is of another type than our timestamp_ms");
   EXPECT_EQ(JudgeProto(outcome + "repeated double dense = 7;").reason,
-            "its field 7 (dense) is of another type than our dense");
+            "its field 7 ('dense') is of another type than our dense");
   EXPECT_EQ(JudgeProto(outcome + "repeated uint32 buckets = 8;").reason,
-            "its field 8 (buckets) is of another type than our buckets");
+            "its field 8 ('buckets') is of another type than our buckets");
   EXPECT_EQ(JudgeProto(outcome + "float dense = 7;").reason,
-            "its field 7 (dense) is of another type than our dense");
+            "its field 7 ('dense') is of another type than our dense");
   EXPECT_EQ(JudgeProto(outcome + "string features = 6;").kind, Kind::kReject);
   EXPECT_EQ(JudgeProto("string user = 2;").reason, "it has no outcome (5)");
   EXPECT_EQ(JudgeSchema(Answer("PROTOBUF", "syntax = \"proto3\";"), kProtobufSchema).reason,
@@ -105,16 +105,21 @@ TEST(JudgeSchema, JsonTypesThatCannotBeOursAreRejected) {
             "its features is of another type than ours");
 }
 
-// No fault of the record: the partition waits, and an operator may decide.
-TEST(JudgeSchema, WhatCannotBeUnderstoodIsUnknown) {
+// Something else than a registry has answered.
+TEST(JudgeSchema, WhatIsNoAnswerIsNoVerdict) {
+  for (const char* answer : {"", "<html>", "[]", "{}"})
+    EXPECT_EQ(JudgeSchema(answer, kJsonSchema).kind, Kind::kWait) << answer;
+}
+
+// Schemas never change, so that waiting would not help; an operator may decide.
+TEST(JudgeSchema, ASchemaThatCannotBeReadIsRejected) {
   for (const std::string& answer :
-       {std::string(), std::string("<html>"), std::string("[]"), std::string("{}"),
-        Answer("JSON", "{"), std::string(R"({"schema":7,"schemaType":"JSON"})")}) {
+       {Answer("JSON", "{"), std::string(R"({"schema":7,"schemaType":"JSON"})")}) {
     const SchemaVerdict verdict = JudgeSchema(answer, kJsonSchema);
-    EXPECT_EQ(verdict.kind, Kind::kUnknown) << answer;
+    EXPECT_EQ(verdict.kind, Kind::kReject) << answer;
     EXPECT_THAT(verdict.reason, HasSubstr("source.registry.schemas"));
   }
-  EXPECT_THAT(JudgeProto("int32 x = ;").reason, HasSubstr("cannot be read: line 3: "));
+  EXPECT_THAT(JudgeProto("int32 x = ;").reason, HasSubstr("cannot be read: line 3;"));
 }
 
 TEST(PinnedSchemas, AreKnownWithoutAsking) {
@@ -123,7 +128,7 @@ TEST(PinnedSchemas, AreKnownWithoutAsking) {
   pinned[*ParseSchemaKey("5F0c9e00-1111-2222-3333-0123456789ab")] = false;
   const auto book = MakePinnedSchemas(std::move(pinned), nullptr);
   EXPECT_EQ(book->Look(7).kind, Kind::kAccept);
-  EXPECT_EQ(book->Look(8).kind, Kind::kUnknown);
+  EXPECT_EQ(book->Look(8).kind, Kind::kReject);
   EXPECT_THAT(book->Look(8).reason, HasSubstr("not among the configured ones"));
   const SchemaKey guid = *ParseSchemaKey("5f0c9e00-1111-2222-3333-0123456789ab");
   EXPECT_EQ(book->Look(guid).reason, "rejected by the configuration");

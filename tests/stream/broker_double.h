@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <random>
@@ -9,7 +10,6 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "event/envelope.h"
 #include "stream/kafka/fetcher.h"
 #include "stream/kafka/rounds.h"
 
@@ -47,29 +47,15 @@ struct TopicScript {
   int64_t last_arrival_ms() const;
 };
 
-// The one record in which two worlds differ.
+// Schemas that a frame names. Any other id from 1000 on is forged, as kForged is.
+enum SchemaId : int { kLearnt = 7, kRare = 8, kForged = 9, kFailing = 10, kLate = 11 };
+
+// The one record in which two worlds differ. Others have forged schemas in both.
 struct Victim {
-  enum class Kind { kSmall, kNull, kLarge, kUnknownSchema };
+  enum class Kind { kSmall, kNull, kLarge, kForged, kFailing, kLate };
   int32_t partition = 0;
   uint64_t offset = 0;
   Kind kind = Kind::kSmall;
-};
-
-// A registry that knows schema 7, and from some time on 9.
-class TimedBook final : public event::SchemaBook {
- public:
-  TimedBook(const SetClock& clock, int64_t knows_9_at_ms)
-      : clock_(clock), knows_9_at_ms_(knows_9_at_ms) {}
-  event::SchemaVerdict Look(const event::SchemaKey& schema) override {
-    using Kind = event::SchemaVerdict::Kind;
-    if (schema == event::SchemaKey(7) || clock_.ms() >= knows_9_at_ms_)
-      return {.kind = Kind::kAccept};
-    return {.kind = Kind::kUnknown, .reason = "out of reach"};
-  }
-
- private:
-  const SetClock& clock_;
-  const int64_t knows_9_at_ms_;
 };
 
 // A broker and the way to it, on a script: large records take long, the line is slow at times, and
@@ -90,13 +76,16 @@ class BrokerDouble final : public MessageFetcher {
     size_t cursor = 0;
     uint64_t end_told = 0;
   };
-  std::string_view ValueOf(int32_t partition, uint64_t offset) const;
+  const std::string& ValueFor(int schema);
+  const std::string& ValueOf(int32_t partition, uint64_t offset);
 
   const TopicScript& script_;
   const Victim victim_;
   const SetClock& clock_;
   std::mt19937_64 random_;
-  std::string small_, large_, unknown_;
+  std::map<int, std::string> values_;  // by schema
+  std::string large_;
+  const std::string null_;
   std::vector<Line> lines_;
 };
 
@@ -140,9 +129,7 @@ inline BrokerDouble::BrokerDouble(const TopicScript& script, const Victim& victi
                                   const SetClock& clock, uint64_t seed)
     : script_(script), victim_(victim), clock_(clock), random_(seed) {
   constexpr int64_t kBytesPerMs = 20'000;
-  small_ = std::string("\0\0\0\0\7", 5) + std::string(200, 's');
-  large_ = std::string("\0\0\0\0\7", 5) + std::string(900'000, 'l');
-  unknown_ = std::string("\0\0\0\0\x09", 5) + std::string(200, 'u');
+  large_ = ValueFor(kLearnt) + std::string(900'000, 'l');
   for (size_t p = 0; p < script.partitions.size(); ++p) {
     Line& line = lines_.emplace_back();
     int64_t free_ms = 0, bytes = 0;
@@ -156,19 +143,36 @@ inline BrokerDouble::BrokerDouble(const TopicScript& script, const Victim& victi
   }
 }
 
-inline std::string_view BrokerDouble::ValueOf(int32_t partition, uint64_t offset) const {
-  if (partition != victim_.partition || offset != victim_.offset) return small_;
+inline const std::string& BrokerDouble::ValueFor(int schema) {
+  std::string& value = values_[schema];
+  if (value.empty()) {
+    for (const int shift : {32, 24, 16, 8, 0})
+      value.push_back(static_cast<char>(int64_t{schema} >> shift));
+    value.append(200, 'v');
+  }
+  return value;
+}
+
+inline const std::string& BrokerDouble::ValueOf(int32_t partition, uint64_t offset) {
+  const bool is_victim = partition == victim_.partition && offset == victim_.offset;
+  if (!is_victim && offset % 700 == 99) return ValueFor(1000 + static_cast<int>(offset));
+  if (!is_victim)
+    return ValueFor(offset % 100 == 1 ? kForged : offset % 100 == 2 ? kRare : kLearnt);
   switch (victim_.kind) {
     case Victim::Kind::kSmall:
-      return small_;
+      return ValueFor(kLearnt);
     case Victim::Kind::kNull:
-      return {};
+      return null_;
     case Victim::Kind::kLarge:
       return large_;
-    case Victim::Kind::kUnknownSchema:
-      return unknown_;
+    case Victim::Kind::kForged:
+      return ValueFor(12);
+    case Victim::Kind::kFailing:
+      return ValueFor(kFailing);
+    case Victim::Kind::kLate:
+      return ValueFor(kLate);
   }
-  return {};
+  return null_;
 }
 
 inline Status BrokerDouble::Fetch(int32_t partition, size_t max, milliseconds,
@@ -182,11 +186,11 @@ inline Status BrokerDouble::Fetch(int32_t partition, size_t max, milliseconds,
   max = std::min<size_t>(max, 1 + random_() % 3000);
   for (; max > 0 && line.cursor < records.size() && line.here_ms[line.cursor] <= now; --max) {
     const auto& record = records[line.cursor++];
-    const std::string_view value = ValueOf(partition, record.offset);
+    const std::string& value = ValueOf(partition, record.offset);
     messages->push_back({.offset = record.offset,
                          .timestamp_ms = record.timestamp_ms,
                          .value = value,
-                         .null = value.data() == nullptr});
+                         .null = value.empty()});
   }
   const bool all = line.cursor == records.size() || records[line.cursor].arrival_ms > now;
   const uint64_t end = line.cursor == 0 ? 0 : records[line.cursor - 1].end;

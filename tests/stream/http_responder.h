@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <functional>
+#include <list>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -17,11 +18,12 @@
 
 namespace tacit::stream {
 
-// Answers one HTTP request after the other, on a port of its own of this machine, each on a new
-// connection. Keeps what it was asked.
+// Answers HTTP requests on a port of its own of this machine, each connection's one after the other
+// and those of different connections at once. Keeps what it was asked.
 class HttpResponder {
  public:
-  // From the head of a request to the whole answer; "" closes the connection without one.
+  // From the head of a request to the whole answer; "" closes the connection without one. Several
+  // threads may ask at once.
   using Answer = std::function<std::string(const std::string& head)>;
 
   // At `port`, to come back to where another one was; 0: any.
@@ -35,7 +37,7 @@ class HttpResponder {
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof(address);
     EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
-    EXPECT_EQ(::listen(listener_.get(), 16), 0);
+    EXPECT_EQ(::listen(listener_.get(), 128), 0);
     ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size);
     port_ = ntohs(address.sin_port);
     thread_ = std::thread([this] { Run(); });
@@ -43,6 +45,10 @@ class HttpResponder {
   ~HttpResponder() {
     ::shutdown(listener_.get(), SHUT_RDWR);
     thread_.join();
+    for (Connection& connection : connections_) {
+      ::shutdown(connection.peer.get(), SHUT_RDWR);
+      connection.thread.join();
+    }
   }
   HttpResponder(const HttpResponder&) = delete;
   HttpResponder& operator=(const HttpResponder&) = delete;
@@ -56,34 +62,49 @@ class HttpResponder {
 
   static std::string Reply(const std::string& status, const std::string& body,
                            const std::string& headers = "") {
-    return "HTTP/1.1 " + status + "\r\nConnection: close\r\n" + headers +
+    return "HTTP/1.1 " + status + "\r\n" + headers +
            "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
   }
 
  private:
+  struct Connection {
+    UniqueFd peer;
+    std::thread thread;
+  };
+
   void Run() {
     while (true) {
-      const UniqueFd peer(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      UniqueFd peer(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
       if (peer.get() < 0) return;
-      std::string head;
-      char bytes[4096];
-      while (head.find("\r\n\r\n") == std::string::npos) {
-        const ssize_t got = ::read(peer.get(), bytes, sizeof(bytes));
-        if (got <= 0) break;
-        head.append(bytes, static_cast<size_t>(got));
-      }
-      {
-        std::lock_guard lock(mutex_);
-        heads_.push_back(head);
-      }
-      const std::string reply = answer_(head);
-      for (size_t sent = 0; sent < reply.size();) {
-        const ssize_t put =
-            ::send(peer.get(), reply.data() + sent, reply.size() - sent, MSG_NOSIGNAL);
-        if (put <= 0) break;
-        sent += static_cast<size_t>(put);
-      }
+      Connection& connection = connections_.emplace_back(Connection{std::move(peer), {}});
+      connection.thread = std::thread([this, fd = connection.peer.get()] {
+        while (AnswerOne(fd)) {
+        }
+        ::shutdown(fd, SHUT_RDWR);
+      });
     }
+  }
+
+  // Returns false once the connection is at its end.
+  bool AnswerOne(int peer) {
+    std::string head;
+    char bytes[4096];
+    while (head.find("\r\n\r\n") == std::string::npos) {
+      const ssize_t got = ::read(peer, bytes, sizeof(bytes));
+      if (got <= 0) return false;
+      head.append(bytes, static_cast<size_t>(got));
+    }
+    {
+      std::lock_guard lock(mutex_);
+      heads_.push_back(head);
+    }
+    const std::string reply = answer_(head);
+    for (size_t sent = 0; sent < reply.size();) {
+      const ssize_t put = ::send(peer, reply.data() + sent, reply.size() - sent, MSG_NOSIGNAL);
+      if (put <= 0) return false;
+      sent += static_cast<size_t>(put);
+    }
+    return !reply.empty();
   }
 
   const Answer answer_;
@@ -91,6 +112,7 @@ class HttpResponder {
   uint16_t port_ = 0;
   mutable std::mutex mutex_;
   std::vector<std::string> heads_;
+  std::list<Connection> connections_;  // the accepting thread's, until it has ended
   std::thread thread_;
 };
 

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "mock_kafka.h"
+#include "stream/kafka/schema_registry.h"
 #include "stream/kafka/source.h"
 #include "support/eventually.h"
 #include "support/metrics_page.h"
@@ -231,9 +232,10 @@ class LateBook final : public event::SchemaBook {
   explicit LateBook(const std::atomic<bool>& answers) : answers_(answers) {}
   event::SchemaVerdict Look(const event::SchemaKey&) override {
     using Kind = event::SchemaVerdict::Kind;
-    if (!answers_) return {.kind = Kind::kUnknown, .reason = "nobody answers"};
+    if (!answers_) return {.kind = Kind::kWait, .reason = Trouble()};
     return {.kind = Kind::kAccept};
   }
+  std::string Trouble() override { return answers_ ? "" : "nobody answers"; }
 
  private:
   const std::atomic<bool>& answers_;
@@ -241,9 +243,8 @@ class LateBook final : public event::SchemaBook {
 
 std::string Framed(int number) { return std::string("\0\0\0\0\7", 5) + std::to_string(number); }
 
-std::unique_ptr<event::Envelope> MakeFramed(const std::atomic<bool>& answers) {
-  return std::make_unique<event::Envelope>(event::EnvelopeOptions{.framed = true},
-                                           std::make_unique<LateBook>(answers));
+std::unique_ptr<event::Envelope> MakeFramed(std::unique_ptr<event::SchemaBook> book) {
+  return std::make_unique<event::Envelope>(event::EnvelopeOptions{.framed = true}, std::move(book));
 }
 
 TEST_F(KafkaSourceTest, AMessageThatCannotBeOpenedYetIsNotOvertaken) {
@@ -253,9 +254,8 @@ TEST_F(KafkaSourceTest, AMessageThatCannotBeOpenedYetIsNotOvertaken) {
   metrics::Registry registry;
   auto options = Options();
   options.metrics = &registry;
-  options.schema_wait = 10 * kPatience;
   std::atomic<bool> registry_answers = false;
-  const auto source = Open(options, MakeFramed(registry_answers));
+  const auto source = Open(options, MakeFramed(std::make_unique<LateBook>(registry_answers)));
   ASSERT_TRUE(source->Seek({}));
   Heard heard;
   const Status told = PollUntil(*source, &heard, [&] {
@@ -282,21 +282,23 @@ TEST_F(KafkaSourceTest, AMessageThatCannotBeOpenedYetIsNotOvertaken) {
   ASSERT_TRUE(PollUntil(*source, &heard, [&] { return source->health().alert.empty(); }));
 }
 
-TEST_F(KafkaSourceTest, AMessageWhoseSchemaStaysUnknownIsAFaultOnceItsTimeIsUp) {
-  kafka_.Create("t", 2);
-  kafka_.Write("t", 0, Framed(1));
-  kafka_.Write("t", 1, "no frame");
+TEST_F(KafkaSourceTest, MessagesAreFaultsOnceTheRegistrysTimeIsUp) {
+  kafka_.Create("t", 1);
+  for (int i = 0; i < 3; ++i) kafka_.Write("t", 0, Framed(i));
   kafka_.Flush();
-  auto options = Options();
-  options.schema_wait = 700ms;
-  const std::atomic<bool> registry_answers = false;
-  const auto source = Open(options, MakeFramed(registry_answers));
+  const SystemClock clock;  // port 1 is never listened at
+  const auto source =
+      Open(Options(),
+           MakeFramed(MakeSchemaRegistry({.url = "http://127.0.0.1:1", .wait = 700ms}, clock)));
   ASSERT_TRUE(source->Seek({}));
   Heard heard;
-  PollRecords(*source, &heard, 2);
-  EXPECT_THAT(heard.values[0], ElementsAre("!schema id 7: nobody answers; not known after 0.7 s "
-                                           "(source.schema_wait_ms)"));
-  EXPECT_THAT(heard.values[1], ElementsAre(HasSubstr("!")));
+  PollRecords(*source, &heard, 3);
+  for (const std::string& fault : heard.values[0])
+    EXPECT_THAT(fault, AllOf(HasSubstr("!schema id 7: http://127.0.0.1:1: Failed to connect"),
+                             HasSubstr("not answered for 0.7 s (source.schema_wait_ms)")));
+  ASSERT_TRUE(PollUntil(*source, &heard, [&] {
+    return source->health().alert.find("topic 't': http://127.0.0.1:1: ") != std::string::npos;
+  }));
 }
 
 // They are told even while a long step pauses all partitions.

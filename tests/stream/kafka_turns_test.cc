@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 #include "broker_double.h"
 #include "stream/kafka/turns.h"
@@ -79,8 +80,7 @@ class KafkaTurnsTest : public testing::Test {
   SetClock clock_;
   RoundQueue rounds_;
   Shelf shelf_;
-  KafkaTurns turns_{
-      {.topic = "t", .schema_wait = std::chrono::seconds(3)}, clock_, nullptr, rounds_};
+  KafkaTurns turns_{{.topic = "t"}, clock_, nullptr, rounds_};
   std::vector<std::string> faults_;
 };
 
@@ -179,30 +179,61 @@ TEST_F(KafkaTurnsTest, ANewPartitionIsAddedWithItsFirstRound) {
   EXPECT_EQ(Take(), "0:0-1");
 }
 
-// The registry is back half a second too late for a reader that is never held back.
-TEST_F(KafkaTurnsTest, ARecordsSchemaIsAskedForOnceMoreAfterAPause) {
-  const std::string unknown = std::string("\0\0\0\0\x09", 5) + "v";
-  for (const bool paused : {false, true}) {
-    SetClock clock;
-    RoundQueue rounds;
-    event::Envelope envelope({.framed = true}, std::make_unique<TimedBook>(clock, 3500));
-    KafkaTurns turns({.topic = "t", .schema_wait = std::chrono::seconds(3)}, clock, &envelope,
-                     rounds);
-    turns.Start({.partition = 0});
-    Shelf shelf;
-    shelf.messages[0].push_back({.offset = 0, .value = unknown});
-    ASSERT_TRUE(rounds.Close(std::vector<PartitionEnd>{{0, 1}}, false));
-    event::RawRecords frame;
-    std::optional<RecordMark> last;
-    for (int i = 0; i < 400 && frame.size() == 0; ++i) {
-      // It begins to wait before the pause.
-      turns.Find(0)->SetPaused(paused && i > 10 && clock.ms() < 3700);
-      ASSERT_TRUE(turns.Take(shelf, milliseconds(0), &frame, &last));
-      clock.Advance(10);
-    }
-    ASSERT_EQ(frame.size(), 1u);
-    EXPECT_EQ(frame.faults.size(), paused ? 0u : 1u);
+// Knows schema 7. The answer to any other is there once it was awaited: it is rejected.
+class AwaitedBook final : public event::SchemaBook {
+ public:
+  event::SchemaVerdict Look(const event::SchemaKey& schema) override {
+    using Kind = event::SchemaVerdict::Kind;
+    if (schema == event::SchemaKey(7)) return {.kind = Kind::kAccept};
+    ahead.insert(schema);
+    if (answered_.contains(schema)) return {.kind = Kind::kReject, .reason = "none"};
+    return {.kind = Kind::kWait, .reason = "asked"};
   }
+  bool LookAhead(const event::SchemaKey& schema) override {
+    if (schema != event::SchemaKey(7)) ahead.insert(schema);
+    return true;
+  }
+  void Await(const event::SchemaKey&, milliseconds) override {
+    ++awaited;
+    answered_ = ahead;
+  }
+
+  std::set<event::SchemaKey> ahead;
+  int awaited = 0;
+
+ private:
+  std::set<event::SchemaKey> answered_;
+};
+
+std::string FramedBy(int schema) {
+  return std::string("\0\0\0\0", 4) + static_cast<char>(schema) + "v";
+}
+
+// The clock stands still, and all of them are in one frame: none is waited for by itself.
+TEST_F(KafkaTurnsTest, SchemasOfAllFetchedRecordsAreLookedUpAtOnce) {
+  auto owned = std::make_unique<AwaitedBook>();
+  AwaitedBook& book = *owned;
+  event::Envelope envelope({.framed = true}, std::move(owned));
+  KafkaTurns turns({.topic = "t"}, clock_, &envelope, rounds_);
+  for (int32_t p = 0; p < 2; ++p) turns.Start({.partition = p});
+  std::vector<std::string> values;
+  for (int i = 0; i < 100; ++i) values.push_back(FramedBy(i % 2 == 0 ? 7 : 10 + i));
+  for (uint64_t i = 0; i < 100; ++i)
+    shelf_.messages[0].push_back({.offset = i, .value = values[i]});
+  const std::string other = FramedBy(9);
+  shelf_.messages[1].push_back({.offset = 0, .timestamp_ms = 1, .value = other});
+  Close({{0, 100}, {1, 1}});
+  event::RawRecords frame;
+  std::optional<RecordMark> last;
+  ASSERT_TRUE(turns.Take(shelf_, std::chrono::minutes(1), &frame, &last).value_or(false));
+  EXPECT_EQ(frame.size(), 100u);
+  EXPECT_EQ(frame.faults.size(), 50u);
+  EXPECT_EQ(book.awaited, 1);
+  EXPECT_EQ(book.ahead.size(), 51u) << "that of the other partition's record too";
+  frame.Clear();
+  ASSERT_TRUE(turns.Take(shelf_, std::chrono::minutes(1), &frame, &last).value_or(false));
+  EXPECT_EQ(frame.faults.size(), 1u);
+  EXPECT_EQ(book.awaited, 1);
 }
 
 // A client that breaks off in the middle of a turn changes nothing about whose it is.

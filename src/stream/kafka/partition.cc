@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <iterator>
 #include <utility>
 
@@ -17,8 +16,6 @@ using event::PublicMark;
 // a partition's turn does not end with a frame.
 constexpr size_t kRecordsPerFrame = 4096;
 constexpr size_t kBytesPerFrame = 1 << 20;
-constexpr Clock::Duration kBackoffMin = std::chrono::milliseconds(500);
-constexpr Clock::Duration kBackoffMax = std::chrono::seconds(5);  // all partitions wait meanwhile
 
 }  // namespace
 
@@ -41,7 +38,7 @@ void KafkaPartition::Start(uint64_t offset, uint64_t lost) {
   next_ = offset;
   lost_ = lost_ || lost > 0;
   empty_until_ = 0;
-  if (wait_offset_ != offset) waiting_ = false;
+  waiting_ = false;
   if (!std::exchange(started_, true)) tick_from_ = offset;
 }
 
@@ -114,36 +111,42 @@ void KafkaPartition::TakeMarks(event::RawRecords* records) {
   records->marks.push_back({PublicMark::Kind::kClockTick, next_, ""});
 }
 
-std::optional<RecordMark> KafkaPartition::Take(Clock::TimePoint now, Envelope* envelope,
-                                               uint64_t until, event::RawRecords* records) {
+std::optional<RecordMark> KafkaPartition::Take(Envelope* envelope, uint64_t until,
+                                               event::RawRecords* records) {
   const FetchedMessage* message = Head();
   if (message == nullptr) return std::nullopt;
-  StartFrame(message->offset, records);
+  if (records->size() == 0) StartFrame(message->offset, records);
   waiting_ = false;
-  size_t last = head_;
+  std::optional<size_t> last;
   for (; head_ < held_.size(); ++head_) {
     message = &held_[head_];
     if (message->offset >= until || message->offset != records->end_offset()) break;
     if (records->size() == kRecordsPerFrame || records->bytes.size() >= kBytesPerFrame) break;
-    if (!Append(*message, now, envelope, records)) break;
+    if (!Append(*message, envelope, records)) break;
     next_ = message->offset + 1;
-    if (last < head_) Release(&held_[last]);  // the last one is used below
+    if (last) Release(&held_[*last]);  // the last one is used below
     last = head_;
   }
-  if (records->size() == 0) return std::nullopt;
-  const RecordMark mark = MarkOf(held_[last]);
-  Release(&held_[last]);
+  if (!last) return std::nullopt;
+  const RecordMark mark = MarkOf(held_[*last]);
+  Release(&held_[*last]);
   return mark;
 }
 
-bool KafkaPartition::Append(const FetchedMessage& message, Clock::TimePoint now, Envelope* envelope,
+bool KafkaPartition::LookAhead(Envelope* envelope) {
+  for (size_t i = head_; i < held_.size(); ++i)
+    if (held_[i].value.size() <= options_.max_record_bytes &&
+        !envelope->LookAhead(MessageOf(held_[i])))
+      return false;
+  return true;
+}
+
+bool KafkaPartition::Append(const FetchedMessage& message, Envelope* envelope,
                             event::RawRecords* records) {
   std::string_view payload;
-  auto outcome = OpenValue(message, envelope, &payload);
-  if (outcome == Envelope::Outcome::kWait) {
-    if (WaitsOn(message, now)) return false;
-    outcome = Envelope::Outcome::kFault;
-  }
+  const auto outcome = OpenValue(message, envelope, &payload);
+  waiting_ = outcome == Envelope::Outcome::kWait;
+  if (waiting_) return false;
   if (outcome == Envelope::Outcome::kFault) {
     records->faults.push_back({static_cast<uint32_t>(records->size()), reason_, part_});
   } else {
@@ -176,28 +179,13 @@ Envelope::Outcome KafkaPartition::OpenValue(const FetchedMessage& message, Envel
     reason_ = "null value";
     return Envelope::Outcome::kFault;
   }
-  headers_.clear();
-  if (message.message != nullptr) ReadHeaders(*message.message, &headers_);
-  return envelope->Open({*payload, message.null, headers_}, payload, &reason_);
+  return envelope->Open(MessageOf(message), payload, &reason_);
 }
 
-// Makes the last try when the time is up or later, never before, so that a reader that was held
-// back meanwhile does not use up the record's time.
-bool KafkaPartition::WaitsOn(const FetchedMessage& message, Clock::TimePoint now) {
-  if (wait_offset_ != message.offset) {
-    wait_offset_ = message.offset;
-    give_up_at_ = now + options_.schema_wait;
-    backoff_ = {};
-  }
-  if (now >= give_up_at_) {
-    reason_ = fmt::format("{}; not known after {:g} s (source.schema_wait_ms)", reason_,
-                          Seconds(options_.schema_wait));
-    return false;
-  }
-  waiting_ = true;
-  backoff_ = std::clamp(backoff_ * 2, kBackoffMin, kBackoffMax);
-  retry_at_ = std::min(now + backoff_, give_up_at_);
-  return true;
+event::Message KafkaPartition::MessageOf(const FetchedMessage& message) {
+  headers_.clear();
+  if (message.message != nullptr) ReadHeaders(*message.message, &headers_);
+  return {message.value, message.null, headers_};
 }
 
 std::string KafkaPartition::wait() const {

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
 #include "event/envelope.h"
 #include "event/raw_records.h"
 #include "metrics/registry.h"
@@ -18,7 +17,6 @@ namespace tacit::stream {
 struct KafkaPartitionOptions {
   std::string topic;
   uint32_t max_record_bytes = 1 << 20;   // a longer message is a faulty record
-  Clock::Duration schema_wait{0};        // to wait for a record's schema, from its first try on
   metrics::Registry* metrics = nullptr;  // must outlive the partitions; null: none
 };
 
@@ -53,16 +51,19 @@ class KafkaPartition {
   bool has_marks() const { return lost_ || tick_; }
   // Fills a cleared frame with the marks that are due.
   void TakeMarks(event::RawRecords* records);
-  // Fills a cleared frame with the next run of consecutive offsets below `until`, and returns the
-  // mark of its last record. Returns nullopt if no record is held, or the first one has to wait.
-  std::optional<RecordMark> Take(Clock::TimePoint now, event::Envelope* envelope, uint64_t until,
+  // Fills a frame, cleared or taken before, with the next run of consecutive offsets below `until`,
+  // and returns the mark of its last record. Returns nullopt if no record was added: none is held,
+  // or the first one has to wait.
+  std::optional<RecordMark> Take(event::Envelope* envelope, uint64_t until,
                                  event::RawRecords* records);
+  // Begins to look up the schemas of the messages that are held. Returns false if no more can be
+  // looked up at a time.
+  bool LookAhead(event::Envelope* envelope);
 
-  // True while a message that cannot be opened yet blocks the partition; wait() says which and why,
-  // retry_at() when to try again.
+  // True while a message whose schema is not known yet blocks the partition; wait() says which and
+  // why.
   bool waiting() const { return waiting_; }
   std::string wait() const;
-  Clock::TimePoint retry_at() const { return retry_at_; }
   bool paused() const { return paused_; }
   void SetPaused(bool paused) { paused_ = paused; }
 
@@ -74,12 +75,11 @@ class KafkaPartition {
 
  private:
   // Returns false if the message has to wait. Otherwise it becomes a record, maybe a faulty one.
-  bool Append(const FetchedMessage& message, Clock::TimePoint now, event::Envelope* envelope,
-              event::RawRecords* records);
+  bool Append(const FetchedMessage& message, event::Envelope* envelope, event::RawRecords* records);
   event::Envelope::Outcome OpenValue(const FetchedMessage& message, event::Envelope* envelope,
                                      std::string_view* payload);
-  // Waits for the message's schema. Returns false if it has waited long enough.
-  bool WaitsOn(const FetchedMessage& message, Clock::TimePoint now);
+  // The value and headers; the headers are views of headers_.
+  event::Message MessageOf(const FetchedMessage& message);
   void StartFrame(uint64_t offset, event::RawRecords* records) const;
   // Gives a message back to the client.
   void Release(FetchedMessage* message);
@@ -96,10 +96,6 @@ class KafkaPartition {
   uint64_t tick_at_ = 0, tick_from_ = 0;
 
   bool paused_ = false, waiting_ = false;
-  // The wait of the record at `wait_offset_`; it continues when the client is made anew.
-  std::optional<uint64_t> wait_offset_;
-  Clock::TimePoint retry_at_{}, give_up_at_{};
-  Clock::Duration backoff_{};
   std::string reason_;                            // reason of the wait, or of the last fault
   event::BadPart part_ = event::BadPart::kValue;  // of the last fault
   std::vector<event::MessageHeader> headers_;

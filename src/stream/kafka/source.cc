@@ -34,7 +34,6 @@ class KafkaSource final : public Source {
         reader_(options_),
         turns_({.topic = options_.topic,
                 .max_record_bytes = options_.max_record_bytes,
-                .schema_wait = options_.schema_wait,
                 .metrics = options_.metrics},
                clock_, envelope_.get(), rounds_) {
     identity_.topic = options_.topic;
@@ -377,8 +376,11 @@ void KafkaSource::ShowLag() {
     waiting += partition->waiting() ? 1 : 0;
   }
   waiting_gauge_.Set(static_cast<double>(waiting));
+  std::string stall = turns_.stall();
+  if (!stall.empty() && stall_.empty()) spdlog::warn("{}", stall);
+  if (stall.empty() && !stall_.empty()) spdlog::info("topic '{}': reading goes on", options_.topic);
   std::lock_guard lock(mutex_);
-  stall_ = turns_.stall();
+  stall_ = std::move(stall);
 }
 
 uint64_t KafkaSource::RecordsAfter(std::span<const PartitionOffset>) const {

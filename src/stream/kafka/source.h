@@ -24,8 +24,6 @@ struct KafkaSourceOptions {
   // The interval of clock marks, in partitions where a record has come since the last one; 0: none.
   // A mark is at the partition's end at that time, however far it has been read.
   std::chrono::milliseconds tick{0};
-  // The time to wait for a record's unknown schema before it becomes a faulty record.
-  std::chrono::milliseconds schema_wait{60'000};
   // If retention has taken records still to be read: continue after them, with a mark, or refuse.
   bool go_on_when_lost = false;
   // Ends the source once everything that existed when it was opened has been read.
@@ -45,7 +43,7 @@ struct KafkaSourceOptions {
 // decides who reads what, and offsets committed for the group are only for others to see. A frame
 // is a run of consecutive offsets; where offsets are missing (marks of transactions, records that
 // compaction took) another frame begins. A record that cannot be delivered (a null value, one that
-// is too long, one that `envelope` refuses, one whose schema stays unknown) is a faulty record.
+// is too long, one that `envelope` refuses) is a faulty record.
 // `envelope` may be null: then values are payloads.
 //
 // The next partition is a function of offsets, record timestamps, arrival at the brokers and the

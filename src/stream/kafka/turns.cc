@@ -84,8 +84,12 @@ void KafkaTurns::SetFirst(std::span<const PartitionOffset> positions) {
 bool KafkaTurns::idle() const { return over_ && !round_ && rounds_.empty(); }
 
 std::string KafkaTurns::stall() const {
-  for (const auto& partition : partitions_)
-    if (partition->waiting()) return partition->wait();
+  if (const std::string trouble = envelope_ == nullptr ? "" : envelope_->Trouble();
+      !trouble.empty()) {
+    for (const auto& partition : partitions_)
+      if (partition->waiting()) return partition->wait();
+    return fmt::format("topic '{}': {}", options_.topic, trouble);
+  }
   if (!missing_ || clock_.Now() - missing_since_ < kMissingIsTold) return "";
   return fmt::format(
       "topic '{}' partition {}: there are records from offset {} on, and the brokers do not "
@@ -173,13 +177,10 @@ Result<bool> KafkaTurns::TakeTurn(MessageFetcher& fetcher, const TurnOrder::Turn
                                   Deadline deadline, event::RawRecords* records,
                                   std::optional<RecordMark>* last) {
   KafkaPartition& partition = *Find(turn.partition);
-  const auto now = clock_.Now();
-  const auto rest = [&] {
-    const auto pause = partition.waiting() ? partition.retry_at() - now : Clock::Duration::max();
-    std::this_thread::sleep_for(std::min<Clock::Duration>(Left(deadline), pause));
+  if (partition.paused()) {
+    std::this_thread::sleep_for(Left(deadline));
     return false;
-  };
-  if (partition.paused() || (partition.waiting() && now < partition.retry_at())) return rest();
+  }
   const uint64_t missing = turn.until - partition.next();
   // Messages in the client's queue count against its limit, those held here do not.
   if (partition.held() < missing && !partition.HoldsFrame()) {
@@ -187,11 +188,21 @@ Result<bool> KafkaTurns::TakeTurn(MessageFetcher& fetcher, const TurnOrder::Turn
         fetcher.Fetch(turn.partition, missing - partition.held(), milliseconds(0), &fetched_));
     partition.Hold(&fetched_);
   }
-  const bool waited = partition.waiting();
-  *last = partition.Take(now, envelope_, turn.until, records);
+  while (true) {
+    if (auto taken = partition.Take(envelope_, turn.until, records)) *last = std::move(taken);
+    if (!partition.waiting()) break;
+    LookAhead(partition);
+    if (Left(deadline) <= milliseconds(0)) break;
+    envelope_->Await(Left(deadline));
+  }
   Tell(partition);
-  if (partition.waiting() && !waited) spdlog::warn("{}", partition.wait());
   return !partition.waiting();
+}
+
+void KafkaTurns::LookAhead(KafkaPartition& first) {
+  if (!first.LookAhead(envelope_)) return;
+  for (const auto& partition : partitions_)
+    if (partition.get() != &first && !partition->LookAhead(envelope_)) return;
 }
 
 }  // namespace tacit::stream

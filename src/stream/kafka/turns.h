@@ -21,8 +21,8 @@ namespace tacit::stream {
 
 // The partitions of a topic as one sequence of frames. Each frame is a piece of the turn of the
 // partition that TurnOrder names, round after round. A partition keeps its turn until its records
-// are fetched, until it is no longer paused, and until a record's schema is known or has been
-// waited for long enough. No partition overtakes it meanwhile, so none of these waits changes the
+// are fetched, until it is no longer paused, and until the book of schemas has a verdict on its
+// record. No partition overtakes it meanwhile, so none of these waits changes the
 // order. Not thread-safe; private to the room.
 class KafkaTurns {
  public:
@@ -64,6 +64,8 @@ class KafkaTurns {
   Result<bool> Look(MessageFetcher& fetcher, int32_t partition, Deadline deadline);
   Result<bool> TakeTurn(MessageFetcher& fetcher, const TurnOrder::Turn& turn, Deadline deadline,
                         event::RawRecords* records, std::optional<RecordMark>* last);
+  // Looks up schemas of all fetched records ahead, those of this partition first.
+  void LookAhead(KafkaPartition& first);
   // Reports a partition's place to the order.
   void Tell(KafkaPartition& partition);
 
