@@ -5,6 +5,7 @@
 #include <google/protobuf/descriptor.pb.h>
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/stubs/logging.h>
 
 #include <algorithm>
 #include <boost/json.hpp>
@@ -23,6 +24,7 @@ using Proto = protobuf::FieldDescriptorProto;
 using Reason = std::optional<std::string>;
 
 constexpr int kLevelsMost = 64;
+constexpr int kStatementsMost = 5000;
 
 std::string Unreadable(std::string_view kind, std::string_view why) {
   return fmt::format("its {} schema cannot be read: {}; accept it in source.registry.schemas", kind,
@@ -131,12 +133,33 @@ class FirstError final : public protobuf::io::ErrorCollector {
   std::string text_;
 };
 
+// Looks at the tokens of a Protobuf schema, of which its parser calls itself for each level of
+// braces and keeps each statement. Returns what is too much of it.
+Reason IsTooMuch(const std::string& text) {
+  protobuf::io::ArrayInputStream stream(text.data(), static_cast<int>(text.size()));
+  FirstError error;
+  protobuf::io::Tokenizer tokens(&stream, &error);
+  int level = 0, statements = 0;
+  while (tokens.Next()) {
+    const std::string& token = tokens.current().text;
+    if (token == "}") level = std::max(level - 1, 0);
+    if (token == "{" && ++level > kLevelsMost)
+      return fmt::format("line {}: more than {} levels", tokens.current().line + 1, kLevelsMost);
+    if ((token == "{" || token == ";") && ++statements > kStatementsMost)
+      return fmt::format("line {}: more than {} statements", tokens.current().line + 1,
+                         kStatementsMost);
+  }
+  return std::nullopt;
+}
+
 Reason JudgeProtobuf(const std::string& text) {
+  if (const Reason much = IsTooMuch(text)) return Unreadable("Protobuf", *much);
   protobuf::io::ArrayInputStream stream(text.data(), static_cast<int>(text.size()));
   FirstError error;
   protobuf::io::Tokenizer tokens(&stream, &error);
   protobuf::compiler::Parser parser;
   parser.RecordErrorsTo(&error);
+  const protobuf::LogSilencer quiet;  // else it warns of each schema without a syntax
   protobuf::FileDescriptorProto file;
   if (!parser.Parse(&tokens, &file)) return Unreadable("Protobuf", error.text());
   if (file.message_type_size() == 0) return "it has no message";

@@ -30,6 +30,10 @@ inline constexpr size_t kSchemaAnswerBytesMax = 1 << 20;
 // our fields: a Protobuf message must not use one of our numbers for something else, and a JSON
 // schema's `features` must be an object. Each message shows what its schema leaves open. A schema
 // that cannot be read is rejected. kWait if the answer is none of a registry.
+//
+// Anybody may have registered the schema. Before it is parsed it is bounded: kSchemaAnswerBytesMax
+// bytes, 64 levels, and for Protobuf 5,000 statements and blocks; a reason names at most 24 bytes
+// of it.
 SchemaVerdict JudgeSchema(std::string_view answer, PayloadKind kind);
 
 }  // namespace tacit::event

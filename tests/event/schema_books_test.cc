@@ -122,6 +122,52 @@ TEST(JudgeSchema, ASchemaThatCannotBeReadIsRejected) {
   EXPECT_THAT(JudgeProto("int32 x = ;").reason, HasSubstr("cannot be read: line 3;"));
 }
 
+std::string Repeated(const std::string& text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+// Anybody may register a schema, and the parser of Protobuf's calls itself for each level.
+TEST(JudgeSchema, DeepSchemasAreRefusedBeforeTheyAreParsed) {
+  const auto nested = [](int levels, const std::string& between) {
+    return JudgeProto("int32 outcome = 5; " + Repeated("message A{" + between, levels) +
+                      Repeated("}", levels));
+  };
+  EXPECT_EQ(nested(62, "").kind, Kind::kAccept);
+  EXPECT_THAT(nested(64, "").reason, HasSubstr("line 3: more than 64 levels"));
+  for (const char* opened : {"message A{", "group g = 1 {", "optional group G = 1 {", "oneof o {",
+                             "extend E {", "option (o) = {", "message A{ } message B{"}) {
+    const std::string text = Repeated(opened, 30'000);
+    EXPECT_EQ(JudgeProto(text).kind, Kind::kReject) << opened;
+    EXPECT_EQ(JudgeProto(text + Repeated("}", 30'000)).kind, Kind::kReject) << opened;
+  }
+  // Braces that close nothing, or stand in comments and texts, lend no levels.
+  EXPECT_THAT(nested(30'000, " // }\n").reason, HasSubstr("more than 64 levels"));
+  EXPECT_THAT(nested(30'000, "option o = \"}\";").reason, HasSubstr("more than 64 levels"));
+  EXPECT_THAT(JudgeProto(Repeated("}", 30'000) + Repeated("message A{", 30'000)).reason,
+              HasSubstr("more than 64 levels"));
+  const std::string arrays = Repeated("[", 100'000), objects = Repeated("{\"a\":", 100'000);
+  for (const std::string& text : {arrays, objects})
+    EXPECT_EQ(JudgeSchema(Answer("JSON", text), kJsonSchema).kind, Kind::kReject);
+  EXPECT_EQ(JudgeSchema(arrays, kJsonSchema).kind, Kind::kWait);
+}
+
+TEST(JudgeSchema, LongSchemasAreRefusedBeforeTheyAreParsed) {
+  const std::string fields = Repeated("int32 a = 9;", 5000);
+  EXPECT_THAT(JudgeProto(fields).reason, HasSubstr("line 3: more than 5000 statements"));
+  const std::string long_name(900'000, 'n');
+  const std::string reason = JudgeProto("int32 outcome = 5; int64 " + long_name + " = 2;").reason;
+  EXPECT_THAT(reason, HasSubstr("is of another type than our user"));
+  EXPECT_LT(reason.size(), 200u);
+  EXPECT_LT(JudgeProto("syntax = \"" + long_name + "\";").reason.size(), 200u);
+  EXPECT_LT(
+      JudgeSchema(R"({"schema":"","schemaType":")" + long_name + "\"}", kJsonSchema).reason.size(),
+      200u);
+  EXPECT_THAT(JudgeSchema(Answer("JSON", std::string(1 << 20, ' ')), kJsonSchema).reason,
+              HasSubstr("has 1048576 bytes or more"));
+}
+
 TEST(PinnedSchemas, AreKnownWithoutAsking) {
   std::map<SchemaKey, bool> pinned;
   pinned[*ParseSchemaKey("7")] = true;
