@@ -10,13 +10,17 @@
 #include <random>
 
 #include "base/bytes.h"
+#include "base/hash.h"
 #include "feed/mark.h"
 #include "feed/record.h"
+#include "privacy/anchor.h"
 #include "privacy/ledger.h"
 #include "store/checkpoint.h"
 #include "store/delta_codec.h"
 #include "store/learner_record.h"
 #include "store/script.h"
+#include "store/seal.h"
+#include "store/witness_record.h"
 
 namespace tacit {
 namespace {
@@ -126,6 +130,39 @@ void AddFeed(Seeds& seeds) {
   }
 }
 
+void AddFiles(Seeds& seeds) {
+  const std::string digest(64, 'a');
+  seeds.Add("files", 0, "# callers\nquery shop sha256:" + digest + "\n");
+  seeds.Add("files", 0,
+            "user ann sha256:" + digest +
+                " user=a%20b\noperator me sha256:" + std::string(64, 'b') + "\n");
+  seeds.Add("files", 1, "a\r\nb\n\nc\n");
+  seeds.Add("files", 1,
+            "1::Toy Story (1995)::Animation|Children\n2::Story of Toys (1996)::Children\n"
+            "3::The Toy::\n");
+  store::WitnessCopy copy{.write = 3, .distance = 4096};
+  copy.record = {.lineage = std::string(32, '7'), .seq = CommitSeq(5)};
+  const store::WitnessedLearner::Charged charged{};
+  copy.record.learners = {{.name = "ctr", .steps = 9, .charged = charged, .position = "position"}};
+  copy.record.learners[0].prices = {{{.charged = charged, .steps = 9}}};
+  const std::string bytes = store::EncodeCopy(copy);
+  const auto payload = store::Unseal(std::string_view(bytes).substr(sizeof(uint32_t)), "a copy");
+  TACIT_CHECK(payload.has_value());
+  seeds.Add("files", 2, *payload);
+  privacy::Anchor first{.lineage = std::string(32, '7'), .commit = 5, .charged = 4, .entries = 2};
+  privacy::Anchor second = first;
+  second.number = 1;
+  second.previous = Sha256().Update(first.Line()).Finish();
+  seeds.Add("files", 3, first.Line() + '\n' + second.Line() + '\n');
+  seeds.Add(
+      "schema", 0,
+      "syntax = \"proto3\";\nmessage M { string user = 2; int32 outcome = 5; oneof o { group G = "
+      "30 { } }\n map<string, double> features = 6; option (o) = { a: [1] }; message N {} }");
+  seeds.Add("schema", 1, R"({"type":"object","properties":{"label":{"type":["integer","null"]}}})");
+  seeds.Add("schema", 2, R"({"schemaType":"PROTOBUF","schema":"message M { int32 a = 5; }"})");
+  seeds.Add("schema", 3, R"({"schemaType":"JSON","schema":"{\"type\":\"object\"}","id":7})");
+}
+
 void AddTexts(Seeds& seeds, const std::string& configs) {
   for (const fs::directory_entry& entry : fs::directory_iterator(configs))
     if (entry.path().extension() == ".yaml" && entry.path().filename() != "alerts.yaml")
@@ -216,5 +253,6 @@ int main(int argc, char** argv) {
   tacit::AddStore(seeds);
   tacit::AddLedgerState(seeds);
   tacit::AddFeed(seeds);
+  tacit::AddFiles(seeds);
   tacit::AddTexts(seeds, argv[2]);
 }
