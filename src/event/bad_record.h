@@ -10,8 +10,7 @@
 
 namespace tacit::event {
 
-// The part of a record that keeps it from being learnt from. Dead letters are counted by it; unlike
-// a reason it shows nothing of the record.
+// The part of a record that keeps it from being learnt from. Dead letters are counted by it.
 enum class BadPart : uint8_t {
   kValue,   // there is none, or the source could not deliver it
   kSchema,  // its frame, its headers or the schema they name
@@ -32,7 +31,7 @@ constexpr std::string_view NameOf(BadPart part) { return kBadPartNames[static_ca
 struct BadRecord {
   BadRecord(std::string why, BadPart of = BadPart::kField) : reason(std::move(why)), part(of) {}
 
-  std::string reason;  // names the column or field; may show some bytes of it
+  std::string reason;  // names the column or field and what is wrong, never what stands there
   BadPart part;
 };
 using MaybeBad = std::optional<BadRecord>;

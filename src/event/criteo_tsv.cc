@@ -91,8 +91,7 @@ MaybeBad CriteoTsvCodec::DecodeRecord(const RawRecords& records, size_t place, S
 
   const std::string_view label = fields.Next();
   if (label_ == LabelUse::kLearnt && label != "0" && label != "1")
-    return BadRecord(fmt::format("column 1 (label): {} is neither 0 nor 1", Quoted(label)),
-                     BadPart::kLabel);
+    return BadRecord("column 1 (label): is neither 0 nor 1", BadPart::kLabel);
   batch->label.push_back(label_ == LabelUse::kLearnt && label == "1" ? 1.0f : 0.0f);
   batch->timestamp_ms.push_back(records.TimeOf(place));
   batch->dense.resize(batch->dense.size() + dense_, kMissingNumber);
@@ -102,8 +101,8 @@ MaybeBad CriteoTsvCodec::DecodeRecord(const RawRecords& records, size_t place, S
     if (field.empty()) continue;
     const std::optional<int64_t> value = ParseInteger(field);
     if (!value) [[unlikely]]
-      return fmt::format("column {} ({}): {} is not an integer", i + 2,
-                         transform_.schema().dense[i].name, Quoted(field));
+      return fmt::format("column {} ({}): is not an integer", i + 2,
+                         transform_.schema().dense[i].name);
     dense[i] = transform_.DenseInteger(i, *value);
   }
   if (one_each_) {

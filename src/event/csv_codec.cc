@@ -117,7 +117,7 @@ class CsvCodec final : public RunCodec<CsvCodec> {
       case PartKind::kLabel:
         scratch->own.label = LabelOf(shape_.label_rule, value, NumberOf(value));
         if (scratch->own.label) return std::nullopt;
-        return Wrong(part, value, WhyNoLabel(shape_.label_rule), BadPart::kLabel);
+        return Wrong(part, WhyNoLabel(shape_.label_rule), BadPart::kLabel);
       case PartKind::kUser:
         scratch->own.user = value;
         return std::nullopt;
@@ -130,10 +130,10 @@ class CsvCodec final : public RunCodec<CsvCodec> {
       case PartKind::kTime:
         scratch->own.timestamp_ms = ReadTime(value, shape_.timestamp_unit);
         if (scratch->own.timestamp_ms) return std::nullopt;
-        return Wrong(part, value, "is no such time", BadPart::kTime);
+        return Wrong(part, "is no such time", BadPart::kTime);
       case PartKind::kWeight: {
         const auto weight = WeightOf(ReadNumber(value));
-        if (!weight) return Wrong(part, value, "is no number of at least 0", BadPart::kField);
+        if (!weight) return Wrong(part, "is no number of at least 0", BadPart::kField);
         scratch->own.weight = *weight;
         return std::nullopt;
       }
@@ -154,7 +154,7 @@ class CsvCodec final : public RunCodec<CsvCodec> {
     scratch->example.Tell(part.place);
     if (part.place.dense) {
       const auto number = NumberOf(value);
-      if (!number) return Wrong(part, value, "is no number", BadPart::kField);
+      if (!number) return Wrong(part, "is no number", BadPart::kField);
       scratch->example.SetNumber(part.place.index, *number);
       return std::nullopt;
     }
@@ -172,10 +172,8 @@ class CsvCodec final : public RunCodec<CsvCodec> {
     return std::nullopt;
   }
 
-  static MaybeBad Wrong(const ShapePart& part, std::string_view value, std::string_view what,
-                        BadPart of) {
-    return BadRecord(
-        fmt::format("{} (column '{}'): {} {}", part.name, part.where, Quoted(value), what), of);
+  static MaybeBad Wrong(const ShapePart& part, std::string_view what, BadPart of) {
+    return BadRecord(fmt::format("{} (column '{}'): {}", part.name, part.where, what), of);
   }
 
   const FeatureTransform& transform_;

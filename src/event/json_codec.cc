@@ -145,8 +145,7 @@ MaybeBad ReadLabel(ondemand::value& value, std::optional<float>* label) {
   } else if (value.get_double().get(number) == simdjson::SUCCESS && (number == 0 || number == 1)) {
     *label = static_cast<float>(number);
   } else {
-    return Said("label", Quoted(Trimmed(value.raw_json_token())) + " is neither 0 nor 1",
-                BadPart::kLabel);
+    return Said("label", "is neither 0 nor 1", BadPart::kLabel);
   }
   return std::nullopt;
 }

@@ -290,8 +290,7 @@ class ShapedJsonCodec final : public RunCodec<ShapedJsonCodec> {
         return std::nullopt;
       case PartKind::kTime:
         scratch->own.timestamp_ms = InMilliseconds(scalar, shape_.timestamp_unit);
-        if (!scratch->own.timestamp_ms)
-          return Wrong(part, Quoted(scalar.text) + " is no such time");
+        if (!scratch->own.timestamp_ms) return Wrong(part, "is no such time");
         return std::nullopt;
       case PartKind::kWeight:
         return SetWeight(part, scalar, scratch);
@@ -306,13 +305,13 @@ class ShapedJsonCodec final : public RunCodec<ShapedJsonCodec> {
     scratch->own.label =
         LabelOf(rule_, scalar.text, is_number ? std::optional(scalar.number) : std::nullopt);
     if (scratch->own.label) return std::nullopt;
-    return Wrong(part, fmt::format("{} {}", Quoted(scalar.text), WhyNoLabel(rule_)));
+    return Wrong(part, WhyNoLabel(rule_));
   }
 
   MaybeBad SetWeight(uint32_t part, const Scalar& scalar, Scratch* scratch) const {
     const bool is_text = scalar.kind == Scalar::Kind::kText;
     const auto weight = WeightOf(is_text ? ReadNumber(scalar.text) : std::optional(scalar.number));
-    if (!weight) return Wrong(part, Quoted(scalar.text) + " is no number of at least 0");
+    if (!weight) return Wrong(part, "is no number of at least 0");
     scratch->own.weight = *weight;
     return std::nullopt;
   }
@@ -330,7 +329,7 @@ class ShapedJsonCodec final : public RunCodec<ShapedJsonCodec> {
     }
     if (scalar.text.empty()) return std::nullopt;
     const auto number = ReadNumber(scalar.text);
-    if (!number) return Wrong(part, Quoted(scalar.text) + " is no number");
+    if (!number) return Wrong(part, "is no number");
     scratch->example.SetNumber(place.index, *number);
     return std::nullopt;
   }

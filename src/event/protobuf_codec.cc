@@ -145,8 +145,7 @@ MaybeBad ProtobufCodec::DecodeRecord(const RawRecords& records, size_t i, Scratc
   if (learnt && message.outcome == kUnspecified)
     return BadRecord("outcome is missing", BadPart::kLabel);
   if (learnt && message.outcome > kPositive)
-    return BadRecord(fmt::format("outcome: {} is none of those there are", message.outcome),
-                     BadPart::kLabel);
+    return BadRecord("outcome: is none of those there are", BadPart::kLabel);
   if (MaybeBad reason = CheckPacked(message)) return reason;
   if (MaybeBad reason = TellItem("user", message.user, scratch)) return reason;
   if (MaybeBad reason = TellItem("item", message.item, scratch)) return reason;
@@ -230,8 +229,8 @@ MaybeBad ProtobufCodec::AddBucket(uint32_t bucket, Scratch* scratch, Message* me
   if (scratch->example.IsSet(place))
     return fmt::format("buckets {} ({}): a set is sent by name", index, names_.NameOf(place));
   if (!scratch->example.SetBucket(place.index, bucket))
-    return fmt::format("buckets {} ({}): {} is beyond the table's {} buckets", index,
-                       names_.NameOf(place), bucket, transform_.row_space().tables()[index].rows);
+    return fmt::format("buckets {} ({}): is beyond the table's {} buckets", index,
+                       names_.NameOf(place), transform_.row_space().tables()[index].rows);
   return std::nullopt;
 }
 

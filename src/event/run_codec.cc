@@ -21,9 +21,10 @@ MaybeBad TooFarAhead(int64_t timestamp_ms, int64_t taken_ms, const InteractionOp
   // The difference of any two such integers, the larger minus the smaller, fits without a sign.
   const uint64_t ahead = static_cast<uint64_t>(timestamp_ms) - static_cast<uint64_t>(taken_ms);
   if (ahead <= static_cast<uint64_t>(options.ahead_max_ms)) return std::nullopt;
-  return BadRecord(fmt::format("timestamp_ms: {} lies {} s ahead of when the record was taken",
-                               timestamp_ms, ahead / 1000),
-                   BadPart::kTime);
+  return BadRecord(
+      fmt::format("timestamp_ms: lies more than {:g} s ahead of when the record was taken",
+                  static_cast<double>(options.ahead_max_ms) / 1000),
+      BadPart::kTime);
 }
 
 }  // namespace tacit::event

@@ -78,7 +78,8 @@ class RunCodec : public Codec {
   };
 };
 
-// Formats a field for a message: short, printable, in quotes.
+// Formats a text for a message: short, printable, in quotes. Never a record's value: reasons are
+// kept longer than records.
 std::string Quoted(std::string_view field);
 
 // Returns a reason if the record's own time lies too far ahead of the time it was taken.

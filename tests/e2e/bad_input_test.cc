@@ -22,6 +22,7 @@ using test::kPatience;
 using test::SmallRun;
 using test::TempDir;
 using testing::HasSubstr;
+using testing::Not;
 
 Ended RunDaemon(const std::string& config, std::vector<std::string> more = {}) {
   std::vector<std::string> command{TACITD, "--config", config, "--until-end"};
@@ -86,7 +87,40 @@ TEST_F(BadInputTest, BadLinesAreDeadLettersWithFileLineAndReason) {
   for (int line = 1; line <= 4; ++line)
     EXPECT_THAT(letters, HasSubstr(fmt::format("\"line\":{},", line)));
   EXPECT_THAT(letters, HasSubstr("39"));
-  EXPECT_THAT(letters, HasSubstr("'abc' is not an integer"));
+  EXPECT_THAT(letters, HasSubstr("column 2 (I1): is not an integer"));
+}
+
+// A letter outlives the record, and a user who is forgotten.
+TEST_F(BadInputTest, LettersLogAndMetricsHoldNothingOfARecord) {
+  test::WriteSmallLog(dir_, 1, 1000, 1);
+  const std::string lines = test::ReadFile(dir_ / "day-0.tsv");
+  const std::string first = lines.substr(0, lines.find('\n'));
+  const std::string bad = "anna.secret@example.com" + first.substr(1) + "\n" + "0\tanna.secret" +
+                          first.substr(first.find('\t', 2)) + "\n" + "anna.secret\n";
+  test::WriteFile(dir_ / "day-0.tsv", bad + lines);
+  const std::string operators = "unix:" + (dir_ / "operators");
+  test::Process daemon({TACITD, "--config", run_.WriteConfig(dir_), "--set", "log.level=debug",
+                        "--set", "serve.operator_listen=" + operators});
+  std::string page;
+  ASSERT_TRUE(Eventually(
+      "one of each kind is counted",
+      [&] {
+        const auto answer = serve::Fetch(operators + ":/metrics", "GET", "", kPatience);
+        page = answer ? answer->body : "";
+        size_t counted = 0;
+        for (const char* part : {"label", "field", "syntax"})
+          counted += page.find(fmt::format("tacit_dead_letters_total{{part=\"{}\"}} 1\n", part)) !=
+                     page.npos;
+        return counted == 3;
+      }))
+      << page << daemon.Err();
+  daemon.Signal(SIGTERM);
+  const auto ended = daemon.Wait();
+  ASSERT_TRUE(ended && ended->exit_code == 0);
+  const std::string letters = test::ReadFile(dir_ / "store.dead-letters.jsonl");
+  EXPECT_EQ(std::count(letters.begin(), letters.end(), '\n'), 3) << letters;
+  for (const std::string& text : {letters, page, ended->out, ended->err})
+    EXPECT_THAT(text, Not(HasSubstr("anna")));
 }
 
 TEST_F(BadInputTest, AnUnknownKeyIsNamedWithItsNeighbour) {

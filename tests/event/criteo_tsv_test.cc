@@ -89,9 +89,9 @@ TEST(CriteoTsvTest, ACarriageReturnAtTheEndIsIgnored) {
 }
 
 TEST(CriteoTsvTest, ReasonsNameTheColumn) {
-  EXPECT_EQ(ReasonOf("1\t3\t4\t5\tabc\tx\ty"), "column 5 (I4): 'abc' is not an integer");
-  EXPECT_EQ(ReasonOf("2\t3\t4\t5\t6\tx\ty"), "column 1 (label): '2' is neither 0 nor 1");
-  EXPECT_EQ(ReasonOf("\t3\t4\t5\t6\tx\ty"), "column 1 (label): '' is neither 0 nor 1");
+  EXPECT_EQ(ReasonOf("1\t3\t4\t5\tabc\tx\ty"), "column 5 (I4): is not an integer");
+  EXPECT_EQ(ReasonOf("2\t3\t4\t5\t6\tx\ty"), "column 1 (label): is neither 0 nor 1");
+  EXPECT_EQ(ReasonOf("\t3\t4\t5\t6\tx\ty"), "column 1 (label): is neither 0 nor 1");
   EXPECT_EQ(ReasonOf("1\t3\t4\t5\t6\tx"), "6 columns, 7 expected");
   EXPECT_EQ(ReasonOf("1\t3\t4\t5\t6\tx\ty\tz"), "8 columns, 7 expected");
   EXPECT_EQ(ReasonOf(""), "1 column, 7 expected");
@@ -108,7 +108,7 @@ TEST(CriteoTsvTest, IntegersAreStrict) {
 
 TEST(CriteoTsvTest, OddBytesAreHarmless) {
   const std::string nul(1, '\0');
-  EXPECT_EQ(ReasonOf("1\t" + nul + "\t\t\t\tx\ty"), "column 2 (I1): '\\x00' is not an integer");
+  EXPECT_EQ(ReasonOf("1\t" + nul + "\t\t\t\tx\ty"), "column 2 (I1): is not an integer");
   EXPECT_EQ(ReasonOf("1\t\t\t\t\tx" + nul + "\t\xff\xfe"), "");
   EXPECT_NE(Decode({"1\t\t\t\t\tx" + nul + "\ty"}).batch.row[0],
             Decode({"1\t\t\t\t\tx\ty"}).batch.row[0]);

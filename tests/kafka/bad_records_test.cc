@@ -25,6 +25,7 @@ using test::TempDir;
 using test::TopicRecord;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using v1::Interaction;
 
 constexpr int64_t kYearMs = 365ll * 24 * 3'600'000;
@@ -68,12 +69,13 @@ class BadRecordsTest : public testing::Test {
                       [](const TopicRecord& record) { return record.partition == 0; }));
   }
 
-  std::string WriteConfig(const std::string& source, bool users = false) const {
+  std::string WriteConfig(const std::string& source, bool users = false,
+                          const std::string& kafka = "") const {
     return test::WriteOracleConfig(
         dir_, "store",
         fmt::format("source: {{kind: kafka, topic: {}, {}}}\n"
-                    "kafka: {{bootstrap.servers: \"{}\", group.id: {}}}\n",
-                    topic_, source, test::SharedBroker().bootstrap(), topic_),
+                    "kafka: {{bootstrap.servers: \"{}\", group.id: {}{}}}\n",
+                    topic_, source, test::SharedBroker().bootstrap(), topic_, kafka),
         /*periods=*/true, /*listen=*/"", users);
   }
   void Write() { test::WriteTopic(test::SharedBroker().bootstrap(), topic_, records_); }
@@ -160,6 +162,32 @@ TEST_F(BadRecordsTest, Json) {
   Put(text(Good(), fmt::format(R"(,"timestamp_ms":{})", NowMs() - kYearMs)));
   good();
   ExpectAllAsItShouldBe("format: json");
+}
+
+// The headers of a letter outlive the record; its value is the record itself.
+TEST_F(BadRecordsTest, HeadersOfALetterAndTheLogHoldNothingOfARecord) {
+  const std::string dead = test::FreshName("dead");
+  test::SharedBroker().CreateTopic(dead, 1);
+  for (int i = 0; i < 40; ++i)
+    Put(fmt::format(R"({{"label":{0},"features":{{"I1":1,"E":"{1}"}}}})",
+                    static_cast<int>(oracle_.Label(static_cast<size_t>(i))),
+                    oracle_.Value(Good())));
+  const char* const kBad[] = {R"({"label":"anna.secret@example.com"})",
+                              R"({"label":1,"features":{"I1":"anna.secret"}})",
+                              R"({"label":1,"timestamp_ms":"anna.secret"})",
+                              R"({"label":1,"user":{"anna.secret":1}})", "anna.secret"};
+  for (const char* value : kBad) Put(value);
+  Write();
+  const std::string config =
+      WriteConfig("format: json", /*users=*/false, ", errors.deadletterqueue.topic.name: " + dead);
+  const test::Ended ended =
+      test::Run({TACITD, "--config", config, "--until-end", "--set", "log.level=debug"});
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  const std::vector<TopicRecord> letters = test::ReadTopic(test::SharedBroker().bootstrap(), dead);
+  EXPECT_EQ(letters.size(), std::size(kBad));
+  for (const TopicRecord& letter : letters)
+    for (const auto& [name, value] : letter.headers) EXPECT_THAT(value, Not(HasSubstr("anna")));
+  for (const std::string& text : {ended.out, ended.err}) EXPECT_THAT(text, Not(HasSubstr("anna")));
 }
 
 // The same event again, at another offset, and after a start that reads what was before it. The
