@@ -34,7 +34,9 @@ Result<std::map<int32_t, RecordMark>> ReadMarks(rd_kafka_t* client, const std::s
   const KafkaPartitions list = MakePartitions(topic, offsets);
   const auto assigned = rd_kafka_assign(client, list.get());
   if (assigned != RD_KAFKA_RESP_ERR_NO_ERROR) return Unanswered("assigning", assigned);
-  // Partitions that ended before any record. An end may be told again, and a record may follow it.
+  std::map<int32_t, uint64_t> asked;
+  for (const PartitionOffset& offset : offsets) asked[offset.partition] = offset.offset;
+  // Partitions that ended without a record. An end may be told again, and a record may follow it.
   std::set<int32_t> ended;
   while (marks.size() + ended.size() < offsets.size()) {
     if (Steady::now() >= deadline)
@@ -47,7 +49,10 @@ Result<std::map<int32_t, RecordMark>> ReadMarks(rd_kafka_t* client, const std::s
       ended.erase(partition);
       marks.emplace(partition, MarkOf(TakeOver(message.release())));
     } else if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
-      if (!marks.contains(message->partition)) ended.insert(message->partition);
+      // A new leader tells an end of before at first: one that does not lie behind the record says
+      // nothing about it.
+      const bool behind = static_cast<uint64_t>(message->offset) > asked[message->partition];
+      if (behind && !marks.contains(message->partition)) ended.insert(message->partition);
     } else if (!IsTransientFetch(message->err)) {
       return Unanswered(
           fmt::format("topic '{}' partition {}: the last record read", topic, message->partition),

@@ -35,7 +35,8 @@ Result<std::vector<GroupOffset>> ReadGroup(rd_kafka_t* client, const std::string
                                            std::span<const int32_t> partitions,
                                            Milliseconds timeout);
 // Reads the first record at or after each of these offsets, through a client of its own that reads
-// nothing else.
+// nothing else. Leaves out partitions that end behind the offset without one; an end before it is
+// not believed.
 Result<std::map<int32_t, RecordMark>> ReadMarks(const KafkaProperties& properties,
                                                 const std::string& topic,
                                                 std::span<const PartitionOffset> offsets,
