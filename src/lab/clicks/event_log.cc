@@ -33,8 +33,8 @@ void Slice(const event::RawRecords& frame, const event::Batch& batch, uint64_t b
   part->AppendRange(batch, place(begin), place(end));
 }
 
-// An experiment compares learners on all records of its files: not on those of a file that is cut
-// short, nor without a record that the source does not hold in memory.
+// An experiment compares learners on all records of its files: not on those of a corrupt file, nor
+// without a record that the source does not hold in memory. A file that is cut fails the source.
 Status CheckWhole(const event::RawRecords& records) {
   if (records.faults.empty()) return {};
   const event::RawRecords::Fault& fault = records.faults.front();

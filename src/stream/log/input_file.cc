@@ -42,12 +42,28 @@ Result<size_t> ReadAt(int fd, const std::string& path, uint64_t offset, std::spa
 
 enum class Packing { kNone, kGzip, kZstd };
 
-Packing PackingOf(std::string_view head) {
-  if (head.starts_with("\x1f\x8b")) return Packing::kGzip;
-  // Zstd data begins with a frame, or with a skippable frame, as parallel packers write.
-  if (head.starts_with("\x28\xb5\x2f\xfd")) return Packing::kZstd;
-  if (head.size() == 4 && (head[0] & 0xf0) == 0x50 && head.substr(1) == "\x2a\x4d\x18")
-    return Packing::kZstd;
+constexpr std::string_view kGzipMagic = "\x1f\x8b", kZstdMagic = "\x28\xb5\x2f\xfd";
+constexpr std::string_view kSkippableMagic = "\x2a\x4d\x18";  // after a byte 0x50 to 0x5f
+
+// Compares as many bytes as both have.
+bool Agree(std::string_view head, std::string_view magic) {
+  const size_t both = std::min(head.size(), magic.size());
+  return head.substr(0, both) == magic.substr(0, both);
+}
+
+// The first bytes tell. Of a file that ends before they do its name tells: no packed file is so
+// short, so it is still being written.
+Packing PackingOf(std::string_view head, std::string_view path) {
+  const auto is = [&](std::string_view magic, std::string_view suffix) {
+    return Agree(head, magic) && (head.size() >= magic.size() || path.ends_with(suffix));
+  };
+  if (is(kGzipMagic, ".gz")) return Packing::kGzip;
+  if (is(kZstdMagic, ".zst")) return Packing::kZstd;
+  // Zstd data may begin with a skippable frame, as parallel packers write.
+  if (!head.empty() && (head[0] & 0xf0) == 0x50) {
+    head.remove_prefix(1);
+    if (is(kSkippableMagic, ".zst")) return Packing::kZstd;
+  }
   return Packing::kNone;
 }
 
@@ -67,9 +83,11 @@ class GzipFile final : public InputFile {
   ~GzipFile() override { inflateEnd(&stream_); }
 
   Result<size_t> Read(std::span<char> out) override {
+    ForgetCut();
+    input_ended_ = false;
     stream_.next_out = reinterpret_cast<Bytef*>(out.data());
     stream_.avail_out = static_cast<uInt>(out.size());
-    while (stream_.avail_out > 0 && !done_) {
+    while (stream_.avail_out > 0 && !done_ && !stopped()) {
       if (stream_.avail_in == 0 && !input_ended_) TACIT_RETURN_IF_ERROR(Refill());
       if (in_member_)
         Inflate();
@@ -93,7 +111,7 @@ class GzipFile final : public InputFile {
     if (code == Z_STREAM_END) {
       in_member_ = false;
     } else if (code == Z_BUF_ERROR) {  // no progress is possible with this input
-      if (input_ended_) Damaged("truncated gzip data");
+      if (input_ended_) SetCut("truncated gzip data");
     } else if (code != Z_OK) {
       Damaged(fmt::format("corrupt gzip data ({})",
                           stream_.msg != nullptr ? stream_.msg : "needs a dictionary"));
@@ -113,10 +131,7 @@ class GzipFile final : public InputFile {
     }
   }
 
-  void Damaged(std::string_view how) {
-    SetFault(how, raw_read() - stream_.avail_in);
-    done_ = true;
-  }
+  void Damaged(std::string_view how) { SetFault(how, raw_read() - stream_.avail_in); }
 
   z_stream stream_{};
   std::vector<char> input_;
@@ -133,13 +148,17 @@ class ZstdFile final : public InputFile {
   }
 
   Result<size_t> Read(std::span<char> out) override {
+    ForgetCut();
+    input_ended_ = false;
     ZSTD_outBuffer unpacked{out.data(), out.size(), 0};
-    while (unpacked.pos < unpacked.size && !done_) {
+    while (unpacked.pos < unpacked.size && !done_ && !stopped()) {
       if (begin_ == end_ && !input_ended_) TACIT_RETURN_IF_ERROR(Refill());
-      if (begin_ == end_ && input_ended_ && !in_frame_)
-        done_ = true;
-      else
+      if (begin_ < end_ || !drained_)
         Unpack(&unpacked);
+      else if (in_frame_)
+        SetCut("truncated zstd data");
+      else
+        done_ = true;
     }
     return unpacked.pos;
   }
@@ -159,7 +178,6 @@ class ZstdFile final : public InputFile {
   // Feeds at most the next block: damage after it must not cost its content.
   void Unpack(ZSTD_outBuffer* out) {
     ZSTD_inBuffer in{input_.data() + begin_, std::min(wanted_, end_ - begin_), 0};
-    const size_t unpacked = out->pos;
     const size_t code = ZSTD_decompressStream(stream_.get(), out, &in);
     if (ZSTD_isError(code)) {
       Damaged(fmt::format("corrupt zstd data ({})", ZSTD_getErrorName(code)));
@@ -168,20 +186,18 @@ class ZstdFile final : public InputFile {
     begin_ += in.pos;
     in_frame_ = code != 0;
     wanted_ = in_frame_ ? code : frame_start_;
-    if (in_frame_ && input_ended_ && begin_ == end_ && out->pos == unpacked)
-      Damaged("truncated zstd data");
+    drained_ = !in_frame_ || out->pos < out->size;
   }
 
-  void Damaged(std::string_view how) {
-    SetFault(how, raw_read() - (end_ - begin_));
-    done_ = true;
-  }
+  void Damaged(std::string_view how) { SetFault(how, raw_read() - (end_ - begin_)); }
 
   std::unique_ptr<ZSTD_DStream, Deleter> stream_{ZSTD_createDStream()};
   std::vector<char> input_;
   size_t begin_ = 0, end_ = 0;  // unread part of the input
   size_t wanted_ = 0;           // how much of it the next call may take
   size_t frame_start_ = 0;      // the same at the beginning of a frame
+  // Nothing more comes out before something goes in; zstd calls it an error to ask too often.
+  bool drained_ = true;
   bool in_frame_ = true, input_ended_ = false, done_ = false;
 };
 
@@ -220,22 +236,28 @@ void InputFile::SetFault(std::string_view how, uint64_t raw_offset) {
   fault_ = fmt::format("{} at byte {} of {}", how, raw_offset, opened_.path);
 }
 
+void InputFile::SetCut(std::string_view how) {
+  if (opened_.cut == CutIs::kDamage) return SetFault(how, raw_read_);
+  cut_ = fmt::format("{} at byte {} of {}", how, raw_read_, opened_.path);
+}
+
 Result<Digest> InputFile::HashPrefix(uint64_t bytes) const {
   std::vector<char> prefix(bytes);
   TACIT_ASSIGN(const size_t got, ReadAt(opened_.fd.get(), opened_.path, 0, prefix));
   return Sha256().Update(std::string_view(prefix.data(), got)).Finish();
 }
 
-Result<std::unique_ptr<InputFile>> InputFile::Open(const std::string& path) {
+Result<std::unique_ptr<InputFile>> InputFile::Open(const std::string& path, CutIs cut) {
   TACIT_ASSIGN(UniqueFd fd, OpenRegularFile(path));
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return SystemFailure(ErrorCode::kIo, path);
   std::string head(kHeadBytes, '\0');
   TACIT_ASSIGN(const size_t got, ReadAt(fd.get(), path, 0, head));
   head.resize(got);
-  const Packing packing = PackingOf(std::string_view(head).substr(0, 4));
+  const Packing packing = PackingOf(std::string_view(head).substr(0, 4), path);
   const Inode inode{info.st_dev, info.st_ino};
-  Opened opened{std::move(fd), path, static_cast<uint64_t>(info.st_size), inode, std::move(head)};
+  Opened opened{std::move(fd),   path, static_cast<uint64_t>(info.st_size), inode,
+                std::move(head), cut};
   std::unique_ptr<InputFile> file;
   switch (packing) {
     case Packing::kNone:

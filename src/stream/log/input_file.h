@@ -20,18 +20,27 @@ tl::unexpected<Error> ChangedWhileRead(const std::string& path, std::string_view
 // its first bytes, not by its name). The file may grow meanwhile. Not thread-safe.
 class InputFile {
  public:
+  // A packed file that ends within a member or frame: the rest is yet to be written, or never will
+  // be.
+  enum class CutIs { kUnfinished, kDamage };
+
   // Fails for a file that is missing, not readable or not regular.
-  static Result<std::unique_ptr<InputFile>> Open(const std::string& path);
+  static Result<std::unique_ptr<InputFile>> Open(const std::string& path,
+                                                 CutIs cut = CutIs::kUnfinished);
   virtual ~InputFile() = default;
 
-  // Reads the next bytes; returns 0 at the end, or where damage stops reading: then fault() says
-  // why. The same file gives the same bytes and the same fault every time. Fails, in place of
-  // giving bytes, once the file was cut short or begins with other bytes than when it was opened.
+  // Reads the next bytes; returns 0 at the end, at a cut, or where damage stops reading: cut() or
+  // fault() then say so. The same file gives the same bytes and the same fault every time. Fails,
+  // in place of giving bytes, once the file became shorter or begins with other bytes than when it
+  // was opened.
   virtual Result<size_t> Read(std::span<char> out) = 0;
 
-  // "truncated gzip data at byte 1234 of PATH"; empty for a sound file, and until a damaged file's
-  // end is reached.
+  // "corrupt gzip data (REASON) at byte 1234 of PATH"; empty for a sound file, and until the damage
+  // is reached.
   const std::string& fault() const { return fault_; }
+  // "truncated gzip data at byte 1234 of PATH" if the last Read came to the end of an unfinished
+  // file; else empty. The next Read goes on with bytes that were written meanwhile.
+  const std::string& cut() const { return cut_; }
   // Bytes of the file itself; packed bytes if it is packed.
   uint64_t raw_size() const { return opened_.raw_size; }  // when it was opened
   uint64_t raw_read() const { return raw_read_; }         // so far
@@ -54,6 +63,7 @@ class InputFile {
     uint64_t raw_size = 0;
     Inode inode;
     std::string head;  // its first bytes
+    CutIs cut = CutIs::kUnfinished;
   };
   explicit InputFile(Opened opened) : opened_(std::move(opened)) {}
 
@@ -61,13 +71,17 @@ class InputFile {
   Result<size_t> ReadRaw(std::span<char> out);
   // Ends the file early; adds the place to `how`.
   void SetFault(std::string_view how, uint64_t raw_offset);
+  // Says that the file's end lies within a member or frame, or forgets it.
+  void SetCut(std::string_view how);
+  void ForgetCut() { cut_.clear(); }
+  bool stopped() const { return !fault_.empty() || !cut_.empty(); }
 
  private:
   Status CheckUntouched(uint64_t read) const;
 
   const Opened opened_;
   uint64_t raw_read_ = 0;
-  std::string fault_;
+  std::string fault_, cut_;
 };
 
 }  // namespace tacit::stream

@@ -33,6 +33,13 @@ void EndFaulty(std::string reason, event::RawRecords* records) {
   EndRecord(records);
 }
 
+tl::unexpected<Error> NotWhole(const InputFile& file) {
+  return Fail(ErrorCode::kIo,
+              fmt::format("{}: the file is not whole. It is still being written, or its copy was "
+                          "broken off: put the whole file in its place",
+                          file.cut()));
+}
+
 }  // namespace
 
 LineReader::LineReader(std::unique_ptr<InputFile> file, size_t max_record_bytes)
@@ -41,6 +48,7 @@ LineReader::LineReader(std::unique_ptr<InputFile> file, size_t max_record_bytes)
 Status LineReader::Refill() {
   TACIT_ASSIGN(end_, file_->Read(buffer_));
   begin_ = 0;
+  if (end_ == 0) return {};
   const bool at_beginning = !std::exchange(begun_, true);
   if (at_beginning && std::string_view(buffer_.data(), end_).starts_with(kByteOrderMark))
     begin_ = kByteOrderMark.size();
@@ -50,13 +58,14 @@ Status LineReader::Refill() {
 Result<bool> LineReader::AtEnd() {
   if (begin_ < end_) return false;
   TACIT_RETURN_IF_ERROR(Refill());
-  return begin_ == end_ && !FaultPending();
+  return begin_ == end_ && !AtCut() && !held_ && !FaultPending();
 }
 
 Status LineReader::Read(size_t lines_max, size_t bytes_max, event::RawRecords* records) {
   while (records->size() < lines_max && records->bytes.size() < bytes_max) {
     const Piece piece = NextPiece(buffer_.data() + begin_, end_ - begin_);
-    if (piece.ends_line && piece.length <= max_record_bytes_) [[likely]] {
+    const bool has_next = begin_ + piece.length + 1 < end_;
+    if (has_next && piece.length <= max_record_bytes_ && !held_) [[likely]] {
       records->bytes.append(buffer_.data() + begin_, piece.length);
       EndRecord(records);
       begin_ += piece.length + 1;
@@ -64,31 +73,40 @@ Status LineReader::Read(size_t lines_max, size_t bytes_max, event::RawRecords* r
     }
     TACIT_ASSIGN(const bool at_end, AtEnd());
     if (at_end) return {};
-    TACIT_RETURN_IF_ERROR(ReadLine(records));
+    if (!AtCut()) TACIT_RETURN_IF_ERROR(ReadLine(records));
+    if (AtCut() && records->size() == 0) return NotWhole(*file_);
+    if (AtCut()) return {};
   }
   return {};
 }
 
 Status LineReader::ReadLine(event::RawRecords* records) {
   const size_t line_begin = records->bytes.size();
-  bool too_long = false;
-  for (bool ended = false; !ended;) {
-    if (begin_ == end_) {
-      TACIT_RETURN_IF_ERROR(Refill());
-      if (FaultPending() && begin_ == end_) {
-        EndDamaged(line_begin, records);
-        return {};
-      }
-      if (begin_ == end_) break;  // a last line without its newline
+  HeldLine line = std::exchange(held_, std::nullopt).value_or(HeldLine{});
+  records->bytes += line.text;
+  bool last = false;
+  while (!line.ended && !last) {
+    if (begin_ == end_) TACIT_RETURN_IF_ERROR(Refill());
+    if (begin_ == end_ && FaultPending()) {
+      EndDamaged(line_begin, records);
+      return {};
     }
+    last = begin_ == end_;  // the file ends without a newline, or is cut
     const Piece piece = NextPiece(buffer_.data() + begin_, end_ - begin_);
-    too_long = too_long || records->bytes.size() - line_begin + piece.length > max_record_bytes_;
-    if (!too_long) records->bytes.append(buffer_.data() + begin_, piece.length);
+    line.too_long |= records->bytes.size() - line_begin + piece.length > max_record_bytes_;
+    if (!line.too_long) records->bytes.append(buffer_.data() + begin_, piece.length);
     begin_ += piece.length + (piece.ends_line ? 1 : 0);
-    ended = piece.ends_line;
+    line.ended = piece.ends_line;
   }
-  if (too_long) {
+  // A byte behind the line, or the file's end, must be there.
+  if (begin_ == end_ && !last) TACIT_RETURN_IF_ERROR(Refill());
+  if (line.too_long || AtCut()) {
+    if (!line.too_long) line.text = records->bytes.substr(line_begin);
     records->bytes.resize(line_begin);
+  }
+  if (AtCut()) {
+    held_ = std::move(line);
+  } else if (line.too_long) {
     EndFaulty(fmt::format("the record is longer than {} bytes", max_record_bytes_), records);
   } else {
     EndRecord(records);
@@ -108,6 +126,7 @@ Result<uint64_t> LineReader::Skip(uint64_t lines) {
   bool in_line = false;
   while (skipped < lines) {
     if (begin_ == end_) TACIT_RETURN_IF_ERROR(Refill());
+    if (AtCut()) return NotWhole(*file_);
     if (begin_ == end_) {
       const bool last = in_line || FaultPending();
       fault_told_ = true;

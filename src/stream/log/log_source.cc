@@ -2,7 +2,8 @@
 //     identity := format:u32 files:u32 file*files            those read so far, in their order
 //     format   := 1
 //     file     := base_name:string hashed:u64 digest ended:u8 records:u64 bytes:u64
-// `digest` is that of the first `hashed` bytes of the file itself, packed or not; at most 1 MiB.
+// `digest` is that of the first `hashed` bytes of the file itself, packed or not; at most 1 MiB,
+// and less only where the file was shorter when it was opened last.
 // `records` and `bytes` are the file's once its end was seen (`ended`), else 0.
 #include "stream/log/log_source.h"
 
@@ -11,12 +12,14 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 
 #include "base/bytes.h"
 #include "base/check.h"
+#include "base/log.h"
 #include "stream/log/line_reader.h"
 
 namespace tacit::stream {
@@ -46,8 +49,22 @@ struct LogFile {
 
 tl::unexpected<Error> Changed(const LogFile& file, std::string_view how) {
   return Fail(ErrorCode::kRefused,
-              fmt::format("{}: {} since it was read; new records belong in a new file after it",
+              fmt::format("{}: {} since it was read. Put it back as it was; new records belong in "
+                          "a new file after the last one",
                           file.path, how));
+}
+
+// REQUIRES file.end.
+tl::unexpected<Error> Grown(const LogFile& file, uint64_t raw_bytes) {
+  return Fail(
+      ErrorCode::kRefused,
+      fmt::format(
+          "{}: has grown from {} to {} bytes since it was read to its end. To go on, make "
+          "it what it was (head -c {}), and put its lines from {} on (tail -n +{}, unpacked) "
+          "into a new file after the last one. A file that is still being written belongs "
+          "under another name until it is whole",
+          file.path, file.end->raw_bytes, raw_bytes, file.end->raw_bytes, file.end->lines + 1,
+          file.end->lines + 1));
 }
 
 class LogSource final : public Source {
@@ -68,15 +85,30 @@ class LogSource final : public Source {
   uint64_t RecordsAfter(std::span<const PartitionOffset> positions) const override;
   std::string Identity() const override;
   Status VerifyIdentity(const std::string& stored) override;
+  SourceHealth health() const override {
+    std::lock_guard lock(mutex_);
+    return {.alert = alert_};
+  }
 
  private:
   void SetPaused(std::span<const int32_t> partitions, bool paused) {
     if (std::find(partitions.begin(), partitions.end(), 0) != partitions.end()) paused_ = paused;
   }
+  // Returns true if there was no alert before.
+  bool SetAlert(std::string alert) {
+    std::lock_guard lock(mutex_);
+    alert_.swap(alert);
+    return alert.empty();
+  }
   Status SeekTo(uint64_t offset);
   // Opens the file and compares it with its known facts; notes its prefix if that is unknown.
   Result<std::unique_ptr<InputFile>> OpenChecked(LogFile* file) const;
   Result<std::unique_ptr<LineReader>> OpenReader(size_t file);
+  // Returns false while no more of a file that was cut is there.
+  bool RestIsThere();
+  // Opens the file of the next record, if it is not open, and skips what was read of it.
+  Status OpenAtLine();
+  Result<PollOutcome> AwaitRest(Error cut, std::chrono::milliseconds timeout);
   // Refuses a file that is no longer the one that was read.
   Status CheckStillThere(const InputFile& read, const LogFile& file) const;
   // Notes that the file ended after `lines` records; refuses if it ended elsewhere before, or if it
@@ -93,24 +125,68 @@ class LogSource final : public Source {
   size_t file_ = 0;    // files_.size(): at the end
   uint64_t line_ = 0;  // in that file
   std::unique_ptr<LineReader> reader_;
+  std::optional<uint64_t> cut_at_;  // the file had this many bytes, and more are waited for
+
+  mutable std::mutex mutex_;
+  std::string alert_;
 };
 
 Result<std::unique_ptr<InputFile>> LogSource::OpenChecked(LogFile* file) const {
-  TACIT_ASSIGN(auto input, InputFile::Open(file->path));
+  // At the end of a file the operator passed a cut, if it has one.
+  const bool passed = file->end || file->path == options_.past_cut;
+  TACIT_ASSIGN(auto input, InputFile::Open(file->path, passed ? InputFile::CutIs::kDamage
+                                                              : InputFile::CutIs::kUnfinished));
   const uint64_t size = input->raw_size();
   const uint64_t prefix = file->prefix ? file->prefix->bytes : std::min(size, kPrefixBytes);
   if (size < prefix) return Changed(*file, "has become shorter");
   TACIT_ASSIGN(const Digest digest, input->HashPrefix(prefix));
   if (file->prefix && file->prefix->digest != digest) return Changed(*file, "has changed");
-  if (file->end && size != file->end->raw_bytes)
-    return Changed(*file, size > file->end->raw_bytes ? "has grown" : "has become shorter");
+  if (file->end && size > file->end->raw_bytes) return Grown(*file, size);
+  if (file->end && size < file->end->raw_bytes) return Changed(*file, "has become shorter");
   file->prefix = {prefix, digest};
+  const uint64_t known = std::min(size, kPrefixBytes);
+  if (file->end || known == prefix) return input;
+  TACIT_ASSIGN(const Digest longer, input->HashPrefix(known));
+  file->prefix = {known, longer};
   return input;
 }
 
 Result<std::unique_ptr<LineReader>> LogSource::OpenReader(size_t file) {
   TACIT_ASSIGN(auto input, OpenChecked(&files_[file]));
   return std::make_unique<LineReader>(std::move(input), options_.max_record_bytes);
+}
+
+// A file that was cut is opened again where other bytes may be in its place, or where so little of
+// it was there that more can identify it. Else what was unpacked so far need not be unpacked again.
+bool LogSource::RestIsThere() {
+  if (!cut_at_) return true;
+  const auto now = InputFile::Open(files_[file_].path);
+  if (!now || (*now)->raw_size() <= *cut_at_) return false;
+  if (*cut_at_ < kPrefixBytes || (*now)->inode() != reader_->file().inode()) reader_.reset();
+  cut_at_.reset();
+  return true;
+}
+
+Status LogSource::OpenAtLine() {
+  if (reader_ != nullptr) return {};
+  TACIT_ASSIGN(auto reader, OpenReader(file_));
+  TACIT_ASSIGN(const uint64_t skipped, reader->Skip(line_));
+  if (skipped < line_)
+    return Changed(files_[file_],
+                   fmt::format("has {} records instead of {} or more", skipped, line_));
+  reader_ = std::move(reader);
+  return {};
+}
+
+Result<PollOutcome> LogSource::AwaitRest(Error cut, std::chrono::milliseconds timeout) {
+  cut.message +=
+      fmt::format(". If no more of it exists, tacitd --past-cut {} goes on without the rest",
+                  files_[file_].path);
+  if (!options_.waits_for_rest) return Fail(std::move(cut));
+  cut_at_ = reader_->file().raw_read();
+  if (SetAlert(cut.message)) spdlog::warn("{}", cut.message);
+  std::this_thread::sleep_for(timeout);
+  return PollOutcome::kNothing;
 }
 
 Status LogSource::CheckStillThere(const InputFile& read, const LogFile& file) const {
@@ -139,27 +215,28 @@ Status LogSource::NoteEnd(const LineReader& reader, uint64_t lines, LogFile* fil
 
 Result<PollOutcome> LogSource::Poll(std::chrono::milliseconds timeout, event::RawRecords* records) {
   records->Clear();
-  if (paused_) {
+  if (paused_ || !RestIsThere()) {
     std::this_thread::sleep_for(timeout);
     return PollOutcome::kNothing;
   }
   if (file_ == files_.size()) return PollOutcome::kEnd;
-  if (reader_ == nullptr) {
-    TACIT_ASSIGN(reader_, OpenReader(file_));
-  }
+  TACIT_RETURN_IF_ERROR(OpenAtLine());
   LogFile& file = files_[file_];
   records->first_offset = offset_;
   records->origin = file.path;
   records->origin_line = line_ + 1;
-  TACIT_RETURN_IF_ERROR(reader_->Read(options_.records_per_poll, kFrameBytes, records));
+  Status read = reader_->Read(options_.records_per_poll, kFrameBytes, records);
+  if (!read && !reader_->file().cut().empty()) return AwaitRest(std::move(read.error()), timeout);
+  if (!read) return Fail(std::move(read.error()));
   offset_ += records->size();
   line_ += records->size();
-  if (file.end && line_ > file.end->lines) return Changed(file, "has grown");
+  if (file.end && line_ > file.end->lines) return Grown(file, reader_->file().raw_read());
 
   TACIT_ASSIGN(const bool at_end, reader_->AtEnd());
   if (at_end) {
     TACIT_RETURN_IF_ERROR(NoteEnd(*reader_, line_, &file));
     records->marks.push_back({event::PublicMark::Kind::kFileEnd, offset_, file.name});
+    if (!SetAlert("")) spdlog::info("{}: is whole now", file.path);
     reader_.reset();
     ++file_;
     line_ = 0;
@@ -209,6 +286,8 @@ Status LogSource::SeekTo(uint64_t offset) {
   file_ = file;
   line_ = line;
   reader_ = std::move(reader);
+  cut_at_.reset();
+  SetAlert("");
   return {};
 }
 
@@ -311,6 +390,12 @@ Result<std::unique_ptr<Source>> OpenLogSource(LogSourceOptions options) {
     file.raw_size = input->raw_size();
     files.push_back(std::move(file));
   }
+  if (!options.past_cut.empty() &&
+      std::ranges::find(files, options.past_cut, &LogFile::path) == files.end())
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("--past-cut {}: is none of the log's files, which are named as "
+                            "source.files has them",
+                            options.past_cut));
   return std::make_unique<LogSource>(std::move(options), std::move(files));
 }
 

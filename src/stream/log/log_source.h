@@ -14,21 +14,31 @@ struct LogSourceOptions {
   std::vector<std::string> files;  // read in this order; plain, gzip or zstd
   size_t max_record_bytes = 1 << 20;
   size_t records_per_poll = kRecordsPerPoll;
+  // Waits for the rest of a packed file that is cut, and says so in health(). Else Poll fails
+  // there.
+  bool waits_for_rest = false;
+  // One of the files, if it is cut for good: the cut is damage like any other. Else empty.
+  std::string past_cut = {};
 };
 
 // Log files as one topic with one partition, 0: the offset of a record is its line number across
 // the files, from 0. Each file end is a public mark. The source ends after the last file; Seek({0,
 // 0}) reads everything again.
 //
-// A damaged packed file gives every line that can be read and then one faulty record; a line that
+// A corrupt packed file gives every line that can be read and then one faulty record; a line that
 // is too long is a faulty record as well. Neither stops the stream.
+//
+// A packed file that is cut, ending within a gzip member or a zstd frame, is not at its end: no
+// mark, no fault and no later file comes before the rest is there, be it appended or with the whole
+// file put in its place, now or at another start.
 //
 // Records that were read must not change. A file is identified by its name, the SHA-256 of its
 // first MiB and, once its end was seen, its size and its number of lines. Files may be added after
 // the last one; a changed, grown, removed or moved file is refused by name. A change that keeps the
 // size and the first MiB goes unseen.
 //
-// Fails when a file is missing, unreadable, a directory, or there twice.
+// Fails when a file is missing, unreadable, a directory, or there twice, or past_cut is none of
+// them.
 Result<std::unique_ptr<Source>> OpenLogSource(LogSourceOptions options);
 
 }  // namespace tacit::stream
