@@ -139,7 +139,8 @@ class Daemon {
     const wiring::LiveParts live{.kafka = assembly_.config.kafka,
                                  .until_end = options_.until_end,
                                  .clock = clock_,
-                                 .registry = registry_};
+                                 .registry = registry_,
+                                 .past_cut = options_.past_cut};
     TACIT_ASSIGN(source_, wiring::OpenSource(assembly_.config.source, &live));
     return {};
   }

@@ -33,6 +33,8 @@ struct DaemonOptions {
   std::function<Status()> check_feed = {};
   // The window of source.halt_above whose halt the operator has looked into; 0: none.
   uint64_t past_halt = 0;
+  // The packed log file whose missing rest does not exist, as the operator says; empty: none.
+  std::string past_cut = {};
 };
 
 // The service. It trains from the source and serves what is committed, until SIGTERM or SIGINT (or

@@ -40,6 +40,7 @@ struct CommandLine {
   bool check = false, until_end = false, standby = false, serve_only = false, replica = false;
   bool accept_missing_witness = false, accept_older_copy = false, take_over_feed = false;
   uint64_t past_halt = 0;
+  std::string past_cut;
 };
 
 tacit::Result<tacit::wiring::Assembly> AssembleFrom(const CommandLine& line,
@@ -98,7 +99,8 @@ tacit::Result<int> Run(const CommandLine& line) {
                                    .accept_missing_witness = line.accept_missing_witness,
                                    .accept_older_copy = line.accept_older_copy,
                                    .take_over_feed = line.take_over_feed,
-                                   .past_halt = line.past_halt});
+                                   .past_halt = line.past_halt,
+                                   .past_cut = line.past_cut});
 }
 
 // A core would hold histories, keys and tokens, and so would what another process of the user reads
@@ -139,6 +141,9 @@ int Main(int argc, char** argv) {
                  "Go on behind the window N at which source.halt_above halted training; no other "
                  "halt is passed")
       ->check(tacit::console::WholeFrom(1), "POSITIVE");
+  cli.add_option("--past-cut", line.past_cut,
+                 "Go on behind this file of source.files, a packed one that is cut, as if no more "
+                 "of it existed; no other cut is passed");
   auto* directory = cli.add_option(
       "--checkpoint", line.checkpoint,
       "Store, checkpoint or folder of checkpoints to serve from (SIGHUP moves to a newer one); "

@@ -14,10 +14,14 @@ namespace {
 
 using Opened = Result<std::unique_ptr<stream::Source>>;
 
-Opened OpenLog(const config::Source& source, const LiveParts*) {
+Opened OpenLog(const config::Source& source, const LiveParts* live) {
   stream::LogSourceOptions options;
   options.files = source.files;
   options.max_record_bytes = source.max_record_bytes;
+  if (live != nullptr) {
+    options.waits_for_rest = !live->until_end;
+    options.past_cut = live->past_cut;
+  }
   return stream::OpenLogSource(std::move(options));
 }
 

@@ -20,6 +20,7 @@ struct LiveParts {
   bool until_end = false;  // the source ends once all present records are read
   const Clock& clock;
   metrics::Registry& registry;
+  std::string past_cut = {};  // a log file that is cut for good, as the operator says
 };
 
 struct SourceOpener {

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <zlib.h>
 
 #include <filesystem>
 #include <fstream>
@@ -37,13 +36,6 @@ std::string Ledger(const TempDir& dir, const std::string& store) {
   return shown.out;
 }
 
-std::string Gzip(const std::string& path, const std::string& bytes) {
-  gzFile file = gzopen(path.c_str(), "wb1");
-  gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size()));
-  gzclose(file);
-  return test::ReadFile(path);
-}
-
 class BadInputTest : public testing::Test {
  protected:
   TempDir dir_;
@@ -56,19 +48,6 @@ TEST_F(BadInputTest, AnEmptyFileIsADayWithoutEvents) {
   const Ended ended = RunDaemon(run_.WriteConfig(dir_));
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
   EXPECT_THAT(Ledger(dir_, "store"), HasSubstr("\"steps\":3"));
-}
-
-TEST_F(BadInputTest, ATruncatedGzipGivesWhatCanBeReadAndOneDeadLetter) {
-  test::WriteSmallLog(dir_, 2, 2000, 1);
-  const std::string whole = Gzip(dir_ / "cut.gz", test::ReadFile(dir_ / "day-0.tsv"));
-  test::WriteFile(dir_ / "cut.gz", whole.substr(0, whole.size() / 2));
-  std::filesystem::rename(dir_ / "cut.gz", dir_ / "day-0.tsv");
-  const Ended ended = RunDaemon(run_.WriteConfig(dir_));
-  EXPECT_EQ(ended.exit_code, 0) << ended.err;
-  const std::string letters = test::ReadFile(dir_ / "store.dead-letters.jsonl");
-  EXPECT_EQ(std::count(letters.begin(), letters.end(), '\n'), 1) << letters;
-  EXPECT_THAT(letters, HasSubstr("day-0.tsv"));
-  EXPECT_THAT(ended.out, HasSubstr("day-1.tsv"));
 }
 
 TEST_F(BadInputTest, BadLinesAreDeadLettersWithFileLineAndReason) {

@@ -6,6 +6,7 @@ become of the service. systemctl and journalctl are stand-ins, which start the u
 the service lie in a folder of the test.
 """
 
+import gzip
 import json
 import os
 import pathlib
@@ -91,7 +92,8 @@ class Service:
 
     def placed(self, text):
         """The text with the service's folders in this one."""
-        text = re.sub(r"(?<![\w/])/(etc/tacit|var/lib/tacit|run/tacit|var/backups)", rf"{self.root}/\1", text)
+        text = re.sub(r"(?<![\w/])/(etc/tacit|var/lib/tacit|var/log/clicks|run/tacit|var/backups)",
+                      rf"{self.root}/\1", text)
         return text.replace("tar -C / ", f"tar -C {self.root} ")
 
     def write(self, place, text):
@@ -276,6 +278,36 @@ class Guide(unittest.TestCase):
         self.type_in("witness-lost")
         self.assertTrue(witness.exists())
         self.assertIn("200", self.service.ask("/readyz"))
+
+    def cut(self):
+        """Runs on two files, the first of which ends within a gzip member; returns it, and its rest."""
+        self.service.clicks(0)
+        self.service.clicks(1)
+        first = self.service.root / "var/log/clicks/day-00.tsv.gz"
+        first.parent.mkdir(parents=True)
+        for day in (0, 1):
+            whole = gzip.compress((self.service.root / f"log/day-{day:02}.tsv").read_bytes())
+            first.with_name(f"day-{day:02}.tsv.gz").write_bytes(whole[: len(whole) // (2 - day)])
+            if day == 0:
+                rest = whole[len(whole) // 2 :]
+        self.service.configure(source="{kind: log, files: [/var/log/clicks/*.tsv.gz]}")
+        self.service.run("systemctl start tacitd")
+        self.service.until("it waits for the rest", lambda: "is not whole" in self.service.ask("/readyz"))
+        return first, rest
+
+    def test_file_cut(self):
+        first, rest = self.cut()
+        self.assertIn(f"at byte {first.stat().st_size} of {first}", self.type_in("file-cut"))
+        with first.open("ab") as file:
+            file.write(rest)
+        self.service.until("the file is whole", lambda: "is not whole" not in self.service.ask("/readyz"))
+
+    def test_file_lost(self):
+        self.cut()
+        self.type_in("file-lost")
+        self.assertNotIn("is not whole", self.service.ask("/readyz"))
+        letters = (self.service.root / "var/lib/tacit/store.dead-letters.jsonl").read_text()
+        self.assertIn("truncated gzip data", letters)
 
     def test_broker_gone(self):
         self.service.configure(source="{kind: kafka, topic: clicks}",
