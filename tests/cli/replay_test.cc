@@ -1,8 +1,15 @@
 // A replay's knowledge of lines, of times and of what the topic has already.
+#include "cli/replay/replay.h"
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zstd.h>
 
+#include <random>
+
+#include "../stream/mock_kafka.h"
+#include "base/clock.h"
 #include "cli/replay/line_fields.h"
 #include "cli/replay/mark.h"
 #include "cli/replay/pacer.h"
@@ -124,6 +131,26 @@ TEST(ReplayFilesTest, AFileIsKnownByItsFirstMiBAndMayNotBeThereTwice) {
   EXPECT_EQ(LookAtFiles(missing).error().code, ErrorCode::kNotFound);
 }
 
+// Once such a file is whole its id would be another one, and the lines sent would not be found
+// again.
+TEST(ReplayFilesTest, AShortFileThatIsCutIsRefused) {
+  test::TempDir dir;
+  test::WriteFile(dir / "a.gz", std::string("\x1f\x8b\x08\0\0\0\0\0\0\3", 10));
+  const std::vector<std::string> paths{dir / "a.gz"};
+  const auto files = LookAtFiles(paths);
+  ASSERT_FALSE(files);
+  EXPECT_EQ(files.error().code, ErrorCode::kIo);
+  EXPECT_THAT(files.error().message, HasSubstr("truncated gzip data at byte 10 of " + paths[0] +
+                                               ": the file is not whole"));
+}
+
+// A frame of as many blocks as zstd makes of the text.
+std::string ZstdBlocks(const std::string& text) {
+  std::string packed(ZSTD_compressBound(text.size()), '\0');
+  packed.resize(ZSTD_compress(packed.data(), packed.size(), text.data(), text.size(), 1));
+  return packed;
+}
+
 config::Config Schema(const std::string& format) {
   config::Config config;
   config.source.format = format;
@@ -164,6 +191,48 @@ TEST(LineFieldsTest, AJsonLinesFieldsAndFeaturesAreKeys) {
   EXPECT_EQ(KeyOf(**c, R"({"c":"no","features":{"c":"yes"}})"), "yes");
   EXPECT_EQ(KeyOf(**c, R"({"features":[]})"), "(none)");
   EXPECT_THAT(MakeLineFields(Schema("json"), "usr", false).error().message, HasSubstr("--key usr"));
+}
+
+// A longer one is sent as far as it goes, and nothing behind it. The same command sends the rest.
+TEST(ReplayTest, ACutFileIsSentOnceAndTheNextOneNotBeforeItsRest) {
+  test::TempDir dir;
+  std::mt19937 random(1);
+  std::string text;
+  constexpr uint64_t kLines = 60'000;
+  for (uint64_t line = 0; line < kLines; ++line) {
+    for (int k = 0; k < 30; ++k) text += static_cast<char>('0' + random() % 64);
+    text += '\n';
+  }
+  const std::vector<std::string> paths{dir / "a.zst", dir / "b"};
+  const std::string whole = ZstdBlocks(text);
+  ASSERT_GT(whole.size(), size_t{1'400'000});
+  test::WriteFile(paths[0], whole.substr(0, 1'200'000));
+  test::WriteFile(paths[1], "after\n");
+  stream::MockKafka kafka;
+  kafka.Create("t", 2);
+  const ReplayOptions options{.properties = {{{"bootstrap.servers", kafka.bootstrap()}}},
+                              .topic = "t",
+                              .key = "none",
+                              .frame = ""};
+  const auto replay = [&]() -> Result<ReplaySummary> {
+    TACIT_ASSIGN(const auto files, LookAtFiles(paths));
+    TACIT_ASSIGN(const auto fields, MakeLineFields(Schema("json"), "none", false));
+    const SystemClock clock;
+    return Replay(options, files, *fields, clock, [](const ReplayView&) { return true; });
+  };
+  for (int start = 0; start < 2; ++start) {
+    const auto cut = replay();
+    ASSERT_FALSE(cut);
+    EXPECT_EQ(cut.error().code, ErrorCode::kIo);
+    EXPECT_THAT(cut.error().message, HasSubstr("at byte 1200000 of " + paths[0]));
+  }
+  test::WriteFile(paths[0], whole);
+  const auto rest = replay();
+  ASSERT_TRUE(rest) << rest.error().message;
+  EXPECT_EQ(rest->lines, kLines + 1);
+  EXPECT_GT(rest->already_there, kLines / 2);
+  EXPECT_LT(rest->already_there, kLines);
+  EXPECT_EQ(rest->sent, kLines + 1 - rest->already_there);
 }
 
 }  // namespace

@@ -30,7 +30,14 @@ class FileLines final : public Records {
     bool going = true;
     while (going) {
       lines.Clear();
-      TACIT_RETURN_IF_ERROR(reader.Read(kLinesAtOnce, kBytesAtOnce, &lines));
+      if (const Status read = reader.Read(kLinesAtOnce, kBytesAtOnce, &lines); !read) {
+        if (reader.file().cut().empty()) return read;
+        ++record.number;
+        record.text = {};
+        record.fault = reader.file().cut();
+        use(record);
+        break;
+      }
       if (lines.size() == 0) break;
       auto fault = lines.faults.begin();
       for (size_t i = 0; going && i < lines.size(); ++i) {

@@ -72,6 +72,8 @@ Result<std::vector<std::string>> FirstLines(const Records& records, size_t part)
         "its values are binary, of Avro or Protobuf say: JSON, Criteo's lines and lines of values "
         "are looked at. tacitd learns from Protobuf of schemas/interaction.proto too; write its "
         "configuration by config/kafka.yaml");
+  if (lines.empty() && !fault.empty())
+    return refuse(fmt::format("no line that is looked at can be read: {}", fault));
   if (lines.empty() || bytes == 0) return refuse("is empty: there is no record to look at");
   const std::string& first = lines.front();
   if (first.starts_with("PAR1")) return refuse("is Parquet, which is not read; write it as CSV");

@@ -9,7 +9,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
-#include "stream/log/input_file.h"
+#include "stream/log/line_reader.h"
 
 namespace tacit::cli {
 namespace {
@@ -56,7 +56,7 @@ Result<std::vector<ReplayFile>> LookAtFiles(std::span<const std::string> paths) 
   std::vector<ReplayFile> files;
   std::set<stream::InputFile::Inode> seen;
   for (const std::string& path : paths) {
-    TACIT_ASSIGN(const auto file, stream::InputFile::Open(path));
+    TACIT_ASSIGN(auto file, stream::InputFile::Open(path));
     if (!seen.insert(file->inode()).second)
       return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: is given twice", path));
     TACIT_ASSIGN(const Digest digest,
@@ -65,6 +65,9 @@ Result<std::vector<ReplayFile>> LookAtFiles(std::span<const std::string> paths) 
                      .name = std::filesystem::path(path).filename().string(),
                      .id = ToHex(std::span(digest).first(kIdBytes)),
                      .raw_bytes = file->raw_size()});
+    // A short file that is cut gets another id once it is whole.
+    if (file->raw_size() >= kHashedBytes) continue;
+    TACIT_RETURN_IF_ERROR(stream::LineReader(std::move(file), kHashedBytes).Skip(UINT64_MAX));
   }
   return files;
 }

@@ -37,7 +37,7 @@ struct ReplayFile {
   std::string id;          // hexadecimal: a part of the SHA-256 of its first MiB
   uint64_t raw_bytes = 0;  // size on disk, compressed or not
 };
-// Fails where a file cannot be read or is given twice.
+// Fails where a file cannot be read or is given twice, or is a cut packed one of less than 1 MiB.
 Result<std::vector<ReplayFile>> LookAtFiles(std::span<const std::string> paths);
 
 // A line's place in the replay.

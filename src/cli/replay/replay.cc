@@ -94,7 +94,10 @@ class Replayer {
     event::RawRecords records;
     for (uint64_t line = 1; !stopped_; line += records.size()) {
       records.Clear();
-      TACIT_RETURN_IF_ERROR(reader.Read(kLinesPerRead, kBytesPerRead, &records));
+      if (Status read = reader.Read(kLinesPerRead, kBytesPerRead, &records); !read) {
+        TACIT_RETURN_IF_ERROR(Flush());
+        return read;
+      }
       if (records.size() == 0) return {};
       raw_now_ = raw_before_ + reader.file().raw_read();
       TACIT_RETURN_IF_ERROR(SendLines(index, line, records));

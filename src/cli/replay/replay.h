@@ -48,7 +48,8 @@ struct ReplayView {
 // partition include one of the replay's, and that the topic keeps its number of partitions.
 //
 // Calls `watch` now and then, and stops when it returns false. kInvalidArgument, kNotFound, kIo:
-// the replay could not begin, or could not go on.
+// the replay could not begin, or could not go on. It goes on behind no packed file that is cut: the
+// same command sends the rest once the file is whole.
 Result<ReplaySummary> Replay(const ReplayOptions& options, const std::vector<ReplayFile>& files,
                              LineFields& fields, const Clock& clock,
                              const std::function<bool(const ReplayView&)>& watch);
