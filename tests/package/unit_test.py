@@ -22,6 +22,8 @@ import unittest
 
 TREE, PROGRAMS = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
 UNIT = TREE / "systemd/tacitd.service"
+# The unit's mounts may hide the tree: all that is read of it is read before.
+UNIT_TEXT, CONFIG, SOURCE = (path.read_text() for path in (UNIT, TREE / "packaging/tacit.yaml", pathlib.Path(__file__)))
 LIBC = ctypes.CDLL(None, use_errno=True)
 HOME = pathlib.Path("/var/lib/programs")  # what the package has in /usr and /etc
 USER = 64_321  # a user who owns nothing else
@@ -51,7 +53,7 @@ BY_ARGUMENT = {
 
 def settings():
     found = {}
-    for line in UNIT.read_text().partition("[Service]")[2].partition("\n[")[0].splitlines():
+    for line in UNIT_TEXT.partition("[Service]")[2].partition("\n[")[0].splitlines():
         if line and not line.startswith("#"):
             key, _, value = line.partition("=")
             found.setdefault(key, []).append(value)
@@ -271,9 +273,8 @@ class Unit(unittest.TestCase):
         cls.program = seccomp(cls.unit)
         cls.judged = subprocess.run(
             ["systemd-analyze", "security", "--offline=true", UNIT], text=True, capture_output=True, cwd="/")
-        config = (TREE / "packaging/tacit.yaml").read_text().replace("/var/log/tacit", str(HOME))
         lock = apply_mounts(cls.unit)
-        (HOME / "tacit.yaml").write_text(config)
+        (HOME / "tacit.yaml").write_text(CONFIG.replace("/var/log/tacit", str(HOME)))
         (HOME / "day.jsonl").write_text("".join(
             f'{{"label":{int(i % 3 == 0)},"features":{{"device":"d{i % 5}"}}}}\n' for i in range(400)))
         lock()
@@ -296,7 +297,7 @@ class Unit(unittest.TestCase):
         return self.confined(*command, *more, env=environment, **options)
 
     def test_every_setting_is_applied(self):
-        known = DESCRIBED | BY_CAPABILITY | set(BY_ARGUMENT) | set(re.findall(r'unit\["(\w+)"\]', pathlib.Path(__file__).read_text()))
+        known = DESCRIBED | BY_CAPABILITY | set(BY_ARGUMENT) | set(re.findall(r'unit\["(\w+)"\]', SOURCE))
         known |= {"LimitNOFILE", "LimitCORE", "AmbientCapabilities", "SystemCallArchitectures"}
         self.assertEqual(set(self.unit) - known, set())
         self.assertEqual(self.unit["AmbientCapabilities"], [""])
