@@ -398,6 +398,24 @@ TEST_F(OpenApiTest, RolesAreAsTheDocumentSays) {
                   "GET /v1/users/anna%40x of role query", "GET /v1/users/anna%40x of role user"));
 }
 
+// The room's README lists the routes that need no token. The document has the same, and the server
+// is as the document says.
+TEST_F(OpenApiTest, TheReadmeListsTheRoutesWithoutAToken) {
+  const std::string readme = test::ReadFile(std::string(TACIT_SOURCE_DIR) + "/src/serve/README.md");
+  const size_t begin = readme.find("Without a token are answered:"), end = readme.find('.', begin);
+  ASSERT_NE(begin, readme.npos);
+  std::set<std::string> listed, open;
+  const std::string sentence = readme.substr(begin, end - begin);
+  const std::regex quoted("`([^`]*)`");
+  for (std::sregex_iterator i(sentence.begin(), sentence.end(), quoted), none; i != none; ++i)
+    listed.insert((*i)[1]);
+  const json::value document = Document();
+  for (const auto& [path, item] : document.at("paths").as_object())
+    for (const auto& [key, operation] : item.as_object())
+      if (key != "parameters" && !RolesOf(document, operation.as_object())) open.emplace(path);
+  EXPECT_EQ(listed, open);
+}
+
 // Packed answers have nothing that a caller chose: neither what he sends nor who he is. Otherwise
 // the length of an answer would tell whether a guess is in it.
 TEST_F(OpenApiTest, PackedAnswersHoldNothingOfTheirCaller) {
