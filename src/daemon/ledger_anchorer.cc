@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "base/named_thread.h"
 #include "wiring/anchor_file.h"
 
 namespace tacit::daemon {
 namespace {
+
+constexpr std::chrono::seconds kRetry{10};
 
 // The ledger of one snapshot, with its entries.
 struct AnchoredSnapshot {
@@ -125,7 +129,8 @@ void LedgerAnchorer::Loop() {
     lock.unlock();
     TryWriteHead();
     lock.lock();
-    changed_.wait_for(lock, every_, [&] { return stopping_; });
+    changed_.wait_for(lock, trouble_.empty() ? every_ : std::min(every_, kRetry),
+                      [&] { return stopping_; });
   }
 }
 

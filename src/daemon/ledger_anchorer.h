@@ -17,8 +17,8 @@
 namespace tacit::daemon {
 
 // Writes the ledger's head into the file of anchors, on a thread of its own: one at the start, one
-// each interval in which there was a commit, and one at the end. Whatever fails there, training
-// goes on. Thread-safe; the store outlives it.
+// each interval in which there was a commit, and one at the end. If that fails it tries again, and
+// training goes on. Thread-safe; the store outlives it.
 class LedgerAnchorer {
  public:
   // Null where the configuration names no file. kInvalidArgument: the key cannot be used.

@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 #include "base/regular_file.h"
 #include "base/unique_fd.h"
@@ -61,6 +63,21 @@ Result<AnchorText> ReadAnchors(int fd, const std::string& path) {
   return DecodeAnchorText(text, path);
 }
 
+// Two who add at once would follow the same line. Everybody who may read the file may lock it, and
+// keep it locked: the wait is as long as an addition may take, and ends.
+Status LockAnchors(int fd, const std::string& path) {
+  for (int tries_left = 20; ::flock(fd, LOCK_EX | LOCK_NB) != 0; --tries_left) {
+    if (errno != EWOULDBLOCK && errno != EINTR) return AnchorFailure("locking", path);
+    if (tries_left == 0)
+      return Fail(ErrorCode::kUnavailable,
+                  fmt::format("anchors {}: another process keeps the file locked (lslocks names "
+                              "it), and nothing can be added meanwhile",
+                              path));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return {};
+}
+
 Status WriteAnchorLine(int fd, const std::string& path, std::string_view line) {
   while (!line.empty()) {
     const ssize_t bytes = ::write(fd, line.data(), line.size());
@@ -100,8 +117,8 @@ Result<std::vector<privacy::Anchor>> ReadWholeAnchorFile(const std::string& path
 Result<privacy::Anchor> AppendAnchor(const std::string& path, privacy::Anchor anchor,
                                      const privacy::AnchorSigner* signer, uint64_t least) {
   const UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0640));
-  // Two who add at once would follow the same line.
-  if (file.get() < 0 || ::flock(file.get(), LOCK_EX) != 0) return AnchorFailure("opening", path);
+  if (file.get() < 0) return AnchorFailure("opening", path);
+  TACIT_RETURN_IF_ERROR(LockAnchors(file.get(), path));
   TACIT_ASSIGN(const AnchorText text, ReadAnchors(file.get(), path));
   const auto& anchors = text.file.anchors;
   if (anchors.size() < least)

@@ -23,6 +23,7 @@ Result<std::vector<privacy::Anchor>> ReadWholeAnchorFile(const std::string& path
 // Adds an anchor, with number and link by what is there, signed where there is a signer, and
 // returns it once it is on the disk. Makes the file where there is none. A line that was cut off by
 // a crash is removed first. kCorruption: the file is damaged, or has fewer anchors than `least`.
+// kUnavailable: another process has kept it locked for a second.
 Result<privacy::Anchor> AppendAnchor(const std::string& path, privacy::Anchor anchor,
                                      const privacy::AnchorSigner* signer, uint64_t least);
 

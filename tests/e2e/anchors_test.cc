@@ -1,12 +1,15 @@
 // Heads of a ledger in a file of anchors: written by a daemon and by an operator, signed, and held
 // against ledgers that were rolled back, copied or changed. And a ledger's words, wherever they are
 // read.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <filesystem>
 
+#include "base/unique_fd.h"
 #include "ledger_keys.h"
 #include "service.h"
 
@@ -159,6 +162,43 @@ TEST_F(AnchorsTest, AnOperatorSignsFromAfar) {
   EXPECT_THAT(open.err, HasSubstr("--key: " + (dir_ / "ours.key") + ": has mode 0644"));
   EXPECT_EQ(sign("ours.pub").exit_code, 2);
   EXPECT_EQ(daemon.Stop()->exit_code, 0);
+}
+
+// A reader of the anchors who locks them stops neither the daemon nor its end, and is told of. The
+// head is written once the lock is gone.
+TEST_F(AnchorsTest, ALockOfAReaderIsToldOf) {
+  test::WriteFile(anchors_, "");
+  UniqueFd reader(::open(anchors_.c_str(), O_RDONLY | O_CLOEXEC));
+  ASSERT_EQ(::flock(reader.get(), LOCK_SH), 0);
+  run_.endless = true;
+  const std::string operators = "unix:" + (dir_ / "operators");
+  const auto start = [&] {
+    return std::make_unique<Service>(
+        dir_, run_,
+        std::vector<std::string>{"--set", "serve.operator_listen=" + operators, "--set",
+                                 "store.anchors.path=" + anchors_});
+  };
+  const std::string locked = "anchors " + anchors_ + ": another process keeps the file locked";
+  auto daemon = start();
+  ASSERT_TRUE(daemon->Until("operators are told", [&] {
+    const auto ready = serve::Fetch(operators + ":/readyz", "GET", "", test::kPatience);
+    return ready && ready->status == 200 && ready->body.find(locked) != std::string::npos;
+  }));
+  const Ended sign = test::Run({TACIT, "ledger", "sign", "--url", operators, "--key",
+                                dir_ / "ours.key", "--anchors", anchors_});
+  EXPECT_EQ(sign.exit_code, 3);
+  EXPECT_THAT(sign.err, HasSubstr(locked));
+  const auto ended = daemon->Stop();
+  ASSERT_TRUE(ended.has_value()) << "it waits for the lock";
+  EXPECT_EQ(ended->exit_code, 0) << ended->err;
+  EXPECT_EQ(ReadFile(anchors_), "");
+
+  daemon = start();
+  ASSERT_TRUE(daemon->WaitForWord(locked));
+  reader = UniqueFd();
+  ASSERT_TRUE(daemon->WaitForWord("the ledger's head is anchored again"));
+  EXPECT_EQ(daemon->Stop()->exit_code, 0);
+  EXPECT_EQ(Verify({"--anchors", anchors_}).exit_code, 0);
 }
 
 TEST_F(AnchorsTest, AReportTellsOfItsChecks) {
