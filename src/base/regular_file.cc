@@ -13,8 +13,9 @@ namespace tacit {
 
 Result<UniqueFd> OpenRegularFile(const std::string& path) {
   const auto system_failure = [&] {
-    return Fail(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo,
-                fmt::format("{}: {}", path, std::strerror(errno)));
+    const int error = errno;  // taking memory for the message may change it
+    return Fail(error == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo,
+                fmt::format("{}: {}", path, std::strerror(error)));
   };
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (fd.get() < 0) return system_failure();

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "errno_new.h"
 #include "support/temp_dir.h"
 
 namespace tacit {
@@ -41,6 +42,16 @@ TEST(RegularFileTest, WhatIsNoneIsNamed) {
   ASSERT_EQ(mkfifo((dir / "pipe").c_str(), 0600), 0);
   EXPECT_EQ(code_of(dir / "pipe"), ErrorCode::kInvalidArgument);
   EXPECT_EQ(code_of("/dev/zero"), ErrorCode::kInvalidArgument);
+}
+
+TEST(RegularFileTest, AFileThatIsNotThereIsNoFailureWhereMemoryIsShort) {
+  const test::TempDir dir;
+  const std::string path = dir / "a-name-that-no-message-holds-in-place";
+  test::LetNewLeaveErrno(true);
+  const auto opened = OpenRegularFile(path);
+  test::LetNewLeaveErrno(false);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, ErrorCode::kNotFound) << opened.error().message;
 }
 
 }  // namespace
