@@ -7,6 +7,7 @@
 #include "cli/command_line.h"
 #include "console/exit_code.h"
 #include "console/output_file.h"
+#include "console/shortage.h"
 #include "console/standard_streams.h"
 #include "console/version_text.h"
 #include "cuda/bench/gpu_bench.h"
@@ -36,6 +37,7 @@ int Run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  tacit::console::EndOnShortage();
   tacit::console::HoldStandardStreams();
   return tacit::console::RunWithOutput("tacit", [&] { return Run(argc, argv); });
 }

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "console/exit_code.h"
+#include "console/shortage.h"
 
 namespace tacit::console {
 namespace {
@@ -48,7 +49,8 @@ int RunWithOutput(const char* program, const std::function<int()>& body) {
     // From fmt for a stream that takes no more, or else from a library for what nobody foresaw.
     if (std::ferror(stdout) != 0 || std::ferror(stderr) != 0)
       return ReportLost(program, error.what());
-    code = ReportThrown(program, error.what());
+    const char* const shortage = ShortageText(error);
+    code = ReportThrown(program, shortage != nullptr ? shortage : error.what());
   }
   const bool flushed = std::fflush(stdout) == 0;
   if (flushed && std::ferror(stdout) == 0) return code;

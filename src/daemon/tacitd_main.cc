@@ -9,6 +9,7 @@
 #include "console/exit_code.h"
 #include "console/number_check.h"
 #include "console/output_file.h"
+#include "console/shortage.h"
 #include "console/standard_streams.h"
 #include "console/stop_signals.h"
 #include "console/version_text.h"
@@ -177,6 +178,7 @@ int Main(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  tacit::console::EndOnShortage();
   tacit::console::HoldStandardStreams();
   return tacit::console::RunWithOutput("tacitd", [&] { return Main(argc, argv); });
 }

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 #include <omp.h>
+#include <sys/mman.h>
 
 #include <array>
+#include <new>
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "base/cpu.h"
@@ -27,6 +29,25 @@ void RunSingleThreaded() { omp_set_num_threads(1); }
 
 Dims Strides(Transpose t, dnnl_dim_t row) {
   return t == Transpose::kYes ? Dims{1, row} : Dims{row, 1};
+}
+
+// oneDNN makes its code at the first products, and writes it through a null pointer where there is
+// no memory for it. So they are made at the start, where more than that was free a moment before,
+// and bad_alloc says where it was not. Returns true.
+bool MakeCode() {
+  constexpr size_t kMoreThanItTakes = 64 << 20;
+  void* const room =
+      ::mmap(nullptr, kMoreThanItTakes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED) throw std::bad_alloc();
+  ::munmap(room, kMoreThanItTakes);
+  constexpr dnnl_dim_t kSide = 64;
+  std::array<float, kSide * kSide> a{}, b{}, c{};
+  RunSingleThreaded();
+  for (const char ta : {'N', 'T'})
+    for (const char tb : {'N', 'T'})
+      (void)dnnl_sgemm(ta, tb, kSide, kSide, kSide, 1.0f, a.data(), kSide, b.data(), kSide, 0.0f,
+                       c.data(), kSide);
+  return true;
 }
 
 template <class T>
@@ -77,7 +98,9 @@ DnnlGemm::Impl::Primitive& DnnlGemm::Impl::For(Transpose ta, Transpose tb, bool 
   return *primitive;
 }
 
-DnnlGemm::DnnlGemm() = default;
+DnnlGemm::DnnlGemm() {
+  [[maybe_unused]] static const bool made = MakeCode();  // for all objects
+}
 DnnlGemm::~DnnlGemm() = default;
 
 Status DnnlGemm::F32(Transpose ta, ConstMatrix a, Transpose tb, ConstMatrix b, float beta,

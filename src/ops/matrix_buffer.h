@@ -6,7 +6,6 @@
 #include <memory>
 #include <new>
 
-#include "base/check.h"
 #include "ops/backend.h"
 
 namespace tacit::ops {
@@ -22,7 +21,7 @@ class MatrixBuffer {
     if (rows * stride > capacity_) {
       capacity_ = rows * stride;
       data_.reset(static_cast<T*>(std::aligned_alloc(kLine, capacity_ * sizeof(T))));
-      TACIT_CHECK(data_ != nullptr, "out of memory");
+      if (data_ == nullptr) throw std::bad_alloc();
     }
     view_ = {data_.get(), rows, cols, stride};
   }

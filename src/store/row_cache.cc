@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstdlib>
+#include <new>
 #include <utility>
 
 #include "base/check.h"
@@ -50,7 +51,7 @@ uint32_t Slab::Allocate() {
     const size_t alignment = chunk_bytes_ >= kHugePage ? kHugePage : 64;
     const size_t bytes = (chunk_bytes_ + alignment - 1) / alignment * alignment;
     auto* chunk = static_cast<float*>(std::aligned_alloc(alignment, bytes));
-    TACIT_CHECK(chunk != nullptr, "out of memory");
+    if (chunk == nullptr) throw std::bad_alloc();
     AdviseHugePages(chunk, bytes);
     chunks_.emplace_back(chunk);
   }

@@ -1,8 +1,9 @@
 #include "train/memory_rows.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <new>
 
-#include "base/check.h"
 #include "base/hash.h"
 
 namespace tacit::train {
@@ -34,7 +35,7 @@ float* MemoryRows::Create(uint64_t row) {
     slab_free_ = (std::max(kSlabFloats, floats) + kLineFloats - 1) / kLineFloats * kLineFloats;
     const size_t bytes = slab_free_ * sizeof(float);
     next_ = static_cast<float*>(std::aligned_alloc(kLineFloats * sizeof(float), bytes));
-    TACIT_CHECK(next_ != nullptr, "out of memory");
+    if (next_ == nullptr) throw std::bad_alloc();
     slabs_.emplace_back(next_);
     bytes_ += bytes;
   }

@@ -114,10 +114,10 @@ const std::vector<Library>& Libraries() {
 
 // Headers of the operating system and the compiler, which belong to no library.
 bool IsSystem(const std::string& header) {
-  static const Names kSystem = {"unistd.h",   "fcntl.h",     "signal.h", "sched.h",  "pthread.h",
-                                "glob.h",     "immintrin.h", "poll.h",   "dirent.h", "termios.h",
-                                "cpuid.h",    "netdb.h",     "ftw.h",    "endian.h", "dlfcn.h",
-                                "ucontext.h", "fnmatch.h",   "malloc.h"};
+  static const Names kSystem = {"unistd.h",   "fcntl.h",     "signal.h", "sched.h",   "pthread.h",
+                                "glob.h",     "immintrin.h", "poll.h",   "dirent.h",  "termios.h",
+                                "cpuid.h",    "netdb.h",     "ftw.h",    "endian.h",  "dlfcn.h",
+                                "ucontext.h", "fnmatch.h",   "malloc.h", "execinfo.h"};
   const bool standard = header.find_first_of("./") == std::string::npos;
   return standard || kSystem.contains(header) || header.starts_with("sys/") ||
          header.starts_with("netinet/") || header.starts_with("arpa/") ||
