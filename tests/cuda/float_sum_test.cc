@@ -14,9 +14,9 @@ TEST(FloatSumOnADevice, ARecordMovesItByAClipAtMost) {
   ASSERT_TRUE(backend);
   using ops::Precision;
   for (const audit::FloatSumCase& attacked :
-       {audit::FloatSumCase{.offsets = 2048},
-        {.offsets = 2048, .precision = Precision::kBf16},
-        {.offsets = 1024, .hidden = {8, 4}, .precision = Precision::kBf16, .carrier_rank = 2}}) {
+       {audit::FloatSumCase{.offsets = 512},
+        {.offsets = 512, .precision = Precision::kBf16},
+        {.offsets = 512, .hidden = {8, 4}, .precision = Precision::kBf16, .carrier_rank = 2}}) {
     const double moved = audit::MostMoved(attacked, **backend);
     EXPECT_LE(moved, 1) << attacked.offsets;
     EXPECT_GT(moved, 0.95) << attacked.offsets;
