@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -21,6 +22,7 @@ namespace {
 
 using pld::Composition;
 using pld::Direction;
+using pld::kLeastDelta;
 
 constexpr double kLeastSampledSigma = 0.05, kLeastAllocatedSigma = 0.2;
 // An allocation's law may have cells in proportion to the noise and to the root of the steps. Ten
@@ -28,7 +30,6 @@ constexpr double kLeastSampledSigma = 0.05, kLeastAllocatedSigma = 0.2;
 constexpr double kMostAllocatedSigma = 1e3;
 // An allocation's law may cut off this share of delta, over all events.
 constexpr double kTailShare = 1e-6;
-constexpr double kLeastDelta = 1e-100;
 // Relative accuracy of OneEventDelta.
 constexpr double kOneEventAccuracy = 1e-8;
 // Until the number of events has grown by this factor, a direction that could not be ruled out is
@@ -72,30 +73,51 @@ class OneEvent {
   }
 
   CertifiedInterval DeltaAt(double epsilon) const {
-    return {Delta(epsilon, true) * (1 - kOneEventAccuracy),
-            std::min(1.0, Delta(epsilon, false) * (1 + kOneEventAccuracy))};
+    return {DeltaBelow(epsilon) * (1 - kOneEventAccuracy),
+            std::min(1.0, DeltaAbove(epsilon) * (1 + kOneEventAccuracy))};
   }
-  CertifiedInterval Epsilon(double delta) const {
-    return {Root(delta * (1 + kOneEventAccuracy), true),
-            Root(delta * (1 - kOneEventAccuracy), false)};
+  // Returns kRefused where delta never falls so low.
+  Result<CertifiedInterval> Epsilon(double delta) const {
+    const auto lower =
+        Root([&](double epsilon) { return DeltaBelow(epsilon) > delta * (1 + kOneEventAccuracy); });
+    const auto upper =
+        Root([&](double epsilon) { return DeltaAbove(epsilon) > delta * (1 - kOneEventAccuracy); });
+    if (std::isinf(upper.second))
+      return Fail(
+          ErrorCode::kRefused,
+          fmt::format("no epsilon up to {:g} holds for this event at this delta", kMostEpsilon));
+    return CertifiedInterval{lower.first, upper.second};
   }
 
  private:
-  double Delta(double epsilon, bool below) const {
+  double DeltaBelow(double epsilon) const {
     double delta = 0;
     for (const auto& law : laws_)
-      delta = std::max(delta, pld::OneEventDelta(below ? law->Below() : *law, epsilon));
+      delta = std::max(delta, pld::OneEventDelta(law->Below(), epsilon));
     return delta;
   }
 
-  // The root of a falling delta(epsilon), to a relative 1e-12; infinite where it never falls so
-  // low.
-  double Root(double delta, bool below) const {
-    const auto above = [&](double epsilon) { return Delta(epsilon, below) > delta; };
-    if (!above(0)) return 0;
+  // Delta falls, so that its value at a lesser epsilon is a bound too. It is 0 beyond a greatest
+  // loss alone: other laws end where doubles do.
+  double DeltaAbove(double epsilon) const {
+    double delta = 0;
+    for (const auto& law : laws_) {
+      const double most = law->Atom();
+      if (most > 0 && epsilon >= most) continue;
+      const double at = pld::OneEventDelta(*law, most > 0 ? epsilon : std::min(epsilon, kFarthest));
+      delta = Worse(delta, std::max(at, std::numeric_limits<double>::min()));
+    }
+    return delta;
+  }
+
+  // The root of a falling delta(epsilon), between two numbers that are a relative 1e-12 apart; the
+  // second is infinite where it never falls so low.
+  template <class Above>
+  static std::pair<double, double> Root(Above above) {
+    if (!above(0)) return {0, 0};
     double low = 0, high = 1e-9;
     while (above(high)) {
-      if (high > kMostEpsilon) return kInfinity;
+      if (high > kMostEpsilon) return {high, kInfinity};
       low = high;
       high *= 4;
     }
@@ -103,11 +125,12 @@ class OneEvent {
       const double middle = low + (high - low) / 2;
       (above(middle) ? low : high) = middle;
     }
-    return high;
+    return {low, high};
   }
 
-  // Beyond this e^epsilon is no number.
   static constexpr double kMostEpsilon = 1e6;
+  // Beyond this e^epsilon is no number soon.
+  static constexpr double kFarthest = 690;
   std::vector<std::unique_ptr<pld::LossLaw>> laws_;
 };
 
@@ -263,7 +286,9 @@ Result<CertifiedInterval> PldAccountant::DeltaAt(double epsilon) {
   State& state = *state_;
   if (state.gaussian) {
     const double delta = GaussianDelta(std::sqrt(state.mu_squared), tacit::Epsilon(epsilon)).value;
-    return CertifiedInterval{delta * (1 - 1e-9), delta * (1 + 1e-9)};
+    // It is 0 of nothing alone: e^x is 0 for numbers that are above 0.
+    const double least = state.mu_squared > 0 ? std::numeric_limits<double>::min() : 0;
+    return CertifiedInterval{delta * (1 - 1e-9), std::clamp(delta * (1 + 1e-9), least, 1.0)};
   }
   if (const Event* single = state.Single()) {
     if (!state.alone)

@@ -65,8 +65,9 @@ class PldAccountant {
   Status Add(const Event& event, uint64_t count);
 
   // Epsilon, never negative, at 0 < delta < 1; delta at epsilon >= 0. Returns kRefused for so many
-  // events (about 1e11) that rounding could decide the answer; kInvalidArgument for a delta below
-  // 1e-100 and for mixes too uneven for one lattice.
+  // events (about 1e11) that rounding could decide the answer, and where the arithmetic of an upper
+  // bound fails or contradicts the lower one; kInvalidArgument for a delta below 1e-100 and for
+  // mixes too uneven for one lattice. An upper bound of 0 is certified like every other.
   Result<CertifiedInterval> Epsilon(Delta delta);
   // An upper bound alone. It is at least Epsilon's if this accountant was asked nothing else, and
   // cheaper where tails are heavy.

@@ -16,6 +16,9 @@ namespace {
 constexpr double kClose = 1.5e-3;
 constexpr double kCloseEpsilon = 7e-7;
 constexpr int kMostPlans = 5;
+// The sketches of laws that plans are made by end where this is left of them: a lesser delta at
+// some epsilon is bounded, and not told sharply.
+constexpr double kLeastTold = 1e-20;
 // UpperEpsilon's lattices are a little coarser than those of any later question about the same
 // events, so that its answer is the higher one.
 constexpr double kCoarser = 1.3;
@@ -105,13 +108,15 @@ void Composition::Add(const Event& event, double count) {
   events_.push_back({&kinds_.back(), zcdp ? 1 : count});
 }
 
-LatticeLaws Composition::LawsOf(const Counted& counted, const Plan& plan, bool both) const {
+Result<LatticeLaws> Composition::LawsOf(const Counted& counted, const Plan& plan, bool both) const {
   const double centre = CumulantsAt(counted, plan.tilt).mean;
   const Grid grid = MakeGrid(*counted.kind->law, plan.step, plan.Spacing(counted.count), centre,
                              plan.tail, plan.cells_per_scale);
-  if (counted.kind->event.kind == EventKind::kZcdp)
-    return DiscretiseZcdp(counted.kind->event.rho, grid);
-  return Discretise(*counted.kind->law, grid, both);
+  LatticeLaws laws = counted.kind->event.kind == EventKind::kZcdp
+                         ? DiscretiseZcdp(counted.kind->event.rho, grid)
+                         : Discretise(*counted.kind->law, grid, both);
+  if (!IsWhole(laws.upper)) return Fail(NoBound());
+  return laws;
 }
 
 Saddle Composition::SaddleFor(double log_delta) const {
@@ -123,7 +128,9 @@ Saddle Composition::SaddleFor(double log_delta) const {
 Saddle Composition::SaddleAt(double epsilon) const {
   Cap(events_, -80);
   Cap(events_, SaddleForEpsilon(events_, epsilon).log_delta - 5);
-  return SaddleForEpsilon(events_, epsilon);
+  const Saddle saddle = SaddleForEpsilon(events_, epsilon);
+  const double least = std::log(kLeastTold);
+  return saddle.log_delta < least ? SaddleFor(least) : saddle;
 }
 
 Status Composition::Replan(const Saddle& saddle, double budget, double cells, bool both) {
@@ -135,7 +142,10 @@ Status Composition::Replan(const Saddle& saddle, double budget, double cells, bo
     Plan plan = MakePlan(events_, saddle, budget, cells, mind_edges);
     std::vector<LatticeLaws> laws;
     std::vector<Side::Entry> uppers, lowers;
-    for (const Counted& counted : events_) laws.push_back(LawsOf(counted, plan, both));
+    for (const Counted& counted : events_) {
+      TACIT_ASSIGN(LatticeLaws of, LawsOf(counted, plan, both));
+      laws.push_back(std::move(of));
+    }
     double points = 0;
     for (size_t i = 0; i < laws.size(); ++i) {
       uppers.push_back({&laws[i].upper, events_[i].count});
@@ -179,15 +189,16 @@ Status Composition::Replan(const Saddle& saddle, double budget, double cells, bo
 }
 
 // Adds parts for new kinds and updates the counts.
-void Composition::Refresh() {
+Status Composition::Refresh() {
   for (const Counted& counted : events_) {
     if (upper_->Has(counted.kind)) continue;
-    const LatticeLaws laws = LawsOf(counted, *plan_, lower_.has_value());
+    TACIT_ASSIGN(const LatticeLaws laws, LawsOf(counted, *plan_, lower_.has_value()));
     upper_->AddPart(counted.kind, laws.upper);
     if (lower_) lower_->AddPart(counted.kind, laws.lower);
   }
   upper_->SetCounts(events_);
   if (lower_) lower_->SetCounts(events_);
+  return {};
 }
 
 // Drops results for far fewer events or other kinds, which would mislead.
@@ -196,7 +207,7 @@ void Composition::ForgetStale() {
   for (const Counted& counted : events_) count += counted.count;
   if (count > 1.5 * last_count_ || events_.size() != last_kinds_) {
     last_.reset();
-    accepted_ = 0;
+    accepted_epsilon_ = accepted_delta_ = 0;
     last_count_ = count;
     last_kinds_ = events_.size();
   }
@@ -211,9 +222,11 @@ void Composition::ForgetStale() {
 // Asks under the current plan; if the bounds are far apart, under a new one, and then under plans
 // based on the last result. `ask` returns the bounds and their distance.
 template <class MakeSaddle, class Ask>
-Result<Interval> Composition::Answer(MakeSaddle make_saddle, Ask ask, double enough) {
+Result<Interval> Composition::Answer(MakeSaddle make_saddle, Ask ask, double enough,
+                                     double& accepted) {
   if (events_.empty()) return Interval{};
   ForgetStale();
+  Interval best{0, std::numeric_limits<double>::infinity()};
   double budget = std::numeric_limits<double>::infinity();
   for (int plans = plan_ && lower_ ? 0 : 1;; ++plans) {
     if (plans > 0) {
@@ -223,7 +236,7 @@ Result<Interval> Composition::Answer(MakeSaddle make_saddle, Ask ask, double eno
       budget = std::min({budget / 4, known, UsualBudget(saddle)});
       TACIT_RETURN_IF_ERROR(Replan(saddle, budget, CellsFor(plans), true));
     }
-    Refresh();
+    TACIT_RETURN_IF_ERROR(Refresh());
     if (upper_->rounding() > kMostRounding) {
       if (plans == 0) continue;
       plan_.reset();
@@ -232,20 +245,29 @@ Result<Interval> Composition::Answer(MakeSaddle make_saddle, Ask ask, double eno
       continue;
     }
     const Asked asked = ask(*upper_, *lower_);
+    // The bounds of every plan hold. Where they contradict each other, some arithmetic has failed.
+    best = {std::max(best.lower, asked.interval.lower), std::min(best.upper, asked.interval.upper)};
+    if (best.lower > best.upper) {
+      plan_.reset();
+      last_.reset();
+      return Fail(NoBound());
+    }
     if (std::isinf(asked.interval.upper)) {
       plan_.reset();
       const bool misled = std::exchange(last_, std::nullopt).has_value();
-      if ((!misled && plans > 0) || plans >= kMostPlans) return Fail(NoBound());
-      continue;
+      if ((misled || plans == 0) && plans < kMostPlans) continue;
+      if (std::isinf(best.upper)) return Fail(NoBound());
+      return best;
     }
     last_ = asked;
-    const bool close =
-        asked.distance <= kCloseEpsilon + std::max(kClose, accepted_) * asked.epsilon;
+    const bool close = asked.distance <= kCloseEpsilon + std::max(kClose, accepted) * asked.epsilon;
     // Bounds that are merely enough say nothing of what finer lattices would reach.
-    if (close || asked.interval.upper <= enough) return asked.interval;
+    if (close || best.upper <= enough) return best;
+    // A plan of a distant question says little of where the next one belongs.
+    if (plans == 0 && !IsNear(plan_->saddle.epsilon, asked.epsilon)) last_.reset();
     if (plans == kMostPlans) {
-      accepted_ = 1.25 * asked.distance / std::max(asked.epsilon, kCloseEpsilon);
-      return asked.interval;
+      accepted = 1.25 * asked.distance / std::max(asked.epsilon, kCloseEpsilon);
+      return best;
     }
   }
 }
@@ -294,13 +316,12 @@ Result<Interval> Composition::Epsilon(double log_delta, double enough) {
         asked.epsilon = upper.Epsilon(
             log_delta, last_ && last_->epsilon > 0 ? last_->epsilon : plan_->saddle.epsilon);
         if (std::isinf(asked.epsilon)) return Asked{{0, asked.epsilon}, asked.epsilon, 0, 0};
-        asked.interval = {std::min(lower.Epsilon(log_delta, asked.epsilon), asked.epsilon),
-                          asked.epsilon};
+        asked.interval = {lower.Epsilon(log_delta, asked.epsilon), asked.epsilon};
         asked.distance = asked.epsilon - asked.interval.lower;
         asked.slope = upper.Slope(asked.epsilon);
         return asked;
       },
-      enough);
+      enough, accepted_epsilon_);
   if (interval) interval->upper = std::min(interval->upper, seen);
   return interval;
 }
@@ -310,14 +331,16 @@ Result<Interval> Composition::DeltaAt(double epsilon) {
   return Answer([&] { return SaddleAt(epsilon); },
                 [&](const Side& upper, const Side& lower) {
                   Asked asked{{lower.DeltaAt(epsilon), upper.DeltaAt(epsilon)}, 0, epsilon, 0};
-                  asked.interval.lower = std::min(asked.interval.lower, asked.interval.upper);
                   const auto& [low, high] = asked.interval;
                   asked.slope = upper.Slope(epsilon);
-                  if (high > low)
-                    asked.distance = std::log(high / low) / std::max(asked.slope, 1e-3);
+                  // Beside the greatest loss the lower curve ends: it is as far off as the epsilon
+                  // where it reaches the upper bound.
+                  if (high > std::max(low, kLeastTold))
+                    asked.distance = low > 0 ? std::log(high / low) / std::max(asked.slope, 1e-3)
+                                             : epsilon - lower.Epsilon(std::log(high), epsilon);
                   return asked;
                 },
-                -1);
+                -1, accepted_delta_);
 }
 
 // Asks under a plan for the hint, then under plans based on the last result, until one fits;
@@ -356,7 +379,7 @@ Result<double> Composition::UpperEpsilon(double log_delta, std::optional<Hint>& 
 Result<Composition::Hint> Composition::UpperUnder(const Saddle& saddle, double budget,
                                                   double log_delta) {
   TACIT_RETURN_IF_ERROR(Replan(saddle, budget, kUsualCells, false));
-  Refresh();
+  TACIT_RETURN_IF_ERROR(Refresh());
   if (upper_->rounding() > kMostRounding) return Fail(TooManyEvents());
   const double epsilon = upper_->Epsilon(log_delta, saddle.epsilon);
   if (std::isinf(epsilon)) return Fail(NoBound());
@@ -375,7 +398,12 @@ Result<double> Composition::ChernoffLogDelta(double epsilon, bool afresh) {
   for (const Counted& counted : events_) {
     auto [place, is_new] = chernoff_->of.try_emplace(counted.kind);
     if (is_new) {
-      const LatticeLaw law = LawsOf(counted, plan, false).upper;
+      auto laws = LawsOf(counted, plan, false);
+      if (!laws) {
+        chernoff_.reset();
+        return Fail(std::move(laws.error()));
+      }
+      const LatticeLaw& law = laws->upper;
       place->second = {LogMoment(law, plan.step, plan.tilt, 0), law.infinite_mass,
                        0x1p-53 * (2 * static_cast<double>(law.index.size()) + 100)};
     }

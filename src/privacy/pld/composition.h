@@ -32,7 +32,8 @@ class Composition {
   void Add(const Event& event, double count);
 
   // Returns kInvalidArgument when no plan can be made, kRefused when rounding would decide the
-  // answer. Accepts bounds that are far apart if the upper one is at most `enough`.
+  // answer or an upper bound's arithmetic fails. Accepts bounds that are far apart if the upper one
+  // is at most `enough`.
   Result<Interval> Epsilon(double log_delta, double enough = -1);
   Result<Interval> DeltaAt(double epsilon);
   // The upper bound alone; `hint` is an earlier result, replaced by the new one.
@@ -52,8 +53,8 @@ class Composition {
   Saddle SaddleFor(double log_delta) const;
   Saddle SaddleAt(double epsilon) const;
   Status Replan(const Saddle& saddle, double budget, double cells, bool both);
-  LatticeLaws LawsOf(const Counted& counted, const Plan& plan, bool both) const;
-  void Refresh();
+  Result<LatticeLaws> LawsOf(const Counted& counted, const Plan& plan, bool both) const;
+  Status Refresh();
   bool IsHeavy(double log_delta);
   double LookAhead(double log_delta);
   Result<Hint> UpperUnder(const Saddle& saddle, double budget, double log_delta);
@@ -65,7 +66,7 @@ class Composition {
     double slope = 0;  // of -log delta at epsilon
   };
   template <class MakeSaddle, class Ask>
-  Result<Interval> Answer(MakeSaddle make_saddle, Ask ask, double enough);
+  Result<Interval> Answer(MakeSaddle make_saddle, Ask ask, double enough, double& accepted);
 
   Direction direction_;
   LawSource source_;
@@ -76,7 +77,9 @@ class Composition {
   std::optional<Asked> last_;  // the start of a new plan
   double last_count_ = 0;      // events, and below kinds, at the last reset of last_
   size_t last_kinds_ = 0;
-  double accepted_ = 0;  // relative distance between the bounds that finer lattices did not reduce
+  // The relative distance between the bounds that finer lattices did not reduce, of epsilons and of
+  // deltas: one says nothing of the other.
+  double accepted_epsilon_ = 0, accepted_delta_ = 0;
   struct Moment {
     double log_moment = 0, infinite_mass = 0, rounding = 0;
   };

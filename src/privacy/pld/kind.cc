@@ -98,6 +98,9 @@ Cumulants CumulantsAt(std::span<const Counted> events, double tilt) {
   return sum;
 }
 
+double Accuracy(double epsilon) { return 2.5e-4 * std::max(epsilon, 0.0) + 1e-7; }
+double SteepestAt(double epsilon) { return -std::log(kLeastDelta) / Accuracy(epsilon); }
+
 Saddle SaddleForDelta(std::span<const Counted> events, double log_delta) {
   // Minimises Chernoff's bounds; a convex function over a linear one is quasiconvex.
   const auto bound = [&](double tilt) {
@@ -106,6 +109,7 @@ Saddle SaddleForDelta(std::span<const Counted> events, double log_delta) {
   Saddle saddle;
   saddle.tilt = Minimise(bound);
   if (bound(saddle.tilt) <= 0) return SaddleForEpsilon(events, 0);
+  saddle.tilt = std::min(saddle.tilt, SteepestAt(bound(saddle.tilt)));
   saddle.cumulants = CumulantsAt(events, saddle.tilt);
   saddle.log_delta = log_delta;
   saddle.epsilon =
@@ -119,7 +123,7 @@ Saddle SaddleForEpsilon(std::span<const Counted> events, double epsilon) {
     return CumulantsAt(events, tilt).log_moment + LogKernel(tilt) - tilt * epsilon;
   };
   Saddle saddle;
-  saddle.tilt = Minimise(bound);
+  saddle.tilt = std::min(Minimise(bound), SteepestAt(epsilon));
   saddle.cumulants = CumulantsAt(events, saddle.tilt);
   saddle.epsilon = epsilon;
   saddle.log_delta =

@@ -40,6 +40,15 @@ struct Cumulants {
 Cumulants CumulantsAt(const Counted& one, double tilt);  // of one kind
 Cumulants CumulantsAt(std::span<const Counted> events, double tilt);
 
+// The least delta that is asked about.
+inline constexpr double kLeastDelta = 1e-100;
+// The error of epsilon that a plan aims at.
+double Accuracy(double epsilon);
+// The greatest tilt that is of use, which is the greatest slope of -log delta that matters: it
+// makes the least delta out of 1 within that error. Losses that have a greatest value ask for more
+// near it.
+double SteepestAt(double epsilon);
+
 // The approximate point on the real line, with its epsilon and delta, where Chernoff's bound is:
 // the least value of the integrand of
 //   delta(epsilon) = 1 / (2 pi i) * integral of e^(Lambda(s) - s epsilon) / (s (s + 1)) ds.

@@ -128,6 +128,16 @@ std::vector<Halves> HalvesOf(const LossLaw& law, const Grid& grid) {
 
 }  // namespace
 
+bool IsWhole(const LatticeLaw& upper) {
+  constexpr double kRounding = 1e-9;
+  double all = upper.infinite_mass;
+  for (const double mass : upper.mass) {
+    if (!(mass >= 0)) return false;
+    all += mass;
+  }
+  return upper.infinite_mass >= 0 && all >= 1 - kRounding;
+}
+
 LatticeLaws Discretise(const LossLaw& law, const Grid& grid, bool with_lower) {
   std::vector<Halves> cells = HalvesOf(law, grid);
   LatticeLaws laws{UpperLaw(law, grid, cells), {}};

@@ -28,6 +28,10 @@ struct LatticeLaws {
   LatticeLaw upper, lower;
 };
 
+// Checks that an upper law accounts for all outcomes. A mass that is no number, or is missing,
+// would make the law's curve a little lower and say nothing.
+bool IsWhole(const LatticeLaw& upper);
+
 // Points of a lattice: every `spacing`-th around the centre, sparser further away.
 struct Grid {
   double step = 0;

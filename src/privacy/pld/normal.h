@@ -15,9 +15,11 @@ inline double NormalMass(double a, double b) {
   return 1 - std::erfc(-a * kScale) / 2 - std::erfc(b * kScale) / 2;
 }
 
-inline double NormalDensity(double x) {
-  return std::exp(-x * x / 2) * (std::numbers::inv_sqrtpi / std::numbers::sqrt2);
+// The density times e^exponent.
+inline double NormalDensityTimes(double x, double exponent) {
+  return std::exp(exponent - x * x / 2) * (std::numbers::inv_sqrtpi / std::numbers::sqrt2);
 }
+inline double NormalDensity(double x) { return NormalDensityTimes(x, 0); }
 
 // e^x - 1 to 1e-10, in a few multiplications for small x.
 inline double SmallExpm1(double x) {

@@ -9,6 +9,9 @@ namespace {
 
 // Wrapped mass may be e^-kWrapDigits of the answer.
 constexpr double kWrapDigits = 18;
+// The tilt may weigh one lattice point e^256 times as much as the point below. That singles out an
+// atom of 1e-111, and powers of it are numbers yet: of bounded losses the saddle's tilt has no end.
+constexpr double kSteepest = 256;
 
 // The lattice's step: the shortest cell needed, shortened so that the weightiest atom is a whole
 // number of steps.
@@ -60,7 +63,7 @@ int64_t Plan::Spacing(double count) const {
 // Upper and lower laws differ in log E[e^cL] by c (c + 1) / 8 times the budget, so in epsilon by
 // (c + 1) / 8 times the budget.
 double BudgetFor(double epsilon, double slope) {
-  return std::max(8 * (2.5e-4 * std::max(epsilon, 0.0) + 1e-7) / (slope + 1), 1e-26);
+  return std::max(8 * Accuracy(epsilon) / (std::min(slope, SteepestAt(epsilon)) + 1), 1e-26);
 }
 
 double UsualBudget(const Saddle& saddle) {
@@ -84,6 +87,10 @@ Plan MakePlan(std::span<const Counted> events, const Saddle& saddle, double budg
       longest =
           std::min(longest, std::max(edge / 2, 1e-4 * (saddle.epsilon + 1e-3) / counted.count));
   plan.step = Step(events, plan.spacing_scale, longest);
+  if (plan.tilt * plan.step > kSteepest) {
+    plan.saddle.tilt = plan.tilt = kSteepest / plan.step;
+    plan.saddle.cumulants = CumulantsAt(events, plan.tilt);
+  }
   plan.tail = TailFor(events, saddle.log_delta);
   return plan;
 }

@@ -101,17 +101,19 @@ double SampledGaussianLaw::Inverse(double ratio) const {
 double SampledGaussianLaw::Gain(double a, double b, double reference) const {
   const double variance = sigma_ * sigma_;
   const double zero = Inverse(reference);
-  const auto density = [&](double x) { return NormalDensity(x / sigma_) / sigma_; };
   if (zero == -kInfinity) {
     const double below = -rate_ - std::expm1(reference);
     return Integrate(a, b, Panel(sigma_), [&](double x) {
-      return density(x) * (rate_ * std::exp((2 * x - 1) / (2 * variance)) + below);
+      const double density = NormalDensity(x / sigma_) / sigma_;
+      return density * (rate_ * std::exp((2 * x - 1) / (2 * variance)) + below);
     });
   }
-  const double at_zero = rate_ * std::exp((2 * zero - 1) / (2 * variance));
-  return Integrate(a, b, Panel(sigma_), [&](double x) {
-    return density(x) * at_zero * SmallExpm1((x - zero) / variance);
-  });
+  // Where noise is little the density is 0 in doubles, and its factor infinite: they are one
+  // number.
+  return rate_ / sigma_ * Integrate(a, b, Panel(sigma_), [&](double x) {
+           const double density = NormalDensityTimes(x / sigma_, (2 * zero - 1) / (2 * variance));
+           return density * SmallExpm1((x - zero) / variance);
+         });
 }
 
 IntervalMass SampledGaussianLaw::Over(double low, double high, double reference) const {
@@ -187,12 +189,11 @@ double ReplacedGaussianLaw::Gain(double a, double b, double reference) const {
   const double variance = sigma_ * sigma_;
   const double zero = Inverse(reference);
   const double c = rate_ * std::exp(-1 / (2 * variance));
-  const double up = c * std::exp(zero / variance);
-  const double down = c * std::exp(reference - zero / variance);
-  return Integrate(a, b, Panel(sigma_), [&](double x) {
-    const double y = (x - zero) / variance;
-    return NormalDensity(x / sigma_) / sigma_ * (up * SmallExpm1(y) - down * SmallExpm1(-y));
-  });
+  return c / sigma_ * Integrate(a, b, Panel(sigma_), [&](double x) {
+           const double y = (x - zero) / variance, z = x / sigma_;
+           return NormalDensityTimes(z, zero / variance) * SmallExpm1(y) -
+                  NormalDensityTimes(z, reference - zero / variance) * SmallExpm1(-y);
+         });
 }
 
 IntervalMass ReplacedGaussianLaw::Over(double low, double high, double reference) const {

@@ -22,10 +22,14 @@ constexpr int64_t kQuickSamples = 1 << 14;
 constexpr int64_t kMostSamples = 1 << 19;
 constexpr int kUpdatesPerResum = 64;
 constexpr int64_t kTurns = 64;
+// No lattice point is farther from 0. Under a plan for another question the left-out part may never
+// fall below delta.
+constexpr int64_t kFarthest = int64_t{1} << 50;
 
+// NaN if either is.
 double LogAdd(double a, double b) {
   const double greater = std::max(a, b);
-  return greater == -kInfinity ? greater : greater + std::log1p(std::exp(std::min(a, b) - greater));
+  return greater == -kInfinity ? a + b : greater + std::log1p(std::exp(-std::abs(a - b)));
 }
 
 // The damping of high frequencies by a kind: the least of -log |Phi| at a few of them.
@@ -94,13 +98,14 @@ void Side::CutOff(const std::vector<double>& ends, const std::vector<double>& lo
   truncated_ = 0;
   for (size_t k = ends.size(); k-- > 0;) {
     const double begin = k == 0 ? 0 : ends[k - 1];
-    const double number = std::floor(ends[k] * per_radian) - std::floor(begin * per_radian);
+    const auto kept = static_cast<int64_t>(begin * per_radian) + 1;
+    const auto number = static_cast<double>(frequencies_ - kept);
     const double sum = number == 0 ? truncated_
                                    : truncated_ + 2 * number / static_cast<double>(plan_.period) *
                                                       std::exp(log_bound[k]) * KernelSize(begin);
     if (!(sum <= tolerance)) break;
     truncated_ = sum;
-    frequencies_ = std::min(frequencies_, static_cast<int64_t>(begin * per_radian) + 1);
+    frequencies_ = kept;
   }
 }
 
@@ -173,7 +178,10 @@ void Side::SetCounts(const std::vector<Counted>& events) {
 // Computes the coefficients of the series, kernel and 1/N included.
 void Side::Resum() {
   const double step = plan_.step, size = static_cast<double>(plan_.period);
-  const double shrink = -std::expm1(-plan_.tilt * step);
+  // 1 - radius cancels where the radius is near 1, and is 1 where the radius is small: each of the
+  // two is computed by itself.
+  const double radius = std::exp(-plan_.tilt * step), shrink = -std::expm1(-plan_.tilt * step);
+  const double radius_next = radius * std::exp(-step);
   const double shrink_next = -std::expm1(-(plan_.tilt + 1) * step);
   coefficients_.resize(log_total_.size());
   coefficient_sum_ = kernel_sum_ = 0;
@@ -182,10 +190,9 @@ void Side::Resum() {
     // 1 - z for z = radius e^(-it) is (1 - radius) + radius (1 - e^(-it)).
     const double sine = std::sin(t / 2);
     const Complex turned(2 * sine * sine, std::sin(t));
-    const Complex first = shrink + (1 - shrink) * turned;
-    const Complex next = shrink_next + (1 - shrink_next) * turned;
-    const Complex kernel =
-        std::polar(1 - shrink, -t) * (-std::expm1(-step) / size) / (first * next);
+    const Complex first = shrink + radius * turned;
+    const Complex next = shrink_next + radius_next * turned;
+    const Complex kernel = std::polar(radius, -t) * (-std::expm1(-step) / size) / (first * next);
     const bool alone = k == 0 || 2 * static_cast<int64_t>(k) == plan_.period;
     coefficients_[k] = std::exp(log_total_[k]) * kernel * (alone ? 1.0 : 2.0);
     coefficient_sum_ += std::abs(coefficients_[k]);
@@ -229,39 +236,48 @@ double Side::LogDelta(int64_t point) const {
   const double scale = log_moment_ - plan_.tilt * away;
   const double slack = rounding_ + kUnit * 4 * (std::abs(log_moment_) + std::abs(scale));
   if (is_upper_) {
+    // An answer is at least its error. One of 0, or no number, has lost it.
     const double answer = std::max(Series(point), 0.0) + LeftOut();
-    return std::min(0.0, LogAdd(scale + slack + std::log(answer), std::log(infinite_mass_)));
+    const double log_delta = LogAdd(scale + slack + std::log(answer), std::log(infinite_mass_));
+    return log_delta > -kInfinity ? std::min(0.0, log_delta) : kInfinity;
   }
   const double answer = Series(point) - LeftOut() - Wrapped(point);
-  return answer > 0 ? std::min(0.0, scale - slack + std::log(answer)) : -kInfinity;
+  const double log_delta = answer > 0 ? scale - slack + std::log(answer) : -kInfinity;
+  return log_delta >= 0 ? 0 : log_delta < 0 ? log_delta : -kInfinity;
+}
+
+int64_t Side::PointBelow(double epsilon) const {
+  return static_cast<int64_t>(
+      std::floor(std::min(epsilon / plan_.step, static_cast<double>(kFarthest))));
 }
 
 double Side::DeltaAt(double epsilon) const {
-  const auto point = static_cast<int64_t>(std::floor(epsilon / plan_.step));
+  const int64_t point = PointBelow(epsilon);
   const double at = std::exp(LogDelta(point)), next = std::exp(LogDelta(point + 1));
+  if (!(at < kInfinity && next < kInfinity)) return kInfinity;
   // delta is linear in e^epsilon between lattice points.
   const double share =
       std::expm1(std::max(0.0, epsilon - static_cast<double>(point) * plan_.step)) /
       std::expm1(plan_.step);
-  return std::clamp(at + std::min(share, 1.0) * (next - at), 0.0, 1.0);
+  // e^x is 0 for numbers that are above 0.
+  const double least = is_upper_ ? std::numeric_limits<double>::min() : 0;
+  return std::clamp(at + std::min(share, 1.0) * (next - at), least, 1.0);
 }
 
 double Side::Slope(double epsilon) const {
-  const auto point = static_cast<int64_t>(std::floor(epsilon / plan_.step));
+  const int64_t point = PointBelow(epsilon);
   const auto apart = std::max<int64_t>(1, point / 200);
   const double drop = LogDelta(point) - LogDelta(point + apart);
   return std::max(0.0, drop / (static_cast<double>(apart) * plan_.step));
 }
 
 double Side::Epsilon(double log_delta, double guess) const {
-  // Under a plan for another question the left-out part may never fall below delta.
-  constexpr int64_t kFarthest = int64_t{1} << 50;
   const auto above = [&](int64_t point) { return LogDelta(point) - log_delta; };
   const auto steps = [&](double log_ratio) {
     return static_cast<int64_t>(
         std::clamp(log_ratio / (plan_.tilt * plan_.step), 0.0, static_cast<double>(kFarthest)));
   };
-  if (is_upper_ && !(above(0) > 0)) return 0;
+  if (is_upper_ && above(0) <= 0) return 0;
   if (is_upper_ && !(std::log(infinite_mass_) < log_delta)) return kInfinity;
   // Brackets the crossing from the guess outwards. A lower side may have no bound far from its
   // plan.
@@ -303,9 +319,11 @@ double Side::Epsilon(double log_delta, double guess) const {
       (there > 0 ? at_low : at_high) = there;
     }
   }
-  const double d_low = std::exp(above(low)), d_high = std::exp(above(high));
-  const double share = (d_low - 1) / (d_low - d_high);
-  return static_cast<double>(low) * plan_.step + std::log1p(share * std::expm1(plan_.step));
+  const double over = std::expm1(above(low)), under = -std::expm1(above(high));
+  const double share = std::isinf(over) ? 1 : over / (over + under);
+  const double epsilon =
+      static_cast<double>(low) * plan_.step + std::log1p(share * std::expm1(plan_.step));
+  return epsilon * (is_upper_ ? 1 + 4 * kUnit : 1 - 4 * kUnit);
 }
 
 }  // namespace tacit::privacy::pld

@@ -54,11 +54,13 @@ class Side {
   // Updates the counts. REQUIRES a part for each.
   void SetCounts(const std::vector<Counted>& events);
 
-  // The certified log delta at a lattice point; -infinity if the lower side has no bound.
+  // The certified log delta at a lattice point. Without a bound, as where the arithmetic failed,
+  // the lower side says -infinity and the upper side +infinity.
   double LogDelta(int64_t point) const;
   // The epsilon where the certified delta crosses; 0 if it does not cross above 0. Infinite for an
   // upper side that has no bound at this delta.
   double Epsilon(double log_delta, double guess) const;
+  // Infinite for an upper side that has no bound there, and never 0 for one that has.
   double DeltaAt(double epsilon) const;
 
   // -d log delta / d epsilon, near this epsilon.
@@ -72,6 +74,7 @@ class Side {
   double LeftOut() const;
   double Wrapped(int64_t point) const;
   double Series(int64_t point) const;
+  int64_t PointBelow(double epsilon) const;
   void Resum();
 
   Plan plan_;
