@@ -90,6 +90,7 @@ double GaussianLogDelta(double mu, double epsilon) {
   // delta = Psi(a) - e^epsilon Psi(b), and e^epsilon phi(b) = phi(a).
   const double a = std::fma(-mu / 2, mu, epsilon) / mu;
   const double b = a + mu;
+  if (a == -kInfinity) return 0;  // mu^2 is no number any more
   if (a < -1) {
     // delta is near 1, so compute its complement, Phi(a) + e^epsilon Psi(b).
     const double missing =

@@ -14,6 +14,9 @@
 namespace tacit::privacy {
 namespace {
 
+// Less noise makes cells of the integral so short that they take hours.
+constexpr double kLeastIntegratedSigma = 0.01;
+
 // A_alpha - 1 of the Poisson-sampled Gaussian. With u = q (e^y - 1), E[u] = 0, so
 //   A_alpha - 1 = E[(1 + u)^alpha - 1 - alpha u],
 // whose integrand is nowhere negative. The trapezoidal rule of step h has the relative error
@@ -108,18 +111,26 @@ class SampledMoment {
 // (0, epsilon): log((sinh(a e) - sinh((a - 1) e)) / sinh(e)) / (a - 1), with e^(a e) factored out.
 double PureDpDivergence(double epsilon, double order) {
   const double more = order - 1;
-  // E[e^((a-1) L)] of randomized response, minus 1: small epsilons keep their digits.
-  const double p = 1 / (1 + std::exp(-epsilon));
-  if (more * epsilon > 30) return (std::log(p) + more * epsilon) / more;
-  const double excess = p * std::expm1(more * epsilon) + (1 - p) * std::expm1(-more * epsilon);
-  return std::log1p(excess) / more;
+  // E[e^((a-1) L)] of randomized response, minus 1: cosh x - 1 + tanh(e / 2) sinh x, where nothing
+  // cancels.
+  const double x = more * epsilon;
+  if (x > 30) return (x - std::log1p(std::exp(-epsilon))) / more;
+  const double half = std::sinh(x / 2);
+  return std::log1p(2 * half * half + std::tanh(epsilon / 2) * std::sinh(x)) / more;
+}
+
+// e^x - 1 - x, never below 0.
+double SecondOrder(double x) {
+  if (std::abs(x) > 0.01) return std::expm1(x) - x;
+  return x * x / 2 * (1 + x / 3 * (1 + x / 4 * (1 + x / 5 * (1 + x / 6))));
 }
 
 double LaplaceDivergence(double epsilon, double order) {
   const double more = order - 1, twice = 2 * order - 1;
   if (more * epsilon > 30) return epsilon + std::log(order / twice) / more;
+  // The two terms' first orders are opposite.
   const double excess =
-      order / twice * std::expm1(more * epsilon) + more / twice * std::expm1(-order * epsilon);
+      (order * SecondOrder(more * epsilon) + more * SecondOrder(-order * epsilon)) / twice;
   return std::log1p(excess) / more;
 }
 
@@ -147,6 +158,11 @@ std::vector<double> MakeDenseOrders() {
   return orders;
 }
 
+// A divergence is above 0. One of 0 has vanished among doubles; less, or no number, bounds nothing.
+double Certain(double divergence) {
+  return divergence >= 0 ? std::max(divergence, std::numeric_limits<double>::min()) : kInfinity;
+}
+
 // Epsilon at one order, or infinity if the conversion gives no bound.
 double Convert(double divergence, double order, double log_delta) {
   if (!(divergence < kInfinity)) return kInfinity;
@@ -166,7 +182,10 @@ double RenyiDivergence(const Event& event, double order) {
       return order / (2 * sigma * sigma);
     case EventKind::kPoissonGaussian:
       if (event.sampling_rate == 1) return order / (2 * sigma * sigma);
-      return SampledMoment(sigma, event.sampling_rate, order).Log() / (order - 1);
+      if (sigma >= kLeastIntegratedSigma)
+        return SampledMoment(sigma, event.sampling_rate, order).Log() / (order - 1);
+      // Coins that are known cost more, by convexity.
+      [[fallthrough]];
     case EventKind::kKnownCoin: {
       // log(1 - q + q e^a) / (order - 1), without overflow.
       const double a = (order - 1) * order / (2 * sigma * sigma), q = event.sampling_rate;
@@ -210,7 +229,7 @@ Status RdpAccountant::Add(const Event& event, uint64_t count) {
   if (count == 0) return {};
   auto [place, is_new] = known_.try_emplace(event);
   if (is_new)
-    for (double order : orders_) place->second.push_back(RenyiDivergence(event, order));
+    for (double order : orders_) place->second.push_back(Certain(RenyiDivergence(event, order)));
   for (size_t i = 0; i < orders_.size(); ++i)
     sums_[i] += static_cast<double>(count) * place->second[i];
   return {};
