@@ -461,29 +461,37 @@ double LedgerTotal::AdvantageAtMost() const {
 void AddAdvantages(std::span<const LedgerEntry> entries, std::vector<LedgerTotal>* learners,
                    LedgerTotal* total) {
   const LearnerNames names(entries);
-  bool all_gaussian = true;
+  bool all_gaussian = true, all_known = true;
+  Spending together;
   double hidden = 1;  // by all learners: no advantage of the whole is above 1 less their product
   for (LedgerTotal& learner : *learners) {
     const LedgerEntry* last = nullptr;
-    bool gaussian = true, one_price = true;
+    bool gaussian = true, one_price = true, of_all = true;
     for (const LedgerEntry& entry : entries) {
       if (names.Now(entry.learner) != learner.learner) continue;
       if (last != nullptr && !entry.is_growth()) one_price &= entry.charge == last->charge;
       gaussian &= entry.worst.gaussian();
+      of_all &= entry.unit == Unit::kUser || IsOfAll(entry.charge);
       last = &entry;
     }
-    // Units' spendings are all on one line then, and the worst is so at every delta.
+    // Units' spendings are all on one line then, and the worst is so at every delta. What counts
+    // against all units has one spending.
+    const bool known = gaussian || one_price || of_all;
     if (last == nullptr)
       learner.advantage = 0;
-    else if (gaussian || one_price)
+    else if (known)
       learner.advantage = EpsilonMeter().Advantage(last->worst, Delta(learner.delta));
     all_gaussian &= gaussian;
+    all_known &= known;
+    if (last != nullptr) together.Add(last->worst);
     hidden *= 1 - learner.AdvantageAtMost();
   }
   double most = std::min(AdvantageAt(total->epsilon, total->delta), 1 - hidden);
   if (all_gaussian && std::isfinite(total->epsilon) && total->epsilon > 0 && total->delta > 0) {
     const double mu = GaussianMu(Epsilon(total->epsilon), Delta(total->delta)) * (1 + 1e-9);
     most = std::min(most, GaussianDelta(mu, Epsilon(0)).value);
+  } else if (all_known && !together.empty()) {
+    most = std::min(most, EpsilonMeter().Advantage(together, Delta(total->delta)));
   }
   total->advantage = std::isfinite(total->epsilon) ? most : 1;
 }

@@ -102,6 +102,34 @@ TEST(Advantage, OfEntriesIsAboveTheLedgersWhereThePriceChanged) {
   EXPECT_LT(by_entries.AdvantageAtMost(), 1);
 }
 
+// Users have one spending, whatever the prices: a period's opening and its sampled steps.
+TEST(Advantage, OfEntriesIsTheLedgersWhereTheUnitIsTheUser) {
+  Ledger ledger;
+  for (const char* name : {"a", "b"}) {
+    Promise promise = PromiseOf(name);
+    promise.unit = Unit::kUser;
+    promise.bounds = {.allowance = 300, .period_steps = 100};
+    ASSERT_TRUE(ledger.Declare(promise).has_value());
+  }
+  uint64_t commit = 0;
+  for (int period = 0; period < 3; ++period) {
+    Charge opening = UsualCharge();
+    opening.noise_multiplier = 4;
+    AppendOne(ledger, ++commit, Period("a", opening, 1));
+    AppendOne(ledger, ++commit, Period("a", Sampled(0.8), 100));
+  }
+  AppendOne(ledger, ++commit, Period("b", Sampled(0.6), 100));
+  LedgerTotal total;
+  const std::vector<LedgerTotal> by_entries = ByEntries(ledger, &total);
+  const std::vector<LedgerTotal> told = ledger.Learners();
+  for (size_t i = 0; i < told.size(); ++i) {
+    ASSERT_TRUE(by_entries[i].advantage.has_value()) << i;
+    EXPECT_NEAR(*by_entries[i].advantage, told[i].AdvantageAtMost(), 1e-3) << i;
+    EXPECT_LT(told[i].AdvantageAtMost(), AdvantageAt(told[i].epsilon, told[i].delta) - 0.1) << i;
+  }
+  EXPECT_NEAR(*total.advantage, ledger.Total().AdvantageAtMost(), 1e-3);
+}
+
 TEST(Advantage, OfALearnerWithoutPrivacyIsBoundedByNothing) {
   Ledger ledger;
   Promise promise = PromiseOf("a");
