@@ -26,8 +26,8 @@ using stream::StepBatch;
 
 // The records: the canary's, one that touches the same rows and weighs little (so that the rows
 // that have a sum are the same in both worlds), and another. A doubter is what the canary is, but
-// with the other label.
-enum Who : size_t { kCanary, kShadow, kOther, kPeople, kDoubter = kPeople };
+// with the other label; a stranger is what the other is, with a doubter's label.
+enum Who : size_t { kCanary, kShadow, kOther, kPeople, kDoubter = kPeople, kStranger };
 constexpr size_t kRecordsOfAUser = 3;
 
 // A hand on the learner: it is asked to stay where it is, for the auditor knows the gradients at
@@ -59,11 +59,14 @@ bool NeedsTwin(const config::Learner& learner, const wiring::LearnerPlan& plan) 
          (held && learner.privacy.of_users());
 }
 
-// The canary's numbers and label. The model decides which ones move the sums most: a unit of the
-// network may be off on one side, and a label that is foreseen moves nothing.
+// The canary's numbers and label, and the crowd that a linear model has seen before it. The model
+// decides which ones move the sums most: a unit of the network may be off on one side, and a label
+// that is foreseen moves nothing.
 struct Form {
   double size = 1;
   float label = 1;
+  size_t doubters = 400;  // in each of the periods before the last
+  size_t movers = 0;      // in the last one, among as many strangers as there were doubters
 };
 
 // Records in the learner's own space. The canary's numbers are large, the others' are not.
@@ -75,12 +78,14 @@ event::Batch MakeRecords(const event::FeatureTransform& transform, const RowSpac
   for (size_t i = 0; i < who.size(); ++i) {
     batch.offset.push_back(i);
     batch.timestamp_ms.push_back(0);
-    batch.label.push_back(who[i] == kCanary ? form.label : who[i] == kDoubter ? 1 - form.label : 0);
+    const bool doubts = who[i] == kDoubter || who[i] == kStranger;
+    batch.label.push_back(who[i] == kCanary ? form.label : doubts ? 1 - form.label : 0);
     const bool large = who[i] == kCanary || who[i] == kDoubter;
     const double number = large ? form.size : who[i] == kShadow ? 0 : 0.5;
     batch.dense.insert(batch.dense.end(), batch.dense_width, static_cast<float>(number));
     for (const RowSpace::Table& table : space.tables()) {
-      batch.row.push_back(table.first + (who[i] == kOther ? table.rows - 1 : 0));
+      const bool elsewhere = who[i] == kOther || who[i] == kStranger;
+      batch.row.push_back(table.first + (elsewhere ? table.rows - 1 : 0));
       batch.slot_end.push_back(static_cast<uint32_t>(batch.row.size()));
     }
   }
@@ -221,15 +226,19 @@ class WhiteBoxBase : public WhiteBox {
   bool moves() const { return configured().model.kind == config::ModelKind::kLinear; }
   // Brings a learner to the model that is audited: the first one, or that of a linear model which
   // has seen, without noise, enough doubters to be sure of them. The auditor may choose the model,
-  // and the canary's residual is a whole one then. (The first period may set the bias alone.)
+  // and the canary's residual is a whole one then. (The first period may set the bias alone.) Then
+  // movers, which are what the canary is, make its values move, so that what it adds to the sums
+  // along the last move is whole too; too many of them would make its label foreseen.
   Status Bring(TappedLearner& learner, const Form& form) const {
     if (!moves()) return {};
-    constexpr size_t kDoubters = 400;
     constexpr int kPeriods = 3;
-    const std::vector<Who> doubters(kDoubters, kDoubter);
-    const StepBatch step = StepOf(doubters, form);
-    for (int i = 0; i < kPeriods; ++i) TACIT_RETURN_IF_ERROR(Ok(learner.Release(step, nullptr)));
-    return {};
+    const StepBatch doubting = StepOf(std::vector<Who>(form.doubters, kDoubter), form);
+    for (int i = 0; i < kPeriods; ++i)
+      TACIT_RETURN_IF_ERROR(Ok(learner.Release(doubting, nullptr)));
+    if (form.movers == 0) return {};
+    std::vector<Who> last(form.doubters, kStranger);
+    last.insert(last.end(), form.movers, kCanary);
+    return Ok(learner.Release(StepOf(last, form), nullptr));
   }
   static Status Ok(const Result<std::span<const Tap::Draw>>& seen) {
     if (!seen) return Fail(seen.error());
@@ -274,19 +283,29 @@ class WhiteBoxBase : public WhiteBox {
   std::vector<Worker> workers_;
 };
 
-// Tries several forms of the canary, and keeps the one that moves the sums most. `squared_at` says
-// by how much, squared and in standard deviations.
+// Tries several forms of the canary, then of the crowd before it if the model moves, and keeps the
+// one that moves the sums most. `squared_at` says by how much, squared and in standard deviations.
 template <class F>
-Result<Form> Farthest(F&& squared_at) {
+Result<Form> Farthest(bool moves, F&& squared_at) {
   Form best;
   double most = -1;
+  const auto consider = [&](const Form& form) -> Status {
+    TACIT_ASSIGN(const double squared, squared_at(form));
+    if (!std::isfinite(squared) || squared <= 1.000001 * most) return {};
+    most = squared;
+    best = form;
+    return {};
+  };
   for (const float label : {1.0f, 0.0f})
-    for (const double size : {1.0, -1.0, 30.0, -30.0, 1e3, -1e3, 3e4, -3e4}) {
-      TACIT_ASSIGN(const double squared, squared_at(Form{size, label}));
-      if (!std::isfinite(squared) || squared <= 1.000001 * most) continue;
-      most = squared;
-      best = {size, label};
-    }
+    for (const double size : {1.0, -1.0, 30.0, -30.0, 1e3, -1e3, 3e4, -3e4})
+      TACIT_RETURN_IF_ERROR(consider({.size = size, .label = label}));
+  if (!moves) return best;
+  const double size = best.size;
+  for (const float label : {1.0f, 0.0f})
+    for (const size_t doubters : {100, 400, 1600})
+      for (size_t movers = 1; movers <= doubters; movers *= 2)
+        TACIT_RETURN_IF_ERROR(
+            consider({.size = size, .label = label, .doubters = doubters, .movers = movers}));
   return best;
 }
 
@@ -297,10 +316,10 @@ class OnceBox final : public WhiteBoxBase {
 
   Status Prepare() {
     events_ = plan().charge.Events(1);
-    TACIT_ASSIGN(form_, Farthest([&](const Form& form) { return Know(form); }));
+    TACIT_ASSIGN(form_, Farthest(moves(), [&](const Form& form) { return Know(form); }));
     TACIT_ASSIGN(const double squared, Know(form_));
     reach_ = std::sqrt(std::max(0.0, squared) / plan().charge.MuSquared());
-    steps_ = {StepOf(kWithout, form_), StepOf(kWith, form_)};
+    steps_ = {StepOf(PeopleOf(false, form_), form_), StepOf(PeopleOf(true, form_), form_)};
     return {};
   }
   std::string run_text() const override {
@@ -308,12 +327,18 @@ class OnceBox final : public WhiteBoxBase {
   }
 
  private:
-  static constexpr Who kWithout[] = {kShadow, kOther};
-  static constexpr Who kWith[] = {kCanary, kShadow, kOther};
+  // A linear model releases the rows of its large tables by their counts: beside doubters enough
+  // the canary's own are among them.
+  std::vector<Who> PeopleOf(bool canary, const Form& form) const {
+    std::vector<Who> people(moves() ? form.doubters : 1, moves() ? kDoubter : kShadow);
+    people.push_back(kOther);
+    if (canary) people.insert(people.begin(), kCanary);
+    return people;
+  }
 
   Result<double> Know(const Form& form) {
-    TACIT_ASSIGN(const Draws without, Exact(kWithout, form));
-    TACIT_ASSIGN(const Draws with, Exact(kWith, form));
+    TACIT_ASSIGN(const Draws without, Exact(PeopleOf(false, form), form));
+    TACIT_ASSIGN(const Draws with, Exact(PeopleOf(true, form), form));
     known_.clear();
     double squared = 0;
     for (size_t i = 0; i < std::min(without.size(), with.size()); ++i) {
@@ -359,7 +384,7 @@ class HeldBox final : public WhiteBoxBase {
     steps_of_period_ = p.PeriodSteps();
     events_ = plan().charge.Events(steps_of_period_);
     const privacy::Charge in_full{.noise_multiplier = plan().charge.noise_multiplier};
-    TACIT_ASSIGN(form_, Farthest([&](const Form& form) { return Know(form); }));
+    TACIT_ASSIGN(form_, Farthest(moves(), [&](const Form& form) { return Know(form); }));
     TACIT_ASSIGN(const double squared, Know(form_));
     reach_ = std::sqrt(std::max(0.0, squared)) * in_full.noise_multiplier;
     if (squared <= 0)
