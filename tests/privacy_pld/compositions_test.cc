@@ -129,8 +129,12 @@ class Checked {
       sum += of_share.value_or(std::numeric_limits<double>::infinity());
       if (!of_part) continue;
       EXPECT_LE(of_part->lower, of_part->upper);
-      if (found) EXPECT_GE(found->upper, of_part->lower * (1 - kDigits));
-      if (upper) EXPECT_GE(*upper, of_part->lower * (1 - kDigits));
+      if (found) {
+        EXPECT_GE(found->upper, of_part->lower * (1 - kDigits));
+      }
+      if (upper) {
+        EXPECT_GE(*upper, of_part->lower * (1 - kDigits));
+      }
     }
     if (!found) {
       EXPECT_FALSE(found.error().message.empty());
@@ -140,13 +144,19 @@ class Checked {
     EXPECT_GE(found->lower, 0);
     EXPECT_LE(found->lower, found->upper);
     EXPECT_LE(found->lower, sum * (1 + kDigits));
-    if (upper) EXPECT_GE(*upper, found->lower * (1 - kDigits));
+    if (upper) {
+      EXPECT_GE(*upper, found->lower * (1 - kDigits));
+    }
     said_.push_back({delta, *found});
     // The curve says the same.
     const auto at_upper = whole_.front().DeltaAt(found->upper);
-    if (at_upper) EXPECT_LE(at_upper->lower, delta * (1 + 1e-6));
+    if (at_upper) {
+      EXPECT_LE(at_upper->lower, delta * (1 + 1e-6));
+    }
     const auto at_lower = whole_.front().DeltaAt(found->lower);
-    if (at_lower && found->lower > 0) EXPECT_GE(at_lower->upper, delta * (1 - 1e-6));
+    if (at_lower && found->lower > 0) {
+      EXPECT_GE(at_lower->upper, delta * (1 - 1e-6));
+    }
   }
 
   struct Said {
