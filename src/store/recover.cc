@@ -79,7 +79,7 @@ class Pieces {
   std::map<Digest, privacy::LedgerEntry> entries_;
 };
 
-// Entries that cannot be read: those that follow each other for one reason, together.
+// Collects entries that cannot be read; neighbours with one reason are told together.
 class UnreadEntries {
  public:
   // Adds [begin, end).

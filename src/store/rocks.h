@@ -167,8 +167,8 @@ class Rocks {
         clock_(clock),
         retention_(std::make_shared<RetentionClock>(clock, path_)) {}
   Status Latch(const rocksdb::Status& status, std::string_view doing) const;
-  // The most bytes that a table of what a family has in memory takes; of all that is there, or
-  // without the values that were replaced, which takes a look at each key.
+  // The most bytes that a family takes on disk once its memory is written out. Without replaced
+  // values it looks at each key.
   uint64_t RoomFor(rocksdb::ColumnFamilyHandle* family, bool replaced_values) const;
   Status CheckRoomToWriteOut() const;
   void FindRows();

@@ -124,7 +124,7 @@ TEST_F(LedgerCommandsTest, AFileOfEntriesIsReadWithoutStoreOrDaemon) {
     EXPECT_NE(refused.exit_code, 0) << at;
     EXPECT_EQ(refused.out, "");
   }
-  // Nothing but anchors holds which store it is of, and which commit: that is said.
+  // The answer says that no link holds the store's lineage and commit.
   test::WriteFile(file, whole);
   const std::string lineage(json::parse(whole).at("lineage").as_string());
   EXPECT_THAT(ask({"ledger", "verify"}).out,

@@ -125,7 +125,7 @@ TEST_F(StoreCommandTest, AStoreThatADaemonHasOpenIsNotRecovered) {
                                      " has store " + (dir_ / "store") + " open: stop it first"));
 }
 
-// The store lies in a folder that was made by hand, and who runs the commands lets others read.
+// The store lies in a folder that was made by hand, and the umask lets others read.
 TEST_F(StoreCommandTest, OthersMayNotReadWhatCommandsWrite) {
   const mode_t before = umask(022);
   Learn();

@@ -182,7 +182,7 @@ TEST(FolderTest, AStoreOfAnotherUserIsNotLocked) {
   Script::ExpectStore(*MustOpen(TestOptions(folder)));
 }
 
-// What root writes into a store the store's own user could not read.
+// The store's own user could not read the files that root writes there.
 TEST(FolderTest, AStoreOfAnotherUserIsNotWrittenByRoot) {
   const TestFolder folder;
   { ASSERT_TRUE(Script::Step(*MustOpen(TestOptions(folder)))); }

@@ -14,12 +14,12 @@
 
 namespace {
 
-// The bytes that every disk says it has left; nothing: the truth.
+// The bytes that every disk says it has left; nullopt: the truth.
 std::optional<uint64_t> bytes_left;
 
 }  // namespace
 
-// The C library's, which std::filesystem::space asks, once more.
+// Takes the place of the C library's call, which std::filesystem::space makes.
 extern "C" int statvfs(const char* path, struct statvfs* out) noexcept {
   const tacit::UniqueFd place(open(path, O_PATH | O_CLOEXEC));
   if (place.get() < 0 || fstatvfs(place.get(), out) != 0) return -1;
