@@ -70,7 +70,7 @@ Result<Assembly> Assemble(config::Config config, std::vector<RefusedLearner>* re
     refused->push_back({position, config.learners[i].id, std::move(plan.error())});
     config.learners.erase(config.learners.begin() + static_cast<ptrdiff_t>(i));
   }
-  assembly.qualities = PlanQualities(config.learners);
+  TACIT_ASSIGN(assembly.qualities, PlanQualities(config.learners));
   TACIT_ASSIGN(assembly.breaker,
                PlanBreaker(config.source, assembly.learners.size() + assembly.qualities.size()));
   if (config.budget.given())

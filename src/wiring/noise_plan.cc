@@ -94,9 +94,6 @@ double ZcdpOfBeside(const Beside& beside) {
 
 namespace {
 
-// Smaller noise does not fit a grid, and would hide nothing; larger noise leaves nothing to learn.
-constexpr double kNoiseLeast = 1e-3, kNoiseMost = 1e6;
-
 tl::unexpected<Error> TooMuchNoise(const config::Learner& learner, const Exposure& exposure,
                                    double needed) {
   return Fail(ErrorCode::kInvalidArgument,

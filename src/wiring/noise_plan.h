@@ -15,6 +15,9 @@
 // Computes the noise that a learner's step needs for its promise, given the participation.
 namespace tacit::wiring {
 
+// Smaller noise does not fit a grid, and would hide nothing; larger noise leaves nothing to learn.
+inline constexpr double kNoiseLeast = 1e-3, kNoiseMost = 1e6;
+
 // The participation that the noise of a step must cover.
 struct Exposure {
   bool sampled = false;

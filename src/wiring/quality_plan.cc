@@ -10,10 +10,11 @@
 #include "noise/noise.h"
 #include "privacy/gaussian.h"
 #include "train/position.h"
+#include "wiring/noise_plan.h"
 
 namespace tacit::wiring {
 
-std::vector<QualityPlan> PlanQualities(const std::vector<config::Learner>& learners) {
+Result<std::vector<QualityPlan>> PlanQualities(const std::vector<config::Learner>& learners) {
   std::vector<QualityPlan> plans;
   for (size_t i = 0; i < learners.size(); ++i) {
     const config::Quality& quality = learners[i].quality;
@@ -25,11 +26,15 @@ std::vector<QualityPlan> PlanQualities(const std::vector<config::Learner>& learn
     plan.steps = quality.steps;
     plan.bins = quality.bins;
     plan.passes_most = learners[i].participation.max_participations;
-    plan.charge = train::ReleaseAccount::ChargeOf(
-        privacy::MechanismKind::kQuality,
-        privacy::CalibrateGaussian(Epsilon(*quality.epsilon), Delta(*quality.delta),
-                                   plan.passes_most)
-            .value);
+    const double noise = privacy::CalibrateGaussian(Epsilon(*quality.epsilon),
+                                                    Delta(*quality.delta), plan.passes_most)
+                             .value;
+    if (noise > kNoiseMost)
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("learner '{}': quality: epsilon {} at delta {} is noise of {:.3g} on "
+                              "each count, and {:.0f} is the most: raise quality.epsilon",
+                              plan.learner, *quality.epsilon, *quality.delta, noise, kNoiseMost));
+    plan.charge = train::ReleaseAccount::ChargeOf(privacy::MechanismKind::kQuality, noise);
     plan.promise = {.learner = train::QualityAccount(plan.learner),
                     .unit = privacy::Unit::kEvent,
                     .adjacency = privacy::Adjacency::kZeroOut,

@@ -27,8 +27,9 @@ struct QualityPlan {
   uint64_t passes_most = 1;  // windows that a record is in, one a pass
 };
 
-// Plans those of these learners, which are at the places 0, 1, ...
-std::vector<QualityPlan> PlanQualities(const std::vector<config::Learner>& learners);
+// Plans those of these learners, which are at the places 0, 1, ... Fails where noise would hide all
+// that is shown.
+Result<std::vector<QualityPlan>> PlanQualities(const std::vector<config::Learner>& learners);
 
 // The plan in words, for people.
 std::string QualityText(const QualityPlan& plan);

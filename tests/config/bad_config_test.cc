@@ -254,7 +254,7 @@ const std::vector<BadCase> kPrivacy = {
      "c.yaml:22: learners[0].privacy.delta: must be above 0 and below 1, is 0"},
     {"RowEpsilonOfNoCharge", "kind: adafest\n      threshold: 10",
      "kind: exponential\n      rows: 2\n      row_epsilon: 1e-300",
-     "c.yaml:15: learners[0].mechanism.row_epsilon: must be at least 1e-06 and at most 1000000, is "
+     "c.yaml:16: learners[0].mechanism.row_epsilon: must be at least 1e-06 and at most 1000000, is "
      "1e-300"},
     {"EpsilonZero", "epsilon: 8", "epsilon: 0",
      "c.yaml:21: learners[0].privacy.epsilon: must be above 0 and at most 1000000, is 0"},

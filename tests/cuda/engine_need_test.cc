@@ -174,7 +174,8 @@ TEST(EngineNeed, ASequenceModelIsLoadedWhereItsPlanHasRoomAndNotInLess) {
   emulated::Reset();
 }
 
-// What a processor can learn and a device cannot count is refused before anything is opened.
+// A device numbers fewer rows and items than a processor: more are refused before a store is
+// opened.
 TEST(EngineNeed, MoreRowsOrItemsThanADeviceCountsAreRefused) {
   const wiring::Assembly assembly = Small({"schema.features.1.buckets=4294967296"});
   emulated::Reset({.memory_bytes = kPlenty, .memory_piece_bytes = 1});

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 constexpr char kPage[] = "docs/checks.md";
 
 // "src/store/load.cc" -> "src/store".
-std::string RoomOf(const std::string& path) {
+std::string TopRoomOf(const std::string& path) {
   return path.substr(0, path.find('/', path.find('/') + 1));
 }
 
@@ -23,7 +23,7 @@ std::map<std::string, size_t> ChecksByRoom(const fs::path& root) {
   for (const char* folder : {"src", "cuda"})
     for (const SourceFile& file : ReadSources(root, folder, {".h", ".cc", ".cu", ".cuh"}))
       for (const std::string& line : file.lines)
-        if (std::regex_search(line, kCheck)) ++checks[RoomOf(file.path)];
+        if (std::regex_search(line, kCheck)) ++checks[TopRoomOf(file.path)];
   return checks;
 }
 

@@ -238,7 +238,7 @@ TEST_F(PrivateTest, AUserOfManyRecordsMovesThemByNoMoreThanTheySay) {
       whole.sensitivity());
 }
 
-// Whoever writes records can give an id the code of another: codes are 32 bits of a public hash.
+// A producer can give an id the code of another: codes are 32 bits of a public hash.
 TEST_F(PrivateTest, AUserWhoseCodeIsAnotherUsersMovesOneCountOfUsers) {
   std::map<uint32_t, std::string> ids;
   std::string one, other;

@@ -47,24 +47,34 @@ TEST(ConfigurationRefusals, NameANoiseThatIsNone) {
   EXPECT_EQ(refusal("0.001"), "");
 }
 
+TEST(ConfigurationRefusals, NameACountThatNoiseHides) {
+  const auto config =
+      config::Parse(config::kSample, "c.yaml",
+                    {"learners.0.quality={steps: 100, epsilon: 1e-300, delta: 1e-300}"});
+  ASSERT_TRUE(config) << config.error().message;
+  const auto assembly = Assemble(*config);
+  ASSERT_FALSE(assembly);
+  EXPECT_THAT(assembly.error().message, HasSubstr("on each count, and 1000000 is the most"));
+}
+
 // Rows of a release are numbered; more would end the process where a machine has the memory.
 TEST(ConfigurationRefusals, NameAReleaseOfTooManyRows) {
-  const auto refusal = [](const std::string& batch, const std::string& whole) {
+  const auto refusal = [](int columns) {
+    std::string features = "{name: I1, kind: dense}";
+    for (int i = 0; i < columns; ++i)
+      features += fmt::format(", {{name: C{}, kind: categorical, buckets: 268435456}}", i);
     const auto config =
         config::Parse(config::kSample, "c.yaml",
                       {"learners.0.model={kind: linear}",
-                       "learners.0.mechanism={kind: sums, whole_columns: " + whole + "}",
-                       "learners.0.participation={mode: once, batch: " + batch + "}",
-                       "memory.total_bytes=1000000GiB", "schema.features.1.buckets=268435456",
-                       "schema.features.2.buckets=1073741824"});
+                       "learners.0.mechanism={kind: sums, whole_columns: 268435456}",
+                       "memory.total_bytes=1000000GiB", "schema.features=[" + features + "]"});
     EXPECT_TRUE(config) << config.error().message;
+    if (!config) return std::string();
     const auto assembly = Assemble(*config);
     return assembly ? "" : assembly.error().message;
   };
-  EXPECT_EQ(refusal("1000", "268435456"), "");
-  EXPECT_THAT(refusal("1000000000", "268435456"),
-              HasSubstr("may release 1.34e+09 rows, and 1073741823 are the most"));
-  EXPECT_THAT(refusal("1000000000", "1000000"), HasSubstr("are the most"));
+  EXPECT_EQ(refusal(3), "");
+  EXPECT_THAT(refusal(4), HasSubstr("may release 1.07e+09 rows, and 1073741823 are the most"));
 }
 
 TEST(ConfigurationWarnings, NameARankerOfItemsThatNobodyDescribes) {
