@@ -172,14 +172,15 @@ TEST_F(AnchorsTest, ALockOfAReaderIsToldOf) {
   ASSERT_EQ(::flock(reader.get(), LOCK_SH), 0);
   run_.endless = true;
   const std::string operators = "unix:" + (dir_ / "operators");
-  const auto start = [&] {
+  const auto start = [&](const std::string& every) {
     return std::make_unique<Service>(
         dir_, run_,
         std::vector<std::string>{"--set", "serve.operator_listen=" + operators, "--set",
-                                 "store.anchors.path=" + anchors_});
+                                 "store.anchors.path=" + anchors_, "--set",
+                                 "store.anchors.every=" + every});
   };
   const std::string locked = "anchors " + anchors_ + ": another process keeps the file locked";
-  auto daemon = start();
+  auto daemon = start("1s");
   ASSERT_TRUE(daemon->Until("operators are told", [&] {
     const auto ready = serve::Fetch(operators + ":/readyz", "GET", "", test::kPatience);
     return ready && ready->status == 200 && ready->body.find(locked) != std::string::npos;
@@ -193,7 +194,8 @@ TEST_F(AnchorsTest, ALockOfAReaderIsToldOf) {
   EXPECT_EQ(ended->exit_code, 0) << ended->err;
   EXPECT_EQ(ReadFile(anchors_), "");
 
-  daemon = start();
+  // A head that was refused is not left for the next interval.
+  daemon = start("1h");
   ASSERT_TRUE(daemon->WaitForWord(locked));
   reader = UniqueFd();
   ASSERT_TRUE(daemon->WaitForWord("the ledger's head is anchored again"));
