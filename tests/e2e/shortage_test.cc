@@ -54,7 +54,7 @@ TEST_F(ShortageE2eTest, MemoryIsRefused) {
   for (uint64_t bytes = 64 << 20; ran < 2; bytes += bytes / 8) {
     fs::remove_all(dir_ / "store");
     fs::remove_all(dir_ / "store.witness");
-    (Runs({"prlimit", "--as=" + std::to_string(bytes)}) ? ran : refused) += 1;
+    (Runs({"/usr/bin/prlimit", "--as=" + std::to_string(bytes)}) ? ran : refused) += 1;
     ASSERT_LT(bytes, uint64_t{1} << 40);
   }
   EXPECT_GT(refused, 4u);
@@ -71,13 +71,13 @@ TEST_F(ShortageE2eTest, ThreadsAreRefused) {
     ASSERT_EQ(chown(dir_.path().c_str(), kAnother, kAnother), 0);
     for (const auto& entry : fs::recursive_directory_iterator(dir_.path()))
       ASSERT_EQ(chown(entry.path().c_str(), kAnother, kAnother), 0);
-    as_another = {"setpriv", "--reuid=" + std::to_string(kAnother),
+    as_another = {"/usr/bin/setpriv", "--reuid=" + std::to_string(kAnother),
                   "--regid=" + std::to_string(kAnother), "--clear-groups"};
   }
   size_t ran = 0, refused = 0;
   for (int threads = 1; ran < 2; threads += 1 + threads / 8) {
     std::vector<std::string> limit = as_another;
-    limit.insert(limit.end(), {"prlimit", "--nproc=" + std::to_string(threads)});
+    limit.insert(limit.end(), {"/usr/bin/prlimit", "--nproc=" + std::to_string(threads)});
     (Runs(limit, tacitd) ? ran : refused) += 1;
     ASSERT_LT(threads, 10'000);
   }
