@@ -2,8 +2,8 @@
 
 namespace tacit::test {
 
-// Whether memory that this thread is given from now on leaves an errno behind, as malloc does where
-// it meets a limit and finds memory elsewhere.
+// With `does`, memory that this thread is given from now on leaves an errno behind, as malloc does
+// where it meets a limit and finds memory elsewhere.
 void LetNewLeaveErrno(bool does);
 
 }  // namespace tacit::test
