@@ -39,7 +39,7 @@ struct StagedStep {
   // Chunk after chunk: per example its unit, per unit the end of its examples, both counted from
   // the chunk's first.
   DeviceSpan<const uint32_t> unit_of = {}, example_end = {};
-  DeviceSpan<const uint32_t> piece_end = {}, piece_closes = {};  // likewise
+  DeviceSpan<const uint32_t> piece_end = {}, piece_closes = {};  // of the chunks' sums
 };
 
 // The places of a step's parts, in words, in the one piece of memory that it has.

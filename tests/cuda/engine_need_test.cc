@@ -187,7 +187,8 @@ TEST(EngineNeed, MoreRowsOrItemsThanADeviceCountsAreRefused) {
   EXPECT_NE(start.error().message.find("have no form for a GPU"), std::string::npos)
       << start.error().message;
 
-  train::SequenceEngineOptions options{.model = {.catalogue = train::kEngineItemsMost}};
+  train::SequenceEngineOptions options;
+  options.model.catalogue = train::kEngineItemsMost;
   EXPECT_EQ(train::WhyNotOnEngine(options), "");
   ++options.model.catalogue;
   EXPECT_EQ(train::WhyNotOnEngine(options),

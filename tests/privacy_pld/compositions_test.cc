@@ -14,8 +14,8 @@
 #include "privacy/pld/plan.h"
 #include "privacy/pld/side.h"
 
-// What must hold of every composition, whatever its events: a certified answer is checked without
-// knowing the right one.
+// Properties of compositions of any events: a certified answer is checked without knowing the right
+// one.
 namespace tacit::privacy {
 namespace {
 

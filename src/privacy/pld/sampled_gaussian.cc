@@ -108,8 +108,7 @@ double SampledGaussianLaw::Gain(double a, double b, double reference) const {
       return density * (rate_ * std::exp((2 * x - 1) / (2 * variance)) + below);
     });
   }
-  // Where noise is little the density is 0 in doubles, and its factor infinite: they are one
-  // number.
+  // With little noise the density is 0 in doubles, and its factor infinite: they are one number.
   return rate_ / sigma_ * Integrate(a, b, Panel(sigma_), [&](double x) {
            const double density = NormalDensityTimes(x / sigma_, (2 * zero - 1) / (2 * variance));
            return density * SmallExpm1((x - zero) / variance);
