@@ -469,6 +469,8 @@ Status Net<T>::PutAllProducts(DeviceSpan<float> sums) {
       TACIT_RETURN_IF_ERROR(Multiply(Form::kAsIs, gradient_[0].First(rows_), Form::kTransposed,
                                      Factor(0), 0, FirstColumns(raw_.First(rows_), layers_[0].in)));
     }
+    // Pieces of private sums are multiplied by our own kernel in any case.
+    if (options_.use == Use::kLearnPrivately) continue;
     TACIT_RETURN_IF_ERROR(Multiply(Form::kTransposed, input_[l].First(rows_), Form::kAsIs,
                                    gradient_[l].First(rows_), 0,
                                    {sums.data, In(l) + 1, Out(l), Out(l)}));

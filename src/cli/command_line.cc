@@ -26,14 +26,24 @@ std::optional<int> EndWithoutCommand(const CLI::App& cli, std::string_view word)
   return console::kExitUsage;
 }
 
-// Ends a command line with an empty word, such as a script's "$STORE" that is not set. CLI11 2.1.2
-// would call itself without end where a flag follows, and would take the word behind "--store=" for
-// its value.
-std::optional<int> EndWithEmptyWord(int argc, const char* const* argv) {
+// Says whether an option of this command or of those below it has this name and takes a value.
+bool TakesValue(const CLI::App& command, const std::string& name) {
+  for (const CLI::Option* option : command.get_options())
+    if (option->check_name(name) && option->get_items_expected_max() > 0) return true;
+  const auto below = command.get_subcommands(nullptr);
+  return std::ranges::any_of(below, [&](const CLI::App* sub) { return TakesValue(*sub, name); });
+}
+
+// Ends a command line with an empty word that is no option's value, such as a script's "$STORE"
+// that is not set. CLI11 2.1.2 would call itself without end where a flag follows, and would take
+// the word behind "--store=" for its value.
+std::optional<int> EndWithEmptyWord(const CLI::App& cli, int argc, const char* const* argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     const bool no_value = word.starts_with("--") && word.find('=') == word.size() - 1;
     if (!word.empty() && !no_value) continue;
+    const std::string before = argv[i - 1];
+    if (word.empty() && before.starts_with("-") && TakesValue(cli, before)) continue;
     fmt::print(stderr,
                "tacit: word {} of the command line, '{}', has no value: give one, or leave "
                "it out\n",
@@ -65,7 +75,7 @@ void AddCommands(CLI::App& cli, std::vector<bench::Bench> gpu, Action* chosen) {
 }
 
 std::optional<int> ReadWords(CLI::App& cli, int argc, const char* const* argv) {
-  if (const auto code = EndWithEmptyWord(argc, argv)) return code;
+  if (const auto code = EndWithEmptyWord(cli, argc, argv)) return code;
   if (const auto code = EndWithoutCommand(cli, argc > 1 ? argv[1] : "")) return code;
   try {
     cli.parse(argc, argv);

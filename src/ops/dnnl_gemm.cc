@@ -17,6 +17,8 @@ namespace {
 using Dims = dnnl::memory::dims;
 
 Error LibraryError(int status) {
+  if (status == dnnl_out_of_memory)
+    return {ErrorCode::kUnavailable, "oneDNN was refused memory by the system"};
   return {
       ErrorCode::kInternal,
       fmt::format("oneDNN failed with status {} (it makes code at run time: check that writable "

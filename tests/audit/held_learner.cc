@@ -63,6 +63,7 @@ void Refill(const event::Batch& all, const std::function<bool(size_t, size_t)>& 
     StepBatch& step = (*steps)[s];
     step.examples = event::EmptyLike(all);
     step.unit_of.clear();
+    step.sum_block_end.clear();  // one block
     step.units = 0;
     for (size_t record = 0; record < all.size(); ++record) {
       if (!in(record, s)) continue;

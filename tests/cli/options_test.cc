@@ -110,12 +110,12 @@ TEST(OptionsTest, AnEmptyWordIsRefusedByItsPlace) {
         {"query", "score", "", "--json"},
         {"checkpoint", "list", "", "--json"},
         {"checkpoint", "list", "--path=", "--json"},
-        {"ledger", "show", "--store", ""}}) {
+        {"ledger", "verify", "--json", ""}}) {
     std::vector<std::string> command = {TACIT};
     command.insert(command.end(), words.begin(), words.end());
     const Ended ended = test::Run(command);
     EXPECT_EQ(ended.exit_code, 2) << words[0];
-    const size_t place = words[2].starts_with("--store") ? 4 : 3;
+    const size_t place = words[2] == "--json" ? 4 : 3;
     EXPECT_EQ(ended.err, fmt::format("tacit: word {} of the command line, '{}', has no value: give "
                                      "one, or leave it out\n",
                                      place, words[place - 1]));

@@ -177,7 +177,7 @@ TEST_F(AnchorsTest, ALockOfAReaderIsToldOf) {
         dir_, run_,
         std::vector<std::string>{"--set", "serve.operator_listen=" + operators, "--set",
                                  "store.anchors.path=" + anchors_, "--set",
-                                 "store.anchors.every=" + every});
+                                 "store.anchors.every=" + every, "--set", "log.level=info"});
   };
   const std::string locked = "anchors " + anchors_ + ": another process keeps the file locked";
   auto daemon = start("1s");

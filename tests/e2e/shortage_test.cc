@@ -38,7 +38,8 @@ class ShortageE2eTest : public testing::Test {
     EXPECT_THAT(ended.err,
                 testing::AnyOf(testing::HasSubstr("tacitd: the system refused"),
                                testing::HasSubstr("error while loading shared libraries"),
-                               testing::ContainsRegex("tacitd: .*(memory|Resource temporarily)")))
+                               testing::ContainsRegex(
+                                   "(tacitd|training ends): .*(memory|Resource temporarily)")))
         << words;
     return false;
   }

@@ -102,16 +102,16 @@ StepBatch HeldPeriods::MakeStep(const UnitBatch& units, const OffsetRange& perio
   Draw(units, &drawn_);
   StepBatch step;
   step.examples = EmptyLike(units.examples);
-  std::vector<UserUses> users;
+  std::vector<uint64_t> hashes;
   std::vector<uint32_t> unit_end;
   for (const uint32_t unit : drawn_) {
     AppendUnit(units, unit, &step);
     if (!options_.users) continue;
-    users.push_back(units.uses[unit]);
+    hashes.push_back(units.block_hashes[unit]);
     unit_end.push_back(static_cast<uint32_t>(step.examples.size()));
   }
   const double records = static_cast<double>(period.size()) * options_.step_share;
-  step.sum_block_end = options_.users ? BlocksByUser(users, unit_end, records)
+  step.sum_block_end = options_.users ? BlocksByUser(hashes, unit_end, records)
                                       : BlocksByOffset(step.examples.offset, options_.step_share);
   return step;
 }

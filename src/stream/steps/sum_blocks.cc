@@ -32,15 +32,15 @@ std::vector<uint32_t> BlocksByOffset(std::span<const uint64_t> offset, double sh
       [&](size_t u) { return offset[u] / offsets; });
 }
 
-std::vector<uint32_t> BlocksByUser(std::span<const UserUses> users,
+std::vector<uint32_t> BlocksByUser(std::span<const uint64_t> hashes,
                                    std::span<const uint32_t> unit_end, double records) {
-  TACIT_CHECK(users.size() == unit_end.size(), "one hash per user");
+  TACIT_CHECK(hashes.size() == unit_end.size(), "one hash per user");
   const auto blocks =
       static_cast<uint64_t>(std::clamp(std::ceil(records / kSumBlockRecords), 1.0, kMost));
   __extension__ using Wide = unsigned __int128;
   return EndsOf(
-      users.size(), [&](size_t u) { return unit_end[u]; },
-      [&](size_t u) { return static_cast<uint64_t>(Wide{users[u].user.high} * blocks >> 64); });
+      hashes.size(), [&](size_t u) { return unit_end[u]; },
+      [&](size_t u) { return static_cast<uint64_t>(Wide{hashes[u]} * blocks >> 64); });
 }
 
 }  // namespace tacit::stream

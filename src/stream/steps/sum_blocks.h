@@ -4,8 +4,6 @@
 #include <span>
 #include <vector>
 
-#include "base/user_uses.h"
-
 // Cuts a step's units into sum blocks (StepBatch::sum_block_end).
 namespace tacit::stream {
 
@@ -17,9 +15,10 @@ inline constexpr uint64_t kSumBlockRecords = 256;
 // REQUIRES ascending offsets.
 std::vector<uint32_t> BlocksByOffset(std::span<const uint64_t> offset, double share);
 
-// Unit user: the keyed hash of a user says which of the blocks it is in, and `records` how many
-// there are. A user's examples end at unit_end. REQUIRES users in the order of their hashes.
-std::vector<uint32_t> BlocksByUser(std::span<const UserUses> users,
+// Unit user: the hash of a user's id says which of the blocks it is in, and `records` how many
+// there are. A user's examples end at unit_end. Ids that are chosen to fill one block cost time,
+// and no privacy: a model adds a large block in short pieces. REQUIRES ascending hashes.
+std::vector<uint32_t> BlocksByUser(std::span<const uint64_t> hashes,
                                    std::span<const uint32_t> unit_end, double records);
 
 }  // namespace tacit::stream

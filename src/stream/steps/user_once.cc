@@ -79,7 +79,8 @@ bool UserOnceParticipation::Take(StepBatch&& step, const Emit& emit) {
   step.unit_of.clear();
   for (uint32_t u = 0; u < step.units; ++u) step.unit_of.resize(taken.unit_end[u], u);
   const uint64_t offsets = std::min(offsets_per_step_, step.ranges.front().size());
-  step.sum_block_end = BlocksByUser(taken.uses, taken.unit_end, static_cast<double>(offsets));
+  step.sum_block_end =
+      BlocksByUser(taken.block_hashes, taken.unit_end, static_cast<double>(offsets));
   step.examples = std::move(taken.examples);
   step.uses = std::move(taken.uses);
   step.counts_users = true;

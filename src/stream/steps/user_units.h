@@ -23,8 +23,10 @@ class UserGroups {
   size_t size() const { return users_.size(); }
   // The users in the order in which they first appear.
   std::span<const Hash128> users() const { return users_; }
-  // The users' places, in the order of their hashes.
-  std::vector<uint32_t> ByHash() const;
+  // A user's place among sum blocks (BlocksByUser): the same in every store.
+  uint64_t block_hash(size_t user) const { return block_hashes_[user]; }
+  // The users, in the order of these hashes.
+  std::vector<uint32_t> ByBlock() const;
   // A user's examples, in order.
   std::span<const uint32_t> Examples(size_t user) const {
     const uint32_t begin = user == 0 ? 0 : end_[user - 1];
@@ -32,9 +34,10 @@ class UserGroups {
   }
 
  private:
-  uint32_t PlaceOf(const Hash128& user);
+  uint32_t PlaceOf(const Hash128& user, std::string_view id);
 
   std::vector<Hash128> users_;
+  std::vector<uint64_t> block_hashes_;
   std::vector<uint32_t> slots_;  // open addressing: user + 1, or 0
   std::vector<uint32_t> user_of_, examples_, end_;
 };
@@ -43,15 +46,16 @@ class UserGroups {
 struct UnitBatch {
   event::Batch examples;
   std::vector<uint32_t> unit_end;
-  std::vector<UserUses> uses;  // as counted, of the users let in
-  uint32_t refused = 0;        // users left out
+  std::vector<UserUses> uses;          // as counted, of the users let in
+  std::vector<uint64_t> block_hashes;  // of these users
+  uint32_t refused = 0;                // users left out
 
   size_t units() const { return unit_end.size(); }
 };
 
-// Takes the units of the users that `admit` lets in, their examples side by side, in the order of
-// the users' hashes: so users of a sum block are side by side, too. `admit` decides by the user's
-// own uses alone, and counts the user if it lets it in.
+// Takes the units of the users that `admit` lets in, their examples side by side, and users of a
+// sum block side by side, too. `admit` decides by the user's own uses alone, and counts the user if
+// it lets it in.
 template <class Admit>
 Status TakeUsers(const UserOptions& options, const event::Batch& examples, UserGroups* groups,
                  AllowanceBook* book, const Admit& admit, UnitBatch* out) {
@@ -60,7 +64,7 @@ Status TakeUsers(const UserOptions& options, const event::Batch& examples, UserG
   for (size_t i = 0; i < uses.size(); ++i) uses[i].user = groups->users()[i];
   TACIT_RETURN_IF_ERROR(book->Read(uses));
   out->examples = EmptyLike(examples);
-  for (const uint32_t i : groups->ByHash()) {
+  for (const uint32_t i : groups->ByBlock()) {
     if (!admit(&uses[i])) {
       ++out->refused;
       continue;
@@ -71,6 +75,7 @@ Status TakeUsers(const UserOptions& options, const event::Batch& examples, UserG
     for (uint32_t example : own) out->examples.AppendRange(examples, example, example + 1);
     out->unit_end.push_back(static_cast<uint32_t>(out->examples.size()));
     out->uses.push_back(uses[i]);
+    out->block_hashes.push_back(groups->block_hash(i));
   }
   return {};
 }

@@ -146,9 +146,8 @@ TEST(WhiteBox, NoiseOfALinearModelThatIsATenthTooSmallIsAccused) {
   const audit::JudgedRuns right = AuditOf(sums, kRuns);
   EXPECT_FALSE(right.exceeds);
   EXPECT_GT(right.proved_mu, 0.9 * right.charged_mu);
-  const WhiteBoxOptions faulty{.source = [](size_t) {
-    return std::make_unique<FaultyNoise>(FaultyNoise::kTenthLess);
-  }};
+  const WhiteBoxOptions faulty{
+      .source = [](size_t) { return std::make_unique<FaultyNoise>(FaultyNoise::kTenthLess); }};
   const audit::JudgedRuns wrong = AuditOf(sums, kRuns, faulty);
   EXPECT_TRUE(wrong.exceeds) << wrong.proved_mu << " of " << wrong.charged_mu;
 }
