@@ -174,7 +174,7 @@ TEST(Compositions, AreAtLeastTheirPartsAndAtMostTheirSum) {
   RandomParts random(seed);
   std::mt19937_64 order(seed);
   const Laws laws = MakeLaws();
-  const size_t compositions = 5000 / testing::Stride(25);
+  const size_t compositions = 5000 / testing::Stride(100);
   size_t asked = 0, answered = 0;
   for (size_t i = 0; i < compositions && !HasFailure(); ++i) {
     const std::vector<CountedEvent> parts = random.Next();
