@@ -25,9 +25,9 @@ struct StepChunk {
   uint32_t units() const { return static_cast<uint32_t>(example_end.size()); }
 };
 
-// Cuts a step into parts of at most so many examples; one part at least. A sum block is in one
-// part, or begins one where it has more examples: so no other block's units decide where it is cut.
-// `slots` is that of the examples, 0 for a model without tables. Fails with kRefused if a unit
+// Cuts a step into parts of at most `examples_max` examples; one part at least. A sum block is in
+// one part, or begins one where it has more examples: so no other block's units decide where it is
+// cut. `slots` is that of the examples, 0 for a model without tables. Fails with kRefused if a unit
 // alone has more.
 Result<std::vector<StepChunk>> CutIntoChunks(const stream::StepBatch& step, uint32_t slots,
                                              uint32_t examples_max);

@@ -7,8 +7,8 @@
 namespace tacit::model {
 namespace {
 
-// n rows added in floats are off by n 2^-24 of their lengths, with a unit and without it. So with
-// so many clips of lengths in a block, times the rows of its pieces, kSumError holds.
+// n rows added in floats are off by n 2^-24 of their lengths, with a unit and without it. kSumError
+// holds where a block's lengths in clips, times the rows of a piece, are at most this.
 constexpr double kClipsTimesRows = 0x1p-7 / (2 * 0x1p-24);
 
 // The lengths of all rows of the block's units, in clips: one each, and kRowsOverNorm for units of
