@@ -18,7 +18,7 @@ constexpr uint64_t GpuRoundedUp(uint64_t n, uint64_t most) {
   return (std::max<uint64_t>(1, n) + to - 1) / to * to;
 }
 
-// The pieces of sums (ops::SumPieces) that a step of so many examples has room for beforehand:
+// The pieces of sums (ops::SumPieces) for which a step of `examples` has room beforehand:
 // twice those of full blocks, and more where it is small. A step of more takes more.
 constexpr uint64_t GpuPieces(uint64_t examples) { return examples / 128 + 32; }
 

@@ -100,7 +100,7 @@ struct SampleOptions {
   uint64_t rows_most = 200'000;
 };
 
-// Fails where a file is missing, or there twice by whatever name: its records would count twice.
+// Fails where a file is missing, or is there twice under two names: its records would count twice.
 Status CheckFiles(const std::vector<std::string>& files);
 
 // Reads the first records, in their order; the first lines of each file are looked at in any case.

@@ -27,8 +27,9 @@ struct SchemaRegistryOptions {
 // Anybody who may write to the topic may name any of 2^32 ids (2^128 GUIDs), so an id decides about
 // its own records alone, and costs one question. The rules:
 //
-// - Good is for ever. A schema that was accepted once is accepted from then on, whatever becomes of
-//   the registry. A schema that was judged and found wrong is rejected as long as it is remembered.
+// - Good is for ever. A schema that was accepted once is accepted from then on, also when the
+//   registry forgets it. A schema that was judged and found wrong is rejected as long as it is
+//   remembered.
 // - A denial lasts 5 s. Where the registry has no such schema (404, or another refusal of the
 //   question itself), the record that is read is rejected at once. The denial holds for the next
 //   records of that id, and the first one that is read 5 s or more after the question was asked
