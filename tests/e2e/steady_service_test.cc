@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "service.h"
+#include "support/files_below.h"
 #include "support/small_run.h"
 
 namespace tacit {
@@ -35,12 +36,7 @@ class SteadyServiceTest : public testing::Test {
   json::object Ledger() {
     return test::Json(test::Run({TACIT, "ledger", "show", "--store", dir_ / "store", "--json"}));
   }
-  uint64_t LogBytes() {
-    uint64_t bytes = 0;
-    for (const auto& file : fs::directory_iterator(dir_ / "store"))
-      if (file.path().extension() == ".log") bytes += file.file_size();
-    return bytes;
-  }
+  uint64_t LogBytes() { return test::BytesBelow(dir_ / "store", {".log"}); }
 
   TempDir dir_;
   SmallRun run_;

@@ -15,8 +15,6 @@
 namespace tacit::store {
 namespace {
 
-namespace fs = std::filesystem;
-
 std::vector<float> SomeNumbers(size_t count, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<float> normal;
@@ -186,13 +184,6 @@ class HalfRowsTest : public testing::Test {
           << "row " << row;
     }
   }
-  static uint64_t TableBytes(const std::string& folder) {
-    uint64_t bytes = 0;
-    for (const fs::path& file : test::FilesBelow(folder))
-      if (file.extension() == ".sst") bytes += fs::file_size(file);
-    return bytes;
-  }
-
   const LearnerLayout learner_ = TestLearners()[0];
   RowModel model_{&learner_.rows};
   const TestFolder folder_;
@@ -286,7 +277,7 @@ TEST_F(HalfRowsTest, TakeHalfTheRoom) {
     ASSERT_TRUE(store->Commit(std::move(request), {}));
     ASSERT_TRUE(store->Settle());
     store.reset();  // RocksDB removes tables that are no longer used
-    bytes[bf16] = TableBytes(folder.store() + "/rows");
+    bytes[bf16] = test::BytesBelow(folder.store() + "/rows", {".sst"});
   }
   EXPECT_LT(static_cast<double>(bytes[1]), 0.58 * static_cast<double>(bytes[0]));
 }

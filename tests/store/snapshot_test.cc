@@ -1,12 +1,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <filesystem>
 #include <random>
 #include <thread>
 
 #include "script.h"
 #include "support/eventually.h"
+#include "support/files_below.h"
 
 namespace tacit::store {
 namespace {
@@ -40,13 +40,7 @@ TEST(EngineStatsTest, TablesAreTheFilesThereAre) {
   // Files that are no longer used are deleted by RocksDB's own threads.
   EXPECT_TRUE(test::Eventually("unused files are gone",
                                [&] {
-                                 bytes = 0;
-                                 std::error_code gone;
-                                 for (const auto& file :
-                                      std::filesystem::recursive_directory_iterator(
-                                          folder.root() + "/store", gone))
-                                   if (file.path().extension() == ".sst")
-                                     bytes += file.file_size(gone);
+                                 bytes = test::BytesBelow(folder.root() + "/store", {".sst"});
                                  stats = store->engine_stats();
                                  return stats.table_bytes == bytes;
                                }))
