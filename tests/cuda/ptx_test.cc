@@ -67,7 +67,7 @@ TEST(Ptx, KernelsAreNotEmpty) {
   for (const Expected& expected : {Expected{"9AddKernel", kPlaceMin},
                                    {"10FillKernel", kPlaceMin},
                                    {"15AddToRowsKernel", kPlaceMin},
-                                   {"11DenseKernel", kPlaceMin, 2},
+                                   {"11DenseKernel", kPlaceMin},
                                    {"10RowsKernel", kPlaceMin},
                                    {"14EveryRowKernel", kPlaceMin},
                                    {"11AboveKernel", kBlockMin},
