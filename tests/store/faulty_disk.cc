@@ -66,7 +66,7 @@ void PutBack(const std::string& path, const Unsynced& file, const DiskFault& fau
   const auto size = static_cast<uint64_t>(now.st_size);
   uint64_t left = std::min(size, file.synced);
   if (fault.torn && size > left) left += random() % (size - left + 1);
-  (void)ftruncate(fd, static_cast<off_t>(left));
+  (void)syscall(SYS_ftruncate, fd, static_cast<off_t>(left));
   close(fd);
 }
 
