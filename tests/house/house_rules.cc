@@ -136,7 +136,9 @@ std::vector<std::string> CheckReading(const fs::path& root) {
   return offences;
 }
 
-std::vector<std::string> CheckCompileFlags(const fs::path& root) {
+namespace {
+
+std::vector<SourceFile> ReadBuildFiles(const fs::path& root) {
   std::vector<SourceFile> files;
   for (const char* folder : {"src", "tests", "cuda"}) {
     for (SourceFile& file : ReadSources(root, folder, {"CMakeLists.txt", ".cmake"})) {
@@ -144,8 +146,44 @@ std::vector<std::string> CheckCompileFlags(const fs::path& root) {
     }
   }
   files.push_back(ReadSource(root, "CMakeLists.txt"));
-  return FindTexts(files, {"march=native", "mtune=native"},
+  return files;
+}
+
+}  // namespace
+
+std::vector<std::string> CheckCompileFlags(const fs::path& root) {
+  return FindTexts(ReadBuildFiles(root), {"march=native", "mtune=native"},
                    "a shipped binary must run on other machines than this");
+}
+
+std::vector<std::string> CheckSourceLists(const fs::path& root) {
+  std::vector<std::string> offences;
+  for (const SourceFile& file : ReadBuildFiles(root)) {
+    std::string last;  // the source that the line before is
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      std::string line = file.lines[i].substr(0, file.lines[i].find('#'));
+      if (line.starts_with("set_source_files_properties")) continue;
+      std::ranges::replace_if(
+          line, [](char c) { return c == '(' || c == ')'; }, ' ');
+      std::istringstream words(line);
+      std::vector<std::string> sources;
+      bool alone = true;
+      for (std::string word; words >> word;) {
+        if (word.ends_with(".cc") || word.ends_with(".cu"))
+          sources.push_back(word);
+        else
+          alone = false;
+      }
+      if (sources.size() > 1)
+        offences.push_back(fmt::format("{}:{}: more than one source", file.path, i + 1));
+      const bool in_list = alone && sources.size() == 1 && !sources[0].starts_with("$");
+      if (in_list && !last.empty() && sources[0] < last)
+        offences.push_back(
+            fmt::format("{}:{}: {} stands after {}", file.path, i + 1, sources[0], last));
+      last = in_list ? sources[0] : "";
+    }
+  }
+  return offences;
 }
 
 std::vector<std::string> CheckFiles(const fs::path& root) {
@@ -208,6 +246,7 @@ std::vector<std::string> CheckHouse(const fs::path& root) {
   Append(&offences, CheckProcessor(root));
   Append(&offences, CheckReading(root));
   Append(&offences, CheckCompileFlags(root));
+  Append(&offences, CheckSourceLists(root));
   Append(&offences, CheckPrivateNames(root));
   Append(&offences, CheckSignposts(root));
   Append(&offences, CheckChecks(root));

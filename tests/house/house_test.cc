@@ -22,6 +22,7 @@ TEST(House, RandomnessComesFromNoise) { EXPECT_THAT(CheckRandomness(kRoot), IsEm
 TEST(House, TheProcessorIsAskedInOnePlace) { EXPECT_THAT(CheckProcessor(kRoot), IsEmpty()); }
 TEST(House, FilesAreReadInOnePlace) { EXPECT_THAT(CheckReading(kRoot), IsEmpty()); }
 TEST(House, NothingIsBuiltForThisMachineOnly) { EXPECT_THAT(CheckCompileFlags(kRoot), IsEmpty()); }
+TEST(House, SourcesAreListedOneALine) { EXPECT_THAT(CheckSourceLists(kRoot), IsEmpty()); }
 TEST(House, FilesThatAreCompiledTogetherShareNoPrivateName) {
   EXPECT_THAT(CheckPrivateNames(kRoot), IsEmpty());
 }
@@ -235,6 +236,15 @@ TEST_F(PlantedHouse, NativeFlagsAreFound) {
   EXPECT_THAT(CheckCompileFlags(root_),
               ElementsAre("src/ops/CMakeLists.txt:1: march=native: a shipped binary must run on "
                           "other machines than this"));
+}
+
+TEST_F(PlantedHouse, CrowdedSourceListsAreFound) {
+  Write("src/ops/CMakeLists.txt",
+        "tacit_room(ops\n  SOURCES\n    b.cc\n    a.cc  # not in order\n    ${more}/0.cc\n"
+        "    c.cc d.cu)\n");
+  EXPECT_THAT(CheckSourceLists(root_),
+              ElementsAre("src/ops/CMakeLists.txt:4: a.cc stands after b.cc",
+                          "src/ops/CMakeLists.txt:6: more than one source"));
 }
 
 TEST_F(PlantedHouse, UnreadableFilesAreFound) {
