@@ -13,6 +13,7 @@
 #include "config/config.h"
 #include "console/exit_code.h"
 #include "privacy/ledger.h"
+#include "store/folder.h"
 #include "store/model_growth.h"
 #include "store/repair.h"
 #include "store/reshard.h"

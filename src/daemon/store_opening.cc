@@ -14,7 +14,8 @@
 #include "base/text.h"
 #include "console/stop_signals.h"
 #include "daemon/service_manager.h"
-#include "store/restore.h"
+#include "store/folder.h"
+#include "store/unfinished_restore.h"
 
 namespace tacit::daemon {
 namespace {

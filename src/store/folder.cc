@@ -11,7 +11,6 @@
 #include <filesystem>
 
 #include "store/row_families.h"
-#include "store/store.h"
 
 namespace tacit::store {
 namespace {
@@ -171,15 +170,6 @@ Status CheckRoom(const std::string& path) {
                           "make room there",
                           path, static_cast<double>(disk.available) / kMiB,
                           static_cast<double>(needed) / kMiB));
-}
-
-rocksdb::IOStatus LockWatch::LockFile(const std::string& file, const rocksdb::IOOptions& options,
-                                      rocksdb::FileLock** lock, rocksdb::IODebugContext* context) {
-  errno = 0;
-  rocksdb::IOStatus status = FileSystemWrapper::LockFile(file, options, lock, context);
-  const int error = errno;
-  if (!status.ok()) error_ = error;
-  return status;
 }
 
 // RocksDB first opens the file, which fails with EACCES without permission; then it requests the

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <rocksdb/file_system.h>
-
-#include <atomic>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -26,6 +23,10 @@ std::error_code MakeOwnFolder(const std::string& path);
 // Creates the folder in that way, and checks that this user can work in it.
 Status PrepareFolder(const std::string& path);
 
+// Checks whether another process has the store open. REQUIRES that this one has not. Fails without
+// permission to look.
+Result<bool> IsHeldByAnother(const std::string& path);
+
 // Returns kUnavailable if another process has the store open. REQUIRES that this one has not.
 Status CheckClosed(const std::string& path);
 
@@ -35,21 +36,6 @@ Status CheckOwner(const std::string& path);
 // Returns kIo if the disk has less room than opening the store may take. The folder need not be
 // there yet.
 Status CheckRoom(const std::string& path);
-
-// The default file system, which also records why a lock was refused: RocksDB passes on only its
-// own message.
-class LockWatch final : public rocksdb::FileSystemWrapper {
- public:
-  LockWatch() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
-  const char* Name() const override { return "tacit.lock_watch"; }
-  rocksdb::IOStatus LockFile(const std::string& file, const rocksdb::IOOptions& options,
-                             rocksdb::FileLock** lock, rocksdb::IODebugContext* context) override;
-  // Errno of the last refused lock; 0: none was refused.
-  int error() const { return error_; }
-
- private:
-  std::atomic<int> error_ = 0;
-};
 
 // True if this errno means that this or another process holds the lock. For any other reason (no
 // permission, no such folder, a file system without locks) waiting is useless.

@@ -1,8 +1,4 @@
-// The values of `histories`, sealed. The notation is base/bytes.h's, the keys are user_values.h's.
-//     history := commit:u64 added:u32 age_most_ms:i64 items:u32 item*items       oldest item first
-//     item    := item:u32 unix_ms:i64
-// `commit` changed the value last and appended the last `added` items. `age_most_ms` 0: items are
-// kept for ever.
+// The values are history_value.h's, the keys user_values.h's.
 #include "store/history_table.h"
 
 #include <fmt/format.h>
@@ -13,6 +9,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "store/history_value.h"
 #include "store/seal.h"
 #include "store/user_values.h"
 
@@ -22,111 +19,12 @@ namespace {
 // A batch is in memory until it is written, twice for a while.
 constexpr size_t kRenumberedBytesMost = size_t{1} << 30;
 
-struct Kept {
-  uint64_t commit = 0;   // the commit that changed the value last
-  uint32_t added = 0;    // items that this commit added: the last ones
-  int64_t age_most = 0;  // 0: items are kept for ever
-  std::vector<HistoryItem> items;
-
-  bool TooOld(const HistoryItem& item, int64_t now) const {
-    return age_most > 0 && item.timestamp_ms < now - age_most;
-  }
-  // Drops items that are too old and adjusts `added`: items are in stream order, the added ones
-  // last.
-  void Forget(int64_t now) {
-    const auto is_new = items.end() - added;
-    added = static_cast<uint32_t>(std::count_if(
-        is_new, items.end(), [&](const HistoryItem& item) { return !TooOld(item, now); }));
-    std::erase_if(items, [&](const HistoryItem& item) { return TooOld(item, now); });
-  }
-  // Caps times at the wall clock: an item from the future would never expire. Returns true if it
-  // changed one, as after a clock that was ahead has been set back.
-  bool Cap(int64_t wall) {
-    bool capped = false;
-    for (HistoryItem& item : items) {
-      capped |= item.timestamp_ms > wall;
-      item.timestamp_ms = std::min(item.timestamp_ms, wall);
-    }
-    return capped;
-  }
-  // Appends items. A record's own time may be anything. `now`: the clock's; `known`: the retention
-  // clock's.
-  void Append(std::span<const HistoryItem> more, uint32_t items_most, int64_t now, int64_t known) {
-    for (const HistoryItem& item : more)
-      items.push_back({item.item, item.timestamp_ms == 0 ? now : item.timestamp_ms});
-    Cap(now);
-    const size_t excess = items.size() - std::min<size_t>(items.size(), items_most);
-    items.erase(items.begin(), items.begin() + static_cast<ptrdiff_t>(excess));
-    added = static_cast<uint32_t>(std::min(more.size(), items.size()));
-    Forget(known);
-  }
-};
-
-std::string Encode(const Kept& kept) {
-  ByteWriter writer;
-  writer.Put(kept.commit).Put(kept.added).Put(kept.age_most);
-  writer.Put(static_cast<uint32_t>(kept.items.size()));
-  for (const HistoryItem& item : kept.items) writer.Put(item.item).Put(item.timestamp_ms);
-  return std::move(writer).Take();
-}
-
-bool Decode(std::string_view payload, Kept* kept) {
-  ByteReader reader(payload);
-  kept->commit = reader.Get<uint64_t>();
-  kept->added = reader.Get<uint32_t>();
-  kept->age_most = reader.Get<int64_t>();
-  const auto items = reader.Get<uint32_t>();
-  for (uint32_t i = 0; i < items && reader.ok(); ++i) {
-    const auto item = reader.Get<uint32_t>();
-    kept->items.push_back({item, reader.Get<int64_t>()});
-  }
-  return reader.at_end() && kept->added <= kept->items.size();
-}
-
-Result<Kept> Decode(const std::optional<std::string>& payload, const Rocks& rocks) {
-  Kept kept;
-  if (!payload || Decode(*payload, &kept)) return kept;
+Result<KeptHistory> Decode(const std::optional<std::string>& payload, const Rocks& rocks) {
+  KeptHistory kept;
+  if (!payload || DecodeHistory(*payload, &kept)) return kept;
   return Fail(ErrorCode::kCorruption,
               fmt::format("a user's history in store {} is damaged", rocks.path()));
 }
-
-// Drops old items during compaction. Keeps damaged values, which readers report.
-class HistoryFilter final : public rocksdb::CompactionFilter {
- public:
-  HistoryFilter(int64_t wall, int64_t known) : wall_(wall), known_(known) {}
-  const char* Name() const override { return "tacit.histories"; }
-  bool Filter(int, const rocksdb::Slice& key, const rocksdb::Slice& value, std::string* new_value,
-              bool* value_changed) const override {
-    if (key.size() <= LearnerKey("", 0).size()) return false;
-    const auto payload = Unseal(value.ToStringView(), "a user's history");
-    Kept kept;
-    if (!payload || !Decode(*payload, &kept)) return false;
-    const size_t before = kept.items.size();
-    const bool capped = kept.Cap(wall_);
-    kept.Forget(known_);
-    if (kept.items.empty()) return true;
-    *value_changed = capped || kept.items.size() < before;
-    if (*value_changed) *new_value = Seal(Encode(kept));
-    return false;
-  }
-
- private:
-  const int64_t wall_, known_;
-};
-
-class HistoryFilters final : public rocksdb::CompactionFilterFactory {
- public:
-  explicit HistoryFilters(std::shared_ptr<RetentionClock> retention)
-      : retention_(std::move(retention)) {}
-  const char* Name() const override { return "tacit.histories"; }
-  std::unique_ptr<rocksdb::CompactionFilter> CreateCompactionFilter(
-      const rocksdb::CompactionFilter::Context&) override {
-    return std::make_unique<HistoryFilter>(retention_->WallTime(), retention_->Now());
-  }
-
- private:
-  const std::shared_ptr<RetentionClock> retention_;
-};
 
 }  // namespace
 
@@ -151,14 +49,14 @@ Status PutHistories(const Rocks& rocks, uint16_t learner, CommitSeq seq,
     for (const UserHistory& user : some) users.push_back(user.user);
     TACIT_ASSIGN(const UserValues read, ReadUserValues(rocks, Family::kHistories, learner, users));
     for (size_t i = 0; i < some.size(); ++i) {
-      TACIT_ASSIGN(Kept kept, Decode(read.values[i], rocks));
+      TACIT_ASSIGN(KeptHistory kept, Decode(read.values[i], rocks));
       items = some[i].items;
       forgotten.DropForgotten(users[i], now, &items);
       if (items.empty() && !read.values[i]) continue;
       kept.commit = seq.value;
       kept.age_most = commit.age_most_ms;
       kept.Append(items, commit.items_most, now, known);
-      PutUserValue(rocks, Family::kHistories, learner, users[i], Encode(kept), batch);
+      PutUserValue(rocks, Family::kHistories, learner, users[i], EncodeHistory(kept), batch);
     }
   }
   return {};
@@ -170,7 +68,7 @@ Result<uint64_t> ReadHistories(const Rocks& rocks, uint16_t learner, int64_t now
   for (const UserHistory& user : users) names.push_back(user.user);
   TACIT_ASSIGN(const UserValues read, ReadUserValues(rocks, Family::kHistories, learner, names));
   for (size_t i = 0; i < users.size(); ++i) {
-    TACIT_ASSIGN(Kept kept, Decode(read.values[i], rocks));
+    TACIT_ASSIGN(KeptHistory kept, Decode(read.values[i], rocks));
     kept.Forget(now);
     users[i].items = std::move(kept.items);
   }
@@ -182,7 +80,7 @@ Result<std::vector<HistoryItem>> ReadHistory(const Rocks& rocks, const rocksdb::
                                              const Hash128& user) {
   TACIT_ASSIGN(const UserValues read,
                ReadUserValues(rocks, Family::kHistories, learner, {&user, 1}, snapshot));
-  TACIT_ASSIGN(Kept kept, Decode(read.values[0], rocks));
+  TACIT_ASSIGN(KeptHistory kept, Decode(read.values[0], rocks));
   // Only the last commit's appended items are known.
   if (kept.commit > seq.value + 1) return std::vector<HistoryItem>{};
   if (kept.commit > seq.value) kept.items.resize(kept.items.size() - std::exchange(kept.added, 0));
@@ -200,7 +98,7 @@ Status RenumberHistories(const Rocks& rocks, uint16_t learner, std::span<const u
     if (it->key().size() == prefix.size()) continue;  // the step
     TACIT_ASSIGN(const std::string_view payload,
                  Unseal(it->value().ToStringView(), "a user's history in store " + rocks.path()));
-    TACIT_ASSIGN(Kept kept, Decode(std::optional(std::string(payload)), rocks));
+    TACIT_ASSIGN(KeptHistory kept, Decode(std::optional(std::string(payload)), rocks));
     for (HistoryItem& item : kept.items) {
       if (item.item >= items.size())
         return Fail(ErrorCode::kCorruption,
@@ -208,7 +106,7 @@ Status RenumberHistories(const Rocks& rocks, uint16_t learner, std::span<const u
                                 item.item, items.size()));
       item.item = items[item.item];
     }
-    batch->Put(family, it->key(), Seal(Encode(kept)));
+    batch->Put(family, it->key(), Seal(EncodeHistory(kept)));
     if (batch->GetDataSize() > kRenumberedBytesMost)
       return Fail(ErrorCode::kRefused,
                   fmt::format("the histories of store {} are larger than {} MiB, and would have to "
@@ -228,15 +126,10 @@ Status CheckHistories(const Rocks& rocks, uint16_t learner) {
     TACIT_ASSIGN(const std::string_view payload,
                  Unseal(it->value().ToStringView(), "a user's history in store " + rocks.path()));
     if (it->key().size() == prefix.size()) continue;  // the step
-    TACIT_ASSIGN(const Kept kept, Decode(std::optional(std::string(payload)), rocks));
+    TACIT_ASSIGN(const KeptHistory kept, Decode(std::optional(std::string(payload)), rocks));
     (void)kept;
   }
   return ToStatus(it->status(), "reading histories of store " + rocks.path());
-}
-
-std::shared_ptr<rocksdb::CompactionFilterFactory> MakeHistoryFilter(
-    std::shared_ptr<RetentionClock> retention) {
-  return std::make_shared<HistoryFilters>(std::move(retention));
 }
 
 }  // namespace tacit::store

@@ -1,22 +1,17 @@
 #pragma once
 
-#include <rocksdb/compaction_filter.h>
 #include <rocksdb/write_batch.h>
 
 #include <cstdint>
-#include <memory>
 #include <span>
 
 #include "base/ids.h"
 #include "base/result.h"
 #include "store/forgotten.h"
 #include "store/history.h"
-#include "store/retention_clock.h"
 #include "store/rocks.h"
 
-// Recent items per learner and user. A value records which commit changed it last and how many
-// items that commit appended, so that a reader who must not see that commit sees the items before
-// it. It also records the maximum age, so that readers and compactions can drop old items.
+// Recent items per learner and user (history_value.h).
 namespace tacit::store {
 
 // Reads these users' items and writes them back with the appended ones. Drops items that are too
@@ -41,9 +36,5 @@ Status RenumberHistories(const Rocks& rocks, uint16_t learner, std::span<const u
 
 // Reads every history of the learner. kCorruption: one of them is damaged.
 Status CheckHistories(const Rocks& rocks, uint16_t learner);
-
-// Drops items that are too old, and users without any other, whenever their file is rewritten.
-std::shared_ptr<rocksdb::CompactionFilterFactory> MakeHistoryFilter(
-    std::shared_ptr<RetentionClock> retention);
 
 }  // namespace tacit::store

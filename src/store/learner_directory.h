@@ -11,9 +11,9 @@
 #include "base/hash.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "store/learner_layout.h"
 #include "store/learner_record.h"
 #include "store/rocks.h"
-#include "store/store.h"
 
 namespace tacit::store {
 

@@ -15,9 +15,9 @@
 #include "store/growth.h"
 #include "store/load.h"
 #include "store/price_tally.h"
-#include "store/restore.h"
 #include "store/seal.h"
 #include "store/store_impl.h"
+#include "store/unfinished_restore.h"
 
 namespace tacit::store {
 namespace {

@@ -5,6 +5,7 @@
 #include <rocksdb/cache.h>
 #include <rocksdb/convenience.h>
 #include <rocksdb/env.h>
+#include <rocksdb/file_system.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/listener.h>
 #include <rocksdb/options.h>
@@ -12,6 +13,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
@@ -24,11 +26,10 @@
 #include "store/file_digest.h"
 #include "store/folder.h"
 #include "store/frozen_files.h"
-#include "store/history_table.h"
+#include "store/history_value.h"
 #include "store/log_damage.h"
 #include "store/row_families.h"
 #include "store/seal.h"
-#include "store/store.h"
 #include "store/table_tail.h"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -42,6 +43,27 @@ constexpr uint64_t kMebibyte = uint64_t{1} << 20;
 constexpr size_t kBlockBytes = 4096;
 constexpr std::array<const char*, kFamilies> kFamilyNames = {
     "rows", "deltas", "offsets", "ledger", "meta", "allowance", "histories"};
+
+// The default file system, which also records why a lock was refused: RocksDB passes on only its
+// own message.
+class LockWatch final : public rocksdb::FileSystemWrapper {
+ public:
+  LockWatch() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
+  const char* Name() const override { return "tacit.lock_watch"; }
+  rocksdb::IOStatus LockFile(const std::string& file, const rocksdb::IOOptions& options,
+                             rocksdb::FileLock** lock, rocksdb::IODebugContext* context) override {
+    errno = 0;
+    rocksdb::IOStatus status = FileSystemWrapper::LockFile(file, options, lock, context);
+    const int error = errno;
+    if (!status.ok()) error_ = error;
+    return status;
+  }
+  // Errno of the last refused lock; 0: none was refused.
+  int error() const { return error_; }
+
+ private:
+  std::atomic<int> error_ = 0;
+};
 
 // Passes an error of RocksDB's own threads to the next commit, and keeps RocksDB from recovering by
 // itself: after a failure the store waits for an operator.

@@ -22,25 +22,12 @@
 #include "store/damage.h"
 #include "store/delta.h"
 #include "store/history.h"
-#include "store/model_growth.h"
+#include "store/learner_layout.h"
 #include "store/released.h"
 #include "store/snapshot.h"
 #include "store/working_rows.h"
 
 namespace tacit::store {
-
-struct LearnerLayout {
-  std::string name;
-  RowLayout rows;
-  privacy::Promise promise;
-  // The store notes this of a trained model, for its kind to let it grow; opaque here. Empty:
-  // nothing is noted.
-  std::string form = {};
-  Grow grow = {};  // empty: a model of this kind cannot grow
-  // Fingerprints of the same model as earlier programs made it. A trained model that has one of
-  // them goes on as that, and keeps it.
-  std::vector<Digest> earlier = {};
-};
 
 // The current work of Open and its progress; `of` is 0 if the amount is unknown.
 struct OpenProgress {
@@ -242,10 +229,6 @@ class Store {
   // May be called from any thread; takes some tens of microseconds.
   virtual EngineStats engine_stats() const { return {}; }
 };
-
-// Checks whether another process has the store open. REQUIRES that this one has not. Fails without
-// permission to look.
-Result<bool> IsHeldByAnother(const std::string& path);
 
 // A store or checkpoint read by a process that does not own it. It shows nothing beyond the witness
 // (if there is one; a checkpoint needs none), takes no lock and writes nothing. With empty

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "store/checkpoint.h"
 #include "store/remains.h"
+#include "store/unfinished_restore.h"
 #include "store/witness.h"
 #include "wiring/gap.h"
 #include "wiring/gap_users.h"

@@ -12,6 +12,7 @@
 #include <map>
 
 #include "service.h"
+#include "store/unfinished_restore.h"
 #include "support/files_below.h"
 
 namespace tacit {

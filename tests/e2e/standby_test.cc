@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "service.h"
-#include "store/restore.h"
+#include "store/unfinished_restore.h"
 #include "support/small_run.h"
 
 namespace tacit {

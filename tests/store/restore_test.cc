@@ -12,6 +12,7 @@
 
 #include "restore_script.h"
 #include "store/allowance.h"
+#include "store/unfinished_restore.h"
 #include "store/witness.h"
 #include "support/files_below.h"
 #include "support/stranger.h"
