@@ -72,6 +72,7 @@ Status CheckBlocks(const LedgerEntry& entry, uint64_t i) {
 
 Status CheckFields(const LedgerEntry& entry, uint64_t i) {
   if (entry.learner.empty()) return Wrong(entry, i, "no learner");
+  if (entry.charge.mechanism > kLastMechanism) return Wrong(entry, i, "no known mechanism");
   if (entry.before.empty() == (entry.format == LedgerEntry::kFormatOfRename))
     return Wrong(entry, i, "another name that says not whose it is");
   if (entry.is_growth() && entry.steps > 0) return Wrong(entry, i, "a growth with steps");
@@ -214,6 +215,8 @@ Status CheckLinks(std::span<const LedgerEntry> entries) {
   }
   return {};
 }
+
+Status CheckEntry(const LedgerEntry& entry) { return CheckFields(entry, entry.index); }
 
 Status VerifyChain(std::span<const LedgerEntry> entries, const VerifyOptions& options) {
   TACIT_RETURN_IF_ERROR(CheckLinks(entries));

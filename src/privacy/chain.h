@@ -15,6 +15,10 @@ inline constexpr uint8_t kFormatWithoutBounds = 2;
 // The cheap part of VerifyChain, run at every start: checks indices, links and heads.
 Status CheckLinks(std::span<const LedgerEntry> entries);
 
+// The part of VerifyChain that looks at the fields of one entry, but for its links and its cost. A
+// charge that passes may be added up.
+Status CheckEntry(const LedgerEntry& entry);
+
 // The error for intact bytes of another format version. There is no migration: an account must not
 // be guessed.
 tl::unexpected<Error> OtherFormat(std::string_view what, uint8_t found, uint8_t known);

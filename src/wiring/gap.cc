@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "privacy/chain.h"
 #include "store/price_tally.h"
 #include "train/position.h"
 
@@ -137,7 +138,11 @@ class GapFinder {
   Status CheckPaid() const {
     if (trail_.last.steps > trail_.copy.steps) return {};
     const auto& charged = trail_.last.charged;
-    if (charged && IsCharged(*charged, plan_) && charged->charge == plan_.charge) return {};
+    const store::PriceTally ledger(trail_.entries_of_copy);
+    const auto paid = ledger.Of(trail_.copy.name);
+    const bool by_copy = paid.empty() || paid.back().charged.charge == plan_.charge;
+    if (by_copy && charged && IsCharged(*charged, plan_) && charged->charge == plan_.charge)
+      return {};
     return RefusePrice();
   }
 
@@ -154,6 +159,10 @@ class GapFinder {
     }
     TACIT_ASSIGN(begin_, train::DecodePosition(trail_.copy.position));
     TACIT_ASSIGN(end_, train::DecodePosition(position_));
+    if (end_.step < begin_.step || end_.pass < begin_.pass || end_.begun_anew < begin_.begun_anew)
+      return RefuseLearner(plan_,
+                           "it had come further in the copy than in the end: these are two stores "
+                           "that went different ways");
     // A period that was begun anew was charged once more on the same records.
     periods_per_offset_ = 1 + end_.begun_anew - begin_.begun_anew;
     if (begin_.pass != end_.pass && !of_users())
@@ -172,8 +181,11 @@ class GapFinder {
       if (names.Now(entry.learner) != plan_.id) continue;
       const uint64_t end = seen + entry.steps;
       const uint64_t begin = std::max(seen, trail_.copy.steps);
-      if (end > begin) bill_.Add(entry.charge, InForce(entry.bounds), end - begin);
       seen = end;
+      if (end <= begin) continue;
+      // A ledger knows the promise of its learners, but a copy may not know this learner.
+      if (!IsPromised(store::ChargedIn(entry), plan_)) return RefusePrice();
+      bill_.Add(entry.charge, InForce(entry.bounds), end - begin);
     }
     if (seen == later_steps()) return {};
     return RefuseLearner(plan_, fmt::format("the later copy's ledger has entries of {} steps, and "
@@ -199,6 +211,7 @@ class GapFinder {
       if (steps < before) return RefuseOtherWay();
       if (steps == before) continue;
       if (!IsPromised(charged, plan_)) return RefusePrice();
+      TACIT_RETURN_IF_ERROR(CheckRemembered(charged, steps - before));
       bill_.Add(charged.charge, InForce(charged.bounds), steps - before);
       lost += steps - before;
     }
@@ -211,6 +224,24 @@ class GapFinder {
                     "prices than are remembered; name a later checkpoint or the damaged store with "
                     "--remains, whose ledger has them all",
                     Counted(charged, "step"), lost));
+  }
+
+  // Checks that a ledger can have this charge: witness and mark are files like others.
+  Status CheckRemembered(const Charged& charged, uint64_t steps) const {
+    const privacy::LedgerEntry entry{.learner = plan_.id,
+                                     .before = {},
+                                     .charge = charged.charge,
+                                     .unit = charged.unit,
+                                     .adjacency = charged.adjacency,
+                                     .participation = charged.participation,
+                                     .bounds = charged.bounds,
+                                     .steps = steps,
+                                     .delta = charged.delta,
+                                     .worst = {},
+                                     .code_version = {}};
+    Status checked = privacy::CheckEntry(entry);
+    if (!checked) checked.error().message.insert(0, "a charge that no ledger can have: ");
+    return checked;
   }
 
   // Finds the most steps that a period of the gap can have had.

@@ -53,6 +53,10 @@ Result<InspectionGap> FindInspectionGap(privacy::Unit unit, const LearnerTrail& 
                 fmt::format("account '{}': the copy has {}, and there were {} in the end, of other "
                             "prices: these are two stores that went different ways",
                             name, Counted(of_copy.size(), "inspection"), trail.last.steps));
+  for (const double noise_multiplier : all)
+    if (!InspectionCharge(noise_multiplier).Bounded())
+      return Fail(ErrorCode::kCorruption,
+                  fmt::format("account '{}': an inspection with noise {}", name, noise_multiplier));
   InspectionGap found;
   TACIT_ASSIGN(found.layout, InspectionLayout(unit, trail.last.charged->delta, all));
   for (const double noise_multiplier : std::span(all).subspan(of_copy.size()))

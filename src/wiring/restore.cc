@@ -193,7 +193,10 @@ class GapsFinder {
   // Names the learners that begin anew in `begun_anew`.
   Result<std::vector<FoundGap>> Find(std::vector<std::string>* begun_anew) {
     std::vector<FoundGap> gaps;
+    std::set<std::string_view> names;
     for (const store::WitnessedLearner& to : last_.learners) {
+      if (!names.insert(to.name).second)
+        return Fail(ErrorCode::kCorruption, fmt::format("two learners are called '{}'", to.name));
       const LearnerTrail trail = TrailOf(to);
       const auto plan = std::ranges::find(plans_, to.name, &LearnerPlan::id);
       std::optional<FoundGap> gap;
@@ -305,7 +308,10 @@ Result<RestoreReport> RestoreLocked(const Assembly& assembly, const RestoreOptio
   const auto later = FindLater(assembly, options, copy, last, &report);
   std::vector<FoundGap> gaps;
   if (last.seq > copy.commit) {
-    TACIT_ASSIGN(gaps, GapsFinder(assembly, copy, later, last, &store).Find(&report.begun_anew));
+    auto found = GapsFinder(assembly, copy, later, last, &store).Find(&report.begun_anew);
+    if (!found && found.error().code == ErrorCode::kCorruption)
+      return Fail(std::move(found.error()).Context(path));
+    TACIT_ASSIGN(gaps, std::move(found));
   }
   if (later) {
     report.charged_by = later->folder;

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "wiring/inspection.h"
 
 namespace tacit::wiring {
@@ -94,6 +96,17 @@ TEST(InspectionGapTest, AnotherStoresInspectionsAreRefused) {
   const auto found = FindInspectionGap(Unit::kEvent, trail, Entries(std::vector<double>{4}));
   ASSERT_FALSE(found);
   EXPECT_THAT(found.error().message, HasSubstr("two stores that went different ways"));
+}
+
+TEST(InspectionGapTest, NoiseThatPromisesNothingIsRefused) {
+  for (const double noise_multiplier : {std::nan(""), -1.0, 0.0}) {
+    LearnerTrail trail;
+    trail.last = WitnessOf(std::vector<double>{3, 7}, /*with_position=*/true);
+    trail.last.position = EncodeInspections(std::vector<double>{3, noise_multiplier});
+    const auto found = FindInspectionGap(Unit::kEvent, trail, {});
+    ASSERT_FALSE(found) << noise_multiplier;
+    EXPECT_EQ(found.error().code, ErrorCode::kCorruption);
+  }
 }
 
 TEST(InspectionGapTest, OtherPositionsAreNoInspections) {

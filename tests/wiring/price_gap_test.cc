@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <functional>
+
 #include "store/price_tally.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
@@ -104,6 +107,22 @@ class PriceGap : public ::testing::Test {
     return (**gap).gap.charges;
   }
 
+  // A learner that only the witness knows, and what the witness says of it.
+  static LearnerTrail OnlyWitnessed(const LearnerPlan& plan) {
+    privacy::Ledger lost = LedgerOf(plan);
+    Charge(&lost, Steps(plan, kStepsBefore + kStepsAfter));
+    const store::PriceTally tally(lost.entries());
+    return {.copy = {"it", 0, ""},
+            .entries_of_copy = {},
+            .later = {},
+            .entries = {},
+            .last = {.name = "it",
+                     .steps = kStepsBefore + kStepsAfter,
+                     .charged = store::ChargedIn(lost.entries().back()),
+                     .position = train::EncodePosition(At(kStepsBefore + kStepsAfter)),
+                     .prices = {tally.Of("it").begin(), tally.Of("it").end()}}};
+  }
+
   const test::TempDir dir_;
 };
 
@@ -153,6 +172,71 @@ TEST_F(PriceGap, ACopyOfAnotherWayIsRefused) {
   const auto gap = FindGap(plan, last.config.learners[0], trail, "log");
   ASSERT_FALSE(gap);
   EXPECT_EQ(gap.error().code, ErrorCode::kRefused);
+  EXPECT_THAT(gap.error().message, HasSubstr("two stores that went different ways"));
+}
+
+// Sampled steps, of which a record may have been in each, are not charged as steps of `once`, nor
+// as a user's. The copy does not know the learner, and the later ledger knows what it promised.
+TEST_F(PriceGap, ALearnerThatPromisesSomethingElseByNowIsRefused) {
+  const Assembly last = Build({3, .02});
+  LearnerPlan plan = last.learners[0];
+  privacy::Ledger lost = LedgerOf(plan);
+  Charge(&lost, Steps(plan, kStepsBefore + kStepsAfter));
+  LearnerTrail trail = OnlyWitnessed(plan);
+  trail.later = {"it", kStepsBefore + kStepsAfter, *trail.last.position};
+  trail.entries = lost.entries();
+  const auto same = FindGap(plan, last.config.learners[0], trail, "log");
+  EXPECT_TRUE(same && *same) << (same ? "no gap" : same.error().message);
+
+  config::Learner learner = last.config.learners[0];
+  learner.participation = config::Participation();
+  plan.promise.participation = privacy::ParticipationMode::kOnce;
+  const auto once = FindGap(plan, learner, trail, "log");
+  ASSERT_FALSE(once);
+  EXPECT_EQ(once.error().code, ErrorCode::kRefused);
+  EXPECT_THAT(once.error().message, HasSubstr("promised something else"));
+
+  plan = last.learners[0];
+  plan.promise.unit = privacy::Unit::kUser;
+  EXPECT_FALSE(FindGap(plan, last.config.learners[0], trail, "log"));
+}
+
+// A witness is a file like others: what no ledger can have is refused, and never added up.
+TEST_F(PriceGap, AChargeThatNoLedgerCanHaveIsRefused) {
+  const Assembly last = Build({3, .02});
+  const LearnerPlan& plan = last.learners[0];
+  const LearnerTrail trail = OnlyWitnessed(plan);
+  const std::vector<std::function<void(privacy::Charge*)>> forgeries = {
+      [](auto* charge) { charge->mechanism = static_cast<privacy::MechanismKind>(250); },
+      [](auto* charge) { charge->noise_multiplier = std::nan(""); },
+      [](auto* charge) { charge->noise_multiplier = -3; },
+      [](auto* charge) { charge->sampling_rate = -.5; },
+      [](auto* charge) { charge->block_steps = 1; },
+  };
+  for (size_t i = 0; i < forgeries.size(); ++i) {
+    LearnerTrail forged = trail;
+    store::WitnessedLearner::Priced other = forged.last.prices.front();
+    forgeries[i](&other.charged.charge);
+    other.steps = 1;
+    forged.last.prices.front().steps -= 1;
+    forged.last.prices.push_back(other);
+    const auto gap = FindGap(plan, last.config.learners[0], forged, "log");
+    ASSERT_FALSE(gap) << i;
+    EXPECT_EQ(gap.error().code, ErrorCode::kCorruption) << i;
+  }
+  EXPECT_TRUE(FindGap(plan, last.config.learners[0], trail, "log"));
+}
+
+// A copy that went on by itself may have begun periods anew that the lost store never did.
+TEST_F(PriceGap, ACopyThatHasComeFurtherIsRefused) {
+  const Assembly last = Build({3, .02});
+  const LearnerPlan& plan = last.learners[0];
+  LearnerTrail trail = OnlyWitnessed(plan);
+  stream::Position further = At(0);
+  further.begun_anew = 1;
+  trail.copy.position = train::EncodePosition(further);
+  const auto gap = FindGap(plan, last.config.learners[0], trail, "log");
+  ASSERT_FALSE(gap);
   EXPECT_THAT(gap.error().message, HasSubstr("two stores that went different ways"));
 }
 
