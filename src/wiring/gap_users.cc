@@ -97,9 +97,9 @@ uint64_t MissingOf(const std::vector<GapCounter>& counters) {
 }
 
 // Reads until nothing is missing.
-Status ReadAll(const Assembly& assembly, stream::Source& source, const SipHash& hash,
-               milliseconds patience, std::vector<GapCounter>* counters) {
-  const auto codec = MakeCodec(assembly.config.source, *assembly.transform, assembly.items);
+Status ReadAll(const Assembly& assembly, const config::Source& settings, stream::Source& source,
+               const SipHash& hash, milliseconds patience, std::vector<GapCounter>* counters) {
+  const auto codec = MakeCodec(settings, *assembly.transform, assembly.items);
   event::RawRecords records;
   event::Batch batch;
   std::vector<event::DeadLetter> dead;
@@ -140,11 +140,15 @@ Status CountUsersAgain(const Assembly& assembly, const std::string& source_ident
   // schema are decoded: so none that was learnt from is passed over, and none with a forged id has
   // everybody charged.
   settings.registry = {};
+  // They were learnt from under the configuration of then, which may have refused less: it knew
+  // nothing of a feature that the schema got since.
+  settings.missing = config::Source::Missing::kDefault;
+  settings.ahead_max_hours = std::numeric_limits<uint32_t>::max();
   TACIT_ASSIGN(const auto source, OpenSource(settings, &live));
   TACIT_RETURN_IF_ERROR(source->VerifyIdentity(source_identity));
   TACIT_ASSIGN(const std::vector<stream::PartitionOffset> first, FirstOffsets(gaps));
   TACIT_RETURN_IF_ERROR(source->Seek(first));
-  TACIT_RETURN_IF_ERROR(ReadAll(assembly, *source, SipHash(key), patience, &counters));
+  TACIT_RETURN_IF_ERROR(ReadAll(assembly, settings, *source, SipHash(key), patience, &counters));
   for (GapCounter& counter : counters) counter.Finish();
   return {};
 }
