@@ -18,6 +18,9 @@ constexpr size_t kGrain = 16;
 // Work on fewer numbers, or products of a GEMM, finishes sooner than a worker wakes up.
 constexpr size_t kAloneNumbers = size_t{1} << 17;
 constexpr size_t kAloneProducts = size_t{1} << 20;
+// Columns of a tile of a product. The wider, the less often rows are packed; a few rows by all
+// items of a catalogue are still shared between workers.
+constexpr size_t kTileCols = 1024;
 // Rows of a sum that a worker multiplies at a time: the more, the less often factors are packed.
 constexpr size_t kSumRows = 1024;
 
@@ -213,7 +216,8 @@ class CpuBackend final : public Backend {
         numbers < kAloneNumbers ? rows : 1);
   }
 
-  // Runs part(worker, a, b, c) on blocks of c, cut along its longer side.
+  // Runs part(worker, a, b, c) on blocks of c: on tiles where rows are to be apart, else on parts
+  // that are cut along its longer side.
   template <class T, class Part>
   Status SplitGemm(Transpose ta, MatrixView<const T> a, Transpose tb, MatrixView<const T> b,
                    float beta, Matrix c, const Part& part) {
@@ -226,20 +230,43 @@ class CpuBackend final : public Backend {
       return {};
     }
     for (Status& status : status_) status = {};
-    const bool by_rows = s.m >= s.n;
     const bool alone = s.m * s.n * s.k < kAloneProducts;
-    workers_.Run(
-        by_rows ? s.m : s.n,
-        [&](size_t begin, size_t end, size_t worker) {
-          status_[worker] =
-              by_rows ? part(worker, RowsOfOp(ta, a, begin, end), b, c.Rows(begin, end))
-                      : part(worker, a, ColumnsOfOp(tb, b, begin, end), Columns(c, begin, end));
-        },
-        alone                             ? std::max(s.m, s.n)
-        : by_rows && ta == Transpose::kNo ? kRowGrain
-                                          : kGrain);
+    if (ta == Transpose::kNo && s.m % kRowGrain == 0) {
+      RunTiles(a, tb, b, c, alone, part);
+    } else {
+      const bool by_rows = s.m >= s.n;
+      workers_.Run(
+          by_rows ? s.m : s.n,
+          [&](size_t begin, size_t end, size_t worker) {
+            status_[worker] =
+                by_rows ? part(worker, RowsOfOp(ta, a, begin, end), b, c.Rows(begin, end))
+                        : part(worker, a, ColumnsOfOp(tb, b, begin, end), Columns(c, begin, end));
+          },
+          alone ? std::max(s.m, s.n) : kGrain);
+    }
     for (Status& status : status_) TACIT_RETURN_IF_ERROR(std::move(status));
     return {};
+  }
+
+  // The library chooses its code by all sizes of a product, rows included, and its codes add up in
+  // different orders. So it gets kRowGrain rows in every call, and columns that are cut in the same
+  // places however many rows there are.
+  template <class T, class Part>
+  void RunTiles(MatrixView<const T> a, Transpose tb, MatrixView<const T> b, Matrix c, bool alone,
+                const Part& part) {
+    const size_t across = (c.cols + kTileCols - 1) / kTileCols;
+    const size_t tiles = c.rows / kRowGrain * across;
+    workers_.Run(
+        tiles,
+        [&](size_t begin, size_t end, size_t worker) {
+          for (size_t tile = begin; tile < end && status_[worker]; ++tile) {
+            const size_t row = tile / across * kRowGrain, col = tile % across * kTileCols;
+            const size_t last_row = row + kRowGrain, last_col = std::min(c.cols, col + kTileCols);
+            status_[worker] = part(worker, a.Rows(row, last_row), ColumnsOfOp(tb, b, col, last_col),
+                                   Columns(c.Rows(row, last_row), col, last_col));
+          }
+        },
+        alone ? tiles : 1);
   }
 
   // A worker has some rows of the sums, and goes through all pieces with as many of them at a time

@@ -240,8 +240,9 @@ void BackendContract::CheckRowsApart(size_t cols, size_t out, bool transposed) {
 }
 
 TEST_P(BackendContract, ARowOfAProductDependsOnNoOtherRow) {
-  const size_t shapes[][2] = {{598, 598}, {598, 1},   {64, 32}, {32, 1},
-                              {13, 64},   {221, 256}, {7, 3}};
+  // The library has other code for few rows than for many where these are wide, too.
+  const size_t shapes[][2] = {{598, 598}, {598, 1}, {64, 32},     {32, 1},     {13, 64},
+                              {221, 256}, {7, 3},   {1121, 1005}, {1107, 113}, {35, 1100}};
   const bool slow =
       std::string(backend_->name()) == "reference" || std::string(backend_->name()) == "device";
   for (const auto& s : shapes) {
