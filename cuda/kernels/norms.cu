@@ -14,6 +14,7 @@
 #include "cuda/kernels/number.h"
 #include "cuda/kernels/reduce.h"
 #include "cuda/kernels/vector.h"
+#include "ops/row_gradient_norm.h"
 
 namespace tacit::cuda {
 namespace {
@@ -65,7 +66,8 @@ TACIT_KERNEL RowGradientNormsKernel(MatrixList<const double> as, MatrixList<cons
   const uint32_t which = BlockIndex().y, rows = as.at[which].cols;
   const uint64_t r = GlobalThread();
   if (r >= rows) return;
-  own[uint64_t{which} * rows + r] = SumOf(as.at[which], r) * SumOf(gs.at[which], r);
+  own[uint64_t{which} * rows + r] =
+      ops::RowGradientNorm(SumOf(as.at[which], r), SumOf(gs.at[which], r));
 }
 
 struct alignas(16) Scratch {
@@ -143,8 +145,9 @@ TACIT_KERNEL OneRowNormsKernel(DeviceSpan<const uint32_t> unit_end, MatrixList<c
   const uint64_t u = GlobalThread();
   if (u >= unit_end.size) return;
   const uint32_t first = u == 0 ? 0 : unit_end[u - 1];
-  const double squared =
-      unit_end[u] == first ? 0 : SumOf(as.at[which], first) * SumOf(gs.at[which], first);
+  const double squared = unit_end[u] == first ? 0
+                                              : ops::RowGradientNorm(SumOf(as.at[which], first),
+                                                                     SumOf(gs.at[which], first));
   all_out[which * unit_end.size + u] = static_cast<float>(squared);
 }
 

@@ -102,7 +102,8 @@ class Backend {
   virtual void RowSquaredNorms(ConstMatrix x, std::span<float> out) = 0;
   // The squared Frobenius norm of A_u^T G_u for every unit u, whose rows of a and g end at
   // unit_end[u]: sum over pairs (s, t) of <a_s, a_t> <g_s, g_t>, in double throughout. Where the
-  // rows of a unit nearly cancel, or are so many that it is cheaper, A_u^T G_u is formed.
+  // rows of a unit nearly cancel, or are so many that it is cheaper, A_u^T G_u is formed. Where a
+  // unit's only row of `a` is longer than 2^64, the norm is infinite (row_gradient_norm.h).
   virtual void UnitSquaredNorms(std::span<const uint32_t> unit_end, ConstMatrix a, ConstMatrix g,
                                 std::span<float> out) = 0;
   virtual void UnitSquaredNorms16(std::span<const uint32_t> unit_end, ConstMatrix16 a,

@@ -8,6 +8,7 @@
 
 #include "ops/backend.h"
 #include "ops/bf16.h"
+#include "ops/row_gradient_norm.h"
 
 // The loops of the CPU backend, on one range of rows each. Written so that the compiler turns them
 // into vector code: they stream matrices larger than the second-level cache, where AVX2 already
@@ -102,7 +103,8 @@ using Bf16Pair [[gnu::may_alias, gnu::aligned(2)]] = uint32_t;
 inline float LowerOf(Bf16Pair pair) { return std::bit_cast<float>(pair << 16); }
 inline float UpperOf(Bf16Pair pair) { return std::bit_cast<float>(pair & 0xffff0000u); }
 
-// The same; the product of two bf16 has 16 bits and is exact in a float.
+// The same. Products are of doubles, here too: a float holds the 16 bits of one, but not the
+// exponent of two small numbers, and a factor that vanished would let a unit pass its clip.
 [[gnu::always_inline]] inline double Dot(const Bf16* x, const Bf16* y, size_t cols) {
   const size_t half = cols / 4;  // in pairs
   const Bf16Pair* x0 = reinterpret_cast<const Bf16Pair*>(x);
@@ -112,12 +114,12 @@ inline float UpperOf(Bf16Pair pair) { return std::bit_cast<float>(pair & 0xffff0
   double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
 #pragma omp simd reduction(+ : s0, s1, s2, s3)
   for (size_t c = 0; c < half; ++c) {
-    s0 += double{LowerOf(x0[c]) * LowerOf(y0[c])};
-    s1 += double{UpperOf(x0[c]) * UpperOf(y0[c])};
-    s2 += double{LowerOf(x1[c]) * LowerOf(y1[c])};
-    s3 += double{UpperOf(x1[c]) * UpperOf(y1[c])};
+    s0 += double{LowerOf(x0[c])} * double{LowerOf(y0[c])};
+    s1 += double{UpperOf(x0[c])} * double{UpperOf(y0[c])};
+    s2 += double{LowerOf(x1[c])} * double{LowerOf(y1[c])};
+    s3 += double{UpperOf(x1[c])} * double{UpperOf(y1[c])};
   }
-  for (size_t c = 4 * half; c < cols; ++c) s0 += double{FromBf16(x[c]) * FromBf16(y[c])};
+  for (size_t c = 4 * half; c < cols; ++c) s0 += double{FromBf16(x[c])} * double{FromBf16(y[c])};
   return (s0 + s1) + (s2 + s3);
 }
 
@@ -158,7 +160,8 @@ double GramNorm(MatrixView<const T> a, MatrixView<const T> g, size_t begin, size
   if (rows > 2 * a.cols * g.cols / (a.cols + g.cols) + 1) return MaterialisedNorm(a, g, begin, end);
   double sum = 0, lengths = 0;
   for (size_t s = begin; s < end; ++s) {
-    const double own = SquaredNorm(a.Row(s), a.cols) * SquaredNorm(g.Row(s), g.cols);
+    const double own =
+        RowGradientNorm(SquaredNorm(a.Row(s), a.cols), SquaredNorm(g.Row(s), g.cols));
     sum += own;
     lengths += std::sqrt(own);
     for (size_t t = begin; t < s; ++t)

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "ops/bf16.h"
 #include "ops/shapes.h"
@@ -81,8 +82,14 @@ void UnitNorms(std::span<const uint32_t> unit_end, MatrixView<const T> a, Matrix
                std::span<float> out) {
   TACIT_CHECK(a.rows == g.rows, "one output gradient per input");
   CheckUnits(unit_end, a.rows, out.size());
-  for (size_t u = 0; u < out.size(); ++u)
-    out[u] = static_cast<float>(MaterialisedNorm(a, g, u == 0 ? 0 : unit_end[u - 1], unit_end[u]));
+  for (size_t u = 0; u < out.size(); ++u) {
+    const size_t begin = u == 0 ? 0 : unit_end[u - 1];
+    out[u] = static_cast<float>(MaterialisedNorm(a, g, begin, unit_end[u]));
+    if (unit_end[u] != begin + 1) continue;
+    double squared = 0;
+    for (size_t i = 0; i < a.cols; ++i) squared += std::pow(Number(a.Row(begin)[i]), 2);
+    if (!(squared <= 0x1p128)) out[u] = std::numeric_limits<float>::infinity();
+  }
 }
 
 class ReferenceBackend final : public Backend {

@@ -76,6 +76,8 @@ class BackendContract : public ::testing::TestWithParam<Subject> {
   void CheckRowsApart(size_t cols, size_t out, bool transposed);
   template <class T>
   void CheckUnitNorms(const std::vector<uint32_t>& unit_end, bool cancelling);
+  template <class T>
+  void CheckFarNorms();
 
   Status DoGemm(Transpose ta, ConstMatrix a, Transpose tb, ConstMatrix b, float beta, Matrix c) {
     return backend_->Gemm(ta, a, tb, b, beta, c);
@@ -461,6 +463,31 @@ TEST_P(BackendContract, UnitSquaredNormsAreNotBelowWhatIsLeftOfRowsThatCancel) {
     with_something_left += exact > 0;
   }
   EXPECT_EQ(with_something_left, 200);
+}
+
+// The square of a small number does not vanish, because a large one may stand beside it. Rows of
+// `a` so long that rounding could decide about g have no norm.
+template <class T>
+void BackendContract::CheckFarNorms() {
+  auto a = Random<T>(4, 37, 2), g = Random<T>(4, 22, 3);
+  const auto fill = [](auto row, size_t cols, float number) {
+    for (size_t c = 0; c < cols; ++c) Set(row + c, number);
+  };
+  for (size_t r = 0; r < 4; ++r) {
+    fill(a.view.Row(r), 37, std::ldexp(1.0f, r < 3 ? 60 : 64));
+    fill(g.view.Row(r), 22, std::ldexp(1.0f, r == 0 ? -76 : -125));
+  }
+  const std::vector<uint32_t> unit_end = {1, 3, 4};
+  std::vector<float> norms(3, kSentinel);
+  DoUnitNorms(unit_end, MatrixView<const T>(a.view), MatrixView<const T>(g.view), norms);
+  EXPECT_FLOAT_EQ(norms[0], 37 * 22 * std::ldexp(1.0f, -32));
+  EXPECT_FLOAT_EQ(norms[1], 4 * 37 * 22 * std::ldexp(1.0f, -130));
+  EXPECT_TRUE(std::isinf(norms[2])) << norms[2];
+}
+
+TEST_P(BackendContract, UnitSquaredNormsOfFarNumbersAreBounds) {
+  CheckFarNorms<float>();
+  CheckFarNorms<Bf16>();
 }
 
 TEST_P(BackendContract, ColumnSumsAddRowsInOrder) {

@@ -59,7 +59,7 @@ const std::map<std::string, Names>& Arrows() {
       {"cuda/kernels",
        {"cuda/device", "mechanism/clip_law.h", "mechanism/nearest.h", "noise/grid_gaussian.h",
         "noise/grid_portable.h", "noise/noise.h", "ops/bf16.h", "ops/exp.h",
-        "train/optimizer_math.h"}},
+        "ops/row_gradient_norm.h", "train/optimizer_math.h"}},
       {"cuda/rows", {"cuda/device", "cuda/kernels", "store/row_arrival.h", "store/working_rows.h"}},
       {"cuda/learn",
        {"cuda/device", "cuda/kernels", "cuda/rows", "ops", "mechanism", "model", "noise/noise.h",
