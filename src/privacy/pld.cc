@@ -285,10 +285,16 @@ Result<CertifiedInterval> PldAccountant::DeltaAt(double epsilon) {
   TACIT_CHECK(epsilon >= 0);
   State& state = *state_;
   if (state.gaussian) {
-    const double delta = GaussianDelta(std::sqrt(state.mu_squared), tacit::Epsilon(epsilon)).value;
+    // Delta is of the difference between epsilon / mu and mu / 2. Of large ones rounding would
+    // decide it.
+    const auto at = [&](double change) {
+      const double mu = std::sqrt(state.mu_squared) * (1 + change);
+      return GaussianDelta(mu, tacit::Epsilon(epsilon * (1 - change))).value;
+    };
     // It is 0 of nothing alone: e^x is 0 for numbers that are above 0.
     const double least = state.mu_squared > 0 ? std::numeric_limits<double>::min() : 0;
-    return CertifiedInterval{delta * (1 - 1e-9), std::clamp(delta * (1 + 1e-9), least, 1.0)};
+    return CertifiedInterval{at(-0x1p-49) * (1 - 1e-9),
+                             std::clamp(at(0x1p-49) * (1 + 1e-9), least, 1.0)};
   }
   if (const Event* single = state.Single()) {
     if (!state.alone)

@@ -256,7 +256,9 @@ double RdpAccountant::DeltaAt(double epsilon) const {
     const double variation = std::log(-std::expm1(-sums_[i])) / 2;
     log_delta = std::min({log_delta, improved, variation});
   }
-  return std::exp(log_delta);
+  // It is 0 of nothing alone: e^x is 0 for numbers that are above 0.
+  const bool nothing = std::ranges::all_of(sums_, [](double sum) { return sum == 0; });
+  return nothing ? 0 : std::max(std::exp(log_delta), std::numeric_limits<double>::min());
 }
 
 }  // namespace tacit::privacy

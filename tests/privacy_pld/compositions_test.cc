@@ -13,6 +13,7 @@
 #include "accountants.h"
 #include "privacy/pld/plan.h"
 #include "privacy/pld/side.h"
+#include "privacy/rdp.h"
 
 // Properties of compositions of any events: a certified answer is checked without knowing the right
 // one.
@@ -276,6 +277,19 @@ TEST(Compositions, SayNothingWhereTheirNumbersVanish) {
   }
 }
 
+// Delta depends on the difference of two numbers, both of which are some millions here.
+TEST(Compositions, OfGaussiansHoldWhereDoublesAreCoarse) {
+  PldAccountant accountant(Adjacency::kAddRemove);
+  ASSERT_TRUE(accountant.Add(Event::Gaussian(0.001624097824181795), 104906167));
+  ASSERT_TRUE(accountant.Add(Event::Gaussian(4418.344468165243), 697));
+  const auto delta = accountant.DeltaAt(19886110651423.934);
+  ASSERT_TRUE(delta);
+  constexpr double kTruth = 1.7090890654759406e-119;  // in 50 digits
+  EXPECT_LE(delta->lower, kTruth);
+  EXPECT_GE(delta->upper, kTruth);
+  EXPECT_LE(delta->upper, 1.001 * kTruth);
+}
+
 TEST(Compositions, HaveNoDeltaThatIsCertifiedToBeZero) {
   const auto at = [](const Event& event, uint64_t count, double epsilon) {
     PldAccountant accountant(Adjacency::kAddRemove);
@@ -292,6 +306,10 @@ TEST(Compositions, HaveNoDeltaThatIsCertifiedToBeZero) {
     }
   // A sampled Gaussian's delta at 710, by its tail: e^710 is no number.
   EXPECT_GT(at(Event::PoissonGaussian(0.05, 0.5), 1, 710), 1e-150);
+  RdpAccountant rdp;
+  EXPECT_EQ(rdp.DeltaAt(800), 0);
+  ASSERT_TRUE(rdp.Add(Event::Gaussian(1), 1));
+  EXPECT_GT(rdp.DeltaAt(800), 0);
   // A greatest loss ends the curve.
   EXPECT_EQ(at(Event::PureDp(1), 1, 1), 0);
   EXPECT_GT(at(Event::PureDp(1), 1, 0.999), 0);
