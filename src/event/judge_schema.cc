@@ -24,7 +24,9 @@ using Proto = protobuf::FieldDescriptorProto;
 using Reason = std::optional<std::string>;
 
 constexpr int kLevelsMost = 64;
-constexpr int kStatementsMost = 5000;
+// The parser's work grows by the cube of the fields of one name (proto3's `optional`), and each
+// token may cost it 400 bytes.
+constexpr int kStatementsMost = 2000, kTokensMost = 50'000;
 
 std::string Unreadable(std::string_view kind, std::string_view why) {
   return fmt::format("its {} schema cannot be read: {}; accept it in source.registry.schemas", kind,
@@ -133,21 +135,48 @@ class FirstError final : public protobuf::io::ErrorCollector {
   std::string text_;
 };
 
+// Finds ranges of `extensions` that share options, "extensions 1, 5 to max [o = 2]": the parser
+// copies all options for each range, so that 10 kB of schema need 4 GB.
+class SharedOptions {
+ public:
+  // Takes the next token. Returns true if options of several ranges begin with it.
+  bool Take(const protobuf::io::Tokenizer::Token& token) {
+    if (token.text == "[" && ranges_ > 1) return true;
+    const bool goes_on = token.type == protobuf::io::Tokenizer::TYPE_INTEGER ||
+                         token.text == "to" || token.text == "max";
+    if (token.text == "extensions")
+      ranges_ = 1;
+    else if (token.text == "," && ranges_ > 0)
+      ranges_ = 2;
+    else if (!goes_on)
+      ranges_ = 0;
+    return false;
+  }
+
+ private:
+  int ranges_ = 0;  // so far, 2 for more; 0: the last tokens are none of a list of ranges
+};
+
 // Looks at the tokens of a Protobuf schema, of which its parser calls itself for each level of
 // braces and keeps each statement. Returns what is too much of it.
 Reason IsTooMuch(const std::string& text) {
   protobuf::io::ArrayInputStream stream(text.data(), static_cast<int>(text.size()));
   FirstError error;
   protobuf::io::Tokenizer tokens(&stream, &error);
-  int level = 0, statements = 0;
+  SharedOptions shared;
+  int level = 0, statements = 0, count = 0;
+  const auto too_much = [&](std::string_view what) {
+    return fmt::format("line {}: {}", tokens.current().line + 1, what);
+  };
   while (tokens.Next()) {
     const std::string& token = tokens.current().text;
     if (token == "}") level = std::max(level - 1, 0);
     if (token == "{" && ++level > kLevelsMost)
-      return fmt::format("line {}: more than {} levels", tokens.current().line + 1, kLevelsMost);
+      return too_much(fmt::format("more than {} levels", kLevelsMost));
     if ((token == "{" || token == ";") && ++statements > kStatementsMost)
-      return fmt::format("line {}: more than {} statements", tokens.current().line + 1,
-                         kStatementsMost);
+      return too_much(fmt::format("more than {} statements", kStatementsMost));
+    if (++count > kTokensMost) return too_much(fmt::format("more than {} tokens", kTokensMost));
+    if (shared.Take(tokens.current())) return too_much("ranges of extensions share options");
   }
   return std::nullopt;
 }

@@ -154,8 +154,10 @@ TEST(JudgeSchema, DeepSchemasAreRefusedBeforeTheyAreParsed) {
 }
 
 TEST(JudgeSchema, LongSchemasAreRefusedBeforeTheyAreParsed) {
-  const std::string fields = Repeated("int32 a = 9;", 5000);
-  EXPECT_THAT(JudgeProto(fields).reason, HasSubstr("line 3: more than 5000 statements"));
+  const std::string fields = Repeated("int32 a = 9;", 2000);
+  EXPECT_THAT(JudgeProto(fields).reason, HasSubstr("line 3: more than 2000 statements"));
+  EXPECT_THAT(JudgeProto("int32 outcome = 5; reserved 9" + Repeated(",9", 25'000) + ";").reason,
+              HasSubstr("line 3: more than 50000 tokens"));
   const std::string long_name(900'000, 'n');
   const std::string reason = JudgeProto("int32 outcome = 5; int64 " + long_name + " = 2;").reason;
   EXPECT_THAT(reason, HasSubstr("is of another type than our user"));
@@ -166,6 +168,21 @@ TEST(JudgeSchema, LongSchemasAreRefusedBeforeTheyAreParsed) {
       200u);
   EXPECT_THAT(JudgeSchema(Answer("JSON", std::string(1 << 20, ' ')), kJsonSchema).reason,
               HasSubstr("has 1048576 bytes or more"));
+}
+
+// The parser copies what stands in the brackets for each range: 10 kB of schema took 4 GB.
+TEST(JudgeSchema, OptionsThatRangesShareAreRefusedBeforeTheyAreParsed) {
+  const std::string outcome = "int32 outcome = 5; ";
+  const std::string bomb =
+      "extensions 9" + Repeated(",9", 10'000) + "[a=1" + Repeated(",a=1", 10'000) + "];";
+  for (const std::string& text :
+       {bomb, std::string("extensions 9 to 11, 20 to max /* */ [(o) = 1];"),
+        std::string("extensions 0x9,\n9[a=1];")})
+    EXPECT_THAT(JudgeProto(outcome + text).reason, HasSubstr("ranges of extensions share options"));
+  for (const char* text :
+       {"extensions 9, 20 to max;", "extensions 9 to 11 [(o) = 1, (p) = 2];",
+        "extensions 9, 10; int32 extensions = 12 [deprecated = true, json_name = \"x\"];"})
+    EXPECT_EQ(JudgeProto(outcome + text).kind, Kind::kAccept) << text;
 }
 
 TEST(PinnedSchemas, AreKnownWithoutAsking) {
