@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "console/empty_word.h"
 #include "console/exit_code.h"
 
 namespace tacit::cli {
@@ -34,23 +35,12 @@ bool TakesValue(const CLI::App& command, const std::string& name) {
   return std::ranges::any_of(below, [&](const CLI::App* sub) { return TakesValue(*sub, name); });
 }
 
-// Ends a command line with an empty word that is no option's value, such as a script's "$STORE"
-// that is not set. CLI11 2.1.2 would call itself without end where a flag follows, and would take
-// the word behind "--store=" for its value.
 std::optional<int> EndWithEmptyWord(const CLI::App& cli, int argc, const char* const* argv) {
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view word = argv[i];
-    const bool no_value = word.starts_with("--") && word.find('=') == word.size() - 1;
-    if (!word.empty() && !no_value) continue;
-    const std::string before = argv[i - 1];
-    if (word.empty() && before.starts_with("-") && TakesValue(cli, before)) continue;
-    fmt::print(stderr,
-               "tacit: word {} of the command line, '{}', has no value: give one, or leave "
-               "it out\n",
-               i, word);
-    return console::kExitUsage;
-  }
-  return std::nullopt;
+  const std::string why = console::WhyWordIsEmpty(
+      argc, argv, [&](const std::string& option) { return TakesValue(cli, option); });
+  if (why.empty()) return std::nullopt;
+  fmt::print(stderr, "tacit: {}\n", why);
+  return console::kExitUsage;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/log.h"
+#include "console/empty_word.h"
 #include "console/exit_code.h"
 #include "console/number_check.h"
 #include "console/output_file.h"
@@ -80,6 +81,10 @@ tacit::Result<int> Run(const CommandLine& line) {
   if (line.take_over_feed && assembly.config.feed.topic.empty())
     return tacit::Fail(tacit::ErrorCode::kInvalidArgument,
                        "--take-over-feed: the configuration has no feed.topic");
+  if (!line.past_cut.empty() && assembly.config.source.kind != tacit::config::SourceKind::kLog)
+    return tacit::Fail(
+        tacit::ErrorCode::kInvalidArgument,
+        fmt::format("--past-cut {}: the configuration's source has no files", line.past_cut));
   if (line.replica && assembly.config.feed.topic.empty())
     return tacit::Fail(tacit::ErrorCode::kInvalidArgument,
                        "--replica: the configuration has no feed.topic to follow");
@@ -163,6 +168,15 @@ int Main(int argc, char** argv) {
   cli.set_version_flag("--version", [] {
     return tacit::console::VersionText(tacit::wiring::CodeVersion(), tacit::console::ThisBuild());
   });
+  const std::string empty =
+      tacit::console::WhyWordIsEmpty(argc, argv, [&](const std::string& name) {
+        const CLI::Option* option = cli.get_option_no_throw(name);
+        return option != nullptr && option->get_items_expected_max() > 0;
+      });
+  if (!empty.empty()) {
+    fmt::print(stderr, "tacitd: {}\n", empty);
+    return tacit::console::kExitUsage;
+  }
   try {
     cli.parse(argc, argv);
     // Alone it would be ignored, and training would start.

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 
 #include "support/process.h"
+#include "support/temp_dir.h"
 
 namespace tacit {
 namespace {
@@ -121,6 +123,54 @@ TEST(OptionsTest, AnEmptyWordIsRefusedByItsPlace) {
                                      place, words[place - 1]));
     EXPECT_EQ(ended.out, "");
   }
+}
+
+// A daemon that was to check its configuration took the flag for the empty option's value, and
+// learnt.
+TEST(OptionsTest, ADaemonRefusesAnEmptyWordByItsPlace) {
+  const std::vector<std::vector<std::string>> lines = {
+      {"--past-cut=", "--check-config"}, {"--set=", "--check-config"}, {"", "--check-config"}};
+  for (const std::vector<std::string>& words : lines) {
+    std::vector<std::string> command = {TACITD, "--config", "missing"};
+    command.insert(command.end(), words.begin(), words.end());
+    const Ended ended = test::Run(command);
+    EXPECT_EQ(ended.exit_code, 2) << words[0];
+    EXPECT_EQ(ended.err, fmt::format("tacitd: word 3 of the command line, '{}', has no value: give "
+                                     "one, or leave it out\n",
+                                     words[0]));
+  }
+  EXPECT_THAT(test::Run({TACITD, "--config", "missing", "--set", "", "--check-config"}).err,
+              HasSubstr("missing: cannot be read"));
+}
+
+TEST(OptionsTest, ACutIsPassedInFilesAlone) {
+  const test::TempDir dir;
+  test::WriteFile(dir / "c.yaml", R"(
+source: {kind: generator, generator: {days: 1, rows_per_day: 10}}
+store: {path: store, witness: none}
+learners:
+  - id: ctr
+    model: {kind: pctr, hidden: [4]}
+    mechanism: {kind: dp-sgd}
+    participation: {mode: once, batch: 4}
+    privacy: {unit: event, epsilon: 8, delta: 1.0e-6}
+    optimizer: {kind: sgd, learning_rate: 0.1}
+schema:
+  features: [FEATURES]
+)");
+  std::string features;
+  for (int i = 1; i <= 13; ++i) features += fmt::format("{{name: I{}, kind: dense}}, ", i);
+  for (int i = 1; i <= 26; ++i)
+    features += fmt::format("{{name: C{}, kind: categorical, buckets: 16}}, ", i);
+  std::string config = test::ReadFile(dir / "c.yaml");
+  config.replace(config.find("FEATURES"), 8, features);
+  config.replace(config.find("path: store"), 11, "path: " + (dir / "store"));
+  test::WriteFile(dir / "c.yaml", config);
+  const Ended ended =
+      test::Run({TACITD, "--config", dir / "c.yaml", "--until-end", "--past-cut", "day.gz"});
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_THAT(ended.err, HasSubstr("--past-cut day.gz: the configuration's source has no files"));
+  EXPECT_FALSE(std::filesystem::exists(dir / "store"));
 }
 
 TEST(OptionsTest, AGoodNumberIsTaken) {
