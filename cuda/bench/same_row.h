@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "store/working_rows.h"
+#include "store/rows/working_rows.h"
 
 namespace tacit::cuda {
 

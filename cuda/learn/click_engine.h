@@ -8,8 +8,8 @@
 #include "cuda/learn/product_choice.h"
 #include "mechanism/mechanism.h"
 #include "noise/noise.h"
-#include "store/delta.h"
-#include "store/working_rows.h"
+#include "store/rows/working_rows.h"
+#include "store/types/delta.h"
 #include "train/click_engine.h"
 #include "train/gpu.h"
 

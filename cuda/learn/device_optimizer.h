@@ -7,7 +7,7 @@
 #include "cuda/device/buffer_taker.h"
 #include "cuda/device/stream.h"
 #include "cuda/kernels/finish.h"
-#include "store/delta.h"
+#include "store/types/delta.h"
 #include "train/optimizer.h"
 
 namespace tacit::cuda {

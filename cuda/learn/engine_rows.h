@@ -10,7 +10,7 @@
 #include "cuda/device/device.h"
 #include "cuda/device/stream.h"
 #include "cuda/rows/device_rows.h"
-#include "store/working_rows.h"
+#include "store/rows/working_rows.h"
 #include "train/gpu.h"
 
 namespace tacit::cuda {

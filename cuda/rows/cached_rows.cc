@@ -9,7 +9,7 @@
 #include "cuda/device/device.h"
 #include "cuda/kernels/ranks.h"
 #include "cuda/kernels/step_rows.h"
-#include "store/row_arrival.h"
+#include "store/rows/row_arrival.h"
 
 namespace tacit::cuda {
 namespace {

@@ -14,7 +14,7 @@
 #include "cuda/rows/device_rows.h"
 #include "cuda/rows/row_index.h"
 #include "cuda/rows/row_mover.h"
-#include "store/working_rows.h"
+#include "store/rows/working_rows.h"
 
 namespace tacit::cuda {
 

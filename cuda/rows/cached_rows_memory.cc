@@ -4,7 +4,7 @@
 #include "cuda/device/device.h"
 #include "cuda/kernels/ranks.h"
 #include "cuda/rows/cached_rows.h"
-#include "store/row_arrival.h"
+#include "store/rows/row_arrival.h"
 
 // The memory of a cache: how it is shared, planned and taken.
 namespace tacit::cuda {

@@ -10,8 +10,8 @@
 #include "cuda/device/buffer.h"
 #include "cuda/device/stream.h"
 #include "cuda/kernels/row_places.h"
-#include "store/row_arrival.h"
-#include "store/working_rows.h"
+#include "store/rows/row_arrival.h"
+#include "store/rows/working_rows.h"
 
 namespace tacit::cuda {
 

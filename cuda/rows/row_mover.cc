@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "cuda/device/device.h"
 #include "cuda/rows/row_index.h"
-#include "store/row_arrival.h"
+#include "store/rows/row_arrival.h"
 
 namespace tacit::cuda {
 

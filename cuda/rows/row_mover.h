@@ -9,7 +9,7 @@
 #include "cuda/device/buffer_taker.h"
 #include "cuda/device/stream.h"
 #include "cuda/kernels/row_places.h"
-#include "store/working_rows.h"
+#include "store/rows/working_rows.h"
 
 namespace tacit::cuda {
 

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "cuda/device/device.h"
 #include "cuda/kernels/ranks.h"
-#include "store/row_arrival.h"
+#include "store/rows/row_arrival.h"
 
 namespace tacit::cuda {
 namespace {

@@ -11,8 +11,8 @@
 #include "base/hash.h"
 #include "bench/bench_data.h"
 #include "bench/suite.h"
-#include "store/row_arrival.h"
-#include "store/row_cache.h"
+#include "store/rows/row_arrival.h"
+#include "store/rows/row_cache.h"
 
 namespace tacit::bench {
 namespace {

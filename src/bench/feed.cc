@@ -23,7 +23,7 @@
 #include "bench/suite.h"
 #include "feed/replica.h"
 #include "store/bare.h"
-#include "store/replica_store.h"
+#include "store/replica/replica_store.h"
 
 namespace tacit::bench {
 namespace {

@@ -10,7 +10,7 @@
 #include "feed/assembler.h"
 #include "feed/newest_marks.h"
 #include "feed/record.h"
-#include "store/replica_store.h"
+#include "store/replica/replica_store.h"
 #include "stream/kafka/topic_reader.h"
 
 // A feed of a model that nobody has trained: one table of rows, whose values are made of their

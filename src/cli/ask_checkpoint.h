@@ -6,7 +6,7 @@
 #include <string>
 
 #include "serve/http.h"
-#include "store/snapshot.h"
+#include "store/types/snapshot.h"
 #include "wiring/assembly.h"
 
 namespace tacit::cli {

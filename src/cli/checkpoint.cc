@@ -1,4 +1,4 @@
-#include "store/checkpoint.h"
+#include "store/checkpoint/checkpoint.h"
 
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@
 #include "console/exit_code.h"
 #include "console/number_check.h"
 #include "serve/checkpoint_route.h"
-#include "store/checkpoint_archive.h"
+#include "store/checkpoint/checkpoint_archive.h"
 #include "wiring/restore.h"
 
 namespace tacit::cli {

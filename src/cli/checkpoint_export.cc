@@ -16,7 +16,7 @@
 #include "cli/export/tensor_file.h"
 #include "config/config.h"
 #include "console/exit_code.h"
-#include "store/checkpoint.h"
+#include "store/checkpoint/checkpoint.h"
 #include "store/store.h"
 #include "wiring/assembly.h"
 #include "wiring/vocabulary_file.h"

@@ -11,8 +11,8 @@
 #include "cli/ledger.h"
 #include "console/exit_code.h"
 #include "privacy/ledger.h"
-#include "store/recover.h"
-#include "store/witness.h"
+#include "store/care/recover.h"
+#include "store/witness/witness.h"
 #include "wiring/witness_place.h"
 
 namespace tacit::cli {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "metrics/registry.h"
-#include "store/snapshot.h"
+#include "store/types/snapshot.h"
 #include "wiring/assembly.h"
 #include "wiring/ledger_forecast.h"
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "store/snapshot.h"
+#include "store/types/snapshot.h"
 #include "wiring/assembly.h"
 
 namespace tacit::daemon {

@@ -12,7 +12,7 @@
 #include "feed/replica.h"
 #include "metrics/registry.h"
 #include "serve/api.h"
-#include "store/replica_store.h"
+#include "store/replica/replica_store.h"
 
 namespace tacit::daemon {
 

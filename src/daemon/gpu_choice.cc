@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "store/folder.h"
+#include "store/disk/folder.h"
 #include "store/store.h"
 
 namespace tacit::daemon {

@@ -10,7 +10,7 @@
 #include "base/is_there.h"
 #include "base/log.h"
 #include "daemon/version_choice.h"
-#include "store/checkpoint.h"
+#include "store/checkpoint/checkpoint.h"
 #include "wiring/witness_place.h"
 
 namespace tacit::daemon {

@@ -14,7 +14,7 @@
 #include "serve/recommend/recommender.h"
 #include "serve/versions/versions.h"
 #include "serve/versions/versions_route.h"
-#include "store/checkpoint_hold.h"
+#include "store/checkpoint/checkpoint_hold.h"
 #include "store/store.h"
 
 namespace tacit::daemon {

@@ -14,8 +14,8 @@
 #include "base/text.h"
 #include "console/stop_signals.h"
 #include "daemon/service_manager.h"
-#include "store/folder.h"
-#include "store/unfinished_restore.h"
+#include "store/disk/folder.h"
+#include "store/disk/unfinished_restore.h"
 
 namespace tacit::daemon {
 namespace {

@@ -10,8 +10,8 @@
 #include "base/result.h"
 #include "base/row_space.h"
 #include "feed/newest_marks.h"
-#include "store/delta.h"
-#include "store/learner_record.h"
+#include "store/types/delta.h"
+#include "store/types/learner_record.h"
 
 // Whole versions out of the records of a topic.
 namespace tacit::feed {

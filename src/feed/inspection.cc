@@ -12,7 +12,7 @@
 #include "feed/newest_marks.h"
 #include "feed/row_blocks.h"
 #include "privacy/ledger.h"
-#include "store/learner_record.h"
+#include "store/types/learner_record.h"
 
 namespace tacit::feed {
 namespace {

@@ -4,8 +4,8 @@
 //                 tip:string learners:u16 learner*learners
 //     learner  := key:u16 record:string step:u32 dense_floats:u64 dense_chunks:u32
 //                 released_bytes:u64 released_chunks:u32
-// `tip` is the commit tip of store/delta_codec.cc, `record` the learner of
-// store/learner_directory.cc.
+// `tip` is the commit tip of store/view/delta_codec.cc, `record` the learner of
+// store/rows/learner_directory.cc.
 #include "feed/mark.h"
 
 #include "base/bytes.h"

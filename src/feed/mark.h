@@ -10,7 +10,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/terms.h"
-#include "store/delta_codec.h"
+#include "store/view/delta_codec.h"
 
 namespace tacit::feed {
 

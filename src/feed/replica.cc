@@ -1,6 +1,7 @@
 // Two values of a replica's store, opaque there:
 //     feed      := feed:byte*16 lineage:byte*16 models:u64 partitions:u32 whole_since:u64
-//                  learners:u16 learner:string*learners     as store/learner_directory.cc has them
+//                  learners:u16 learner:string*learners     as store/rows/learner_directory.cc has
+//                  them
 //     position  := published:i64 partitions:u32 (partition:u32 next:u64)*partitions
 // `published` is when the version was. No partitions: the version is a checkpoint's, and the topic
 // has to be read from its beginning.

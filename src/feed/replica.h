@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "feed/assembler.h"
-#include "store/replica_store.h"
+#include "store/replica/replica_store.h"
 #include "stream/kafka/topic_reader.h"
 
 namespace tacit::feed {

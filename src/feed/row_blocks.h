@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "store/delta.h"
+#include "store/types/delta.h"
 
 // Small rows, many to a record. A linear model's row is one weight, and a record has 63 bytes and a
 // microsecond of work around it. So such rows are sent in blocks of neighbours. A block holds all

@@ -22,7 +22,7 @@
 #include "serve/user_route.h"
 #include "serve/versions/versions.h"
 #include "serve/versions/versions_route.h"
-#include "store/snapshot.h"
+#include "store/types/snapshot.h"
 
 namespace tacit::serve {
 

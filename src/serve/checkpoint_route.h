@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 #include "serve/http.h"
-#include "store/checkpoint.h"
+#include "store/checkpoint/checkpoint.h"
 
 namespace tacit::serve {
 

@@ -8,7 +8,7 @@
 #include "base/ids.h"
 #include "privacy/ledger.h"
 #include "serve/http.h"
-#include "store/snapshot.h"
+#include "store/types/snapshot.h"
 
 namespace tacit::serve {
 

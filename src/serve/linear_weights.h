@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "model/linear/columns.h"
-#include "store/snapshot.h"
+#include "store/types/snapshot.h"
 
 namespace tacit::serve {
 

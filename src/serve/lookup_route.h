@@ -8,7 +8,7 @@
 #include "serve/http.h"
 #include "serve/request_json.h"
 #include "serve/row_scorer.h"
-#include "store/snapshot.h"
+#include "store/types/snapshot.h"
 
 namespace tacit::serve {
 

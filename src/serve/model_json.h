@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "privacy/ledger.h"
-#include "store/snapshot.h"
+#include "store/types/snapshot.h"
 
 // Writes the parts of answers that describe their model and its privacy cost.
 namespace tacit::serve {

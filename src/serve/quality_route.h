@@ -9,7 +9,7 @@
 #include "metrics/registry.h"
 #include "privacy/ledger.h"
 #include "serve/http.h"
-#include "store/snapshot.h"
+#include "store/types/snapshot.h"
 
 namespace tacit::serve {
 

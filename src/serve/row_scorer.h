@@ -12,7 +12,7 @@
 #include "event/feature_transform.h"
 #include "privacy/ledger.h"
 #include "serve/linear_weights.h"
-#include "store/snapshot.h"
+#include "store/types/snapshot.h"
 
 // The interface between scoring rows and the kinds of model that can do it.
 namespace tacit::serve {

@@ -9,7 +9,7 @@
 #include "serve/http.h"
 #include "serve/recommend/recommender.h"
 #include "serve/row_scorer.h"
-#include "store/snapshot.h"
+#include "store/types/snapshot.h"
 
 namespace tacit::serve {
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "store/rocks.h"
+#include "store/disk/rocks.h"
 
 namespace tacit::store {
 namespace {

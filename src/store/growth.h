@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "store/fold.h"
-#include "store/learner_directory.h"
+#include "store/rows/learner_directory.h"
 #include "store/store_impl.h"
+#include "store/view/fold.h"
 
 // The start's part of model_growth.h.
 namespace tacit::store {

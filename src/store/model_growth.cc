@@ -9,12 +9,12 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/crash_point.h"
+#include "store/disk/rocks.h"
+#include "store/disk/seal.h"
 #include "store/growth.h"
-#include "store/history_table.h"
-#include "store/load.h"
-#include "store/rocks.h"
-#include "store/row_codec.h"
-#include "store/seal.h"
+#include "store/rows/row_codec.h"
+#include "store/users/history_table.h"
+#include "store/view/load.h"
 
 namespace tacit::store {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "store/learner_layout.h"
+#include "store/types/learner_layout.h"
 
 // A model whose configuration has changed goes on: features that are new begin at nothing, tables
 // become larger, and what is gone is dropped. The learner's kind says what becomes of its tables

@@ -9,15 +9,15 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/text.h"
-#include "store/allocation.h"
-#include "store/allowance.h"
-#include "store/fold.h"
+#include "store/disk/seal.h"
+#include "store/disk/unfinished_restore.h"
 #include "store/growth.h"
-#include "store/load.h"
-#include "store/price_tally.h"
-#include "store/seal.h"
 #include "store/store_impl.h"
-#include "store/unfinished_restore.h"
+#include "store/users/allocation.h"
+#include "store/users/allowance.h"
+#include "store/view/fold.h"
+#include "store/view/load.h"
+#include "store/witness/price_tally.h"
 
 namespace tacit::store {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/ids.h"
 #include "base/result.h"
-#include "store/rocks.h"
+#include "store/disk/rocks.h"
 
 namespace tacit::store {
 

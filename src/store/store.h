@@ -18,14 +18,14 @@
 #include "base/terms.h"
 #include "base/user_uses.h"
 #include "privacy/ledger.h"
-#include "store/checkpoint.h"
-#include "store/damage.h"
-#include "store/delta.h"
-#include "store/history.h"
-#include "store/learner_layout.h"
-#include "store/released.h"
-#include "store/snapshot.h"
-#include "store/working_rows.h"
+#include "store/checkpoint/checkpoint.h"
+#include "store/checkpoint/released.h"
+#include "store/disk/damage.h"
+#include "store/rows/working_rows.h"
+#include "store/types/delta.h"
+#include "store/types/history.h"
+#include "store/types/learner_layout.h"
+#include "store/types/snapshot.h"
 
 namespace tacit::store {
 

@@ -5,11 +5,11 @@
 #include <future>
 
 #include "base/crash_point.h"
-#include "store/checkpoint_full.h"
-#include "store/checkpoint_release.h"
-#include "store/load.h"
+#include "store/checkpoint/checkpoint_full.h"
+#include "store/checkpoint/checkpoint_release.h"
+#include "store/disk/table_files.h"
 #include "store/store_impl.h"
-#include "store/table_files.h"
+#include "store/view/load.h"
 
 namespace tacit::store {
 namespace {

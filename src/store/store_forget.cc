@@ -5,9 +5,9 @@
 
 #include "base/crash_point.h"
 #include "base/is_there.h"
-#include "store/checkpoint_draft.h"
+#include "store/checkpoint/checkpoint_draft.h"
+#include "store/disk/unfinished_restore.h"
 #include "store/store_impl.h"
-#include "store/unfinished_restore.h"
 
 namespace tacit::store {
 namespace {

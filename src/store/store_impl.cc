@@ -10,13 +10,13 @@
 #include "base/check.h"
 #include "base/crash_point.h"
 #include "base/named_thread.h"
-#include "store/allocation.h"
-#include "store/allowance.h"
-#include "store/fold.h"
-#include "store/history_table.h"
-#include "store/load.h"
-#include "store/row_arrival.h"
-#include "store/seal.h"
+#include "store/disk/seal.h"
+#include "store/rows/row_arrival.h"
+#include "store/users/allocation.h"
+#include "store/users/allowance.h"
+#include "store/users/history_table.h"
+#include "store/view/fold.h"
+#include "store/view/load.h"
 
 namespace tacit::store {
 

@@ -1,9 +1,9 @@
 // The parts of StoreImpl that show what was released.
 #include <unordered_set>
 
-#include "store/released.h"
+#include "store/checkpoint/released.h"
 #include "store/store_impl.h"
-#include "store/stored_rows.h"
+#include "store/view/stored_rows.h"
 
 namespace tacit::store {
 namespace {

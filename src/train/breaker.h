@@ -11,7 +11,7 @@
 #include "noise/noise.h"
 #include "privacy/charge.h"
 #include "privacy/ledger.h"
-#include "store/delta.h"
+#include "store/types/delta.h"
 #include "stream/steps/participation.h"
 #include "train/release_account.h"
 #include "train/window_counter.h"

@@ -7,7 +7,7 @@
 #include "base/result.h"
 #include "model/carriers.h"
 #include "model/pctr.h"
-#include "store/delta.h"
+#include "store/types/delta.h"
 #include "stream/steps/participation.h"
 #include "train/gpu_step.h"
 #include "train/learner.h"

@@ -9,7 +9,7 @@
 #include "mechanism/mechanism.h"
 #include "model/gradient.h"
 #include "noise/noise.h"
-#include "store/working_rows.h"
+#include "store/rows/working_rows.h"
 #include "train/optimizer.h"
 
 namespace tacit::train {

@@ -7,8 +7,8 @@
 
 #include "base/result.h"
 #include "base/worker_pool.h"
-#include "store/delta.h"
-#include "store/working_rows.h"
+#include "store/rows/working_rows.h"
+#include "store/types/delta.h"
 
 namespace tacit::train {
 

@@ -5,8 +5,8 @@
 #include "mechanism/mechanism.h"
 #include "noise/noise.h"
 #include "ops/backend.h"
-#include "store/delta.h"
-#include "store/working_rows.h"
+#include "store/rows/working_rows.h"
+#include "store/types/delta.h"
 #include "train/click_engine.h"
 
 namespace tacit::train {

@@ -4,7 +4,7 @@
 
 #include "mechanism/mechanism.h"
 #include "noise/noise.h"
-#include "store/working_rows.h"
+#include "store/rows/working_rows.h"
 
 namespace tacit::train {
 

@@ -13,7 +13,7 @@
 #include "base/result.h"
 #include "privacy/bill.h"
 #include "privacy/charge.h"
-#include "store/delta.h"
+#include "store/types/delta.h"
 #include "stream/steps/participation.h"
 #include "train/rank_totals.h"
 #include "train/step_phases.h"

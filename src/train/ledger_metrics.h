@@ -6,7 +6,7 @@
 
 #include "metrics/registry.h"
 #include "privacy/ledger.h"
-#include "store/snapshot.h"
+#include "store/types/snapshot.h"
 
 namespace tacit::train {
 

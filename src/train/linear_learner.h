@@ -17,8 +17,8 @@
 #include "model/linear/state.h"
 #include "model/linear/update.h"
 #include "noise/noise.h"
-#include "store/delta.h"
-#include "store/working_rows.h"
+#include "store/rows/working_rows.h"
+#include "store/types/delta.h"
 #include "train/learner.h"
 #include "train/linear_places.h"
 

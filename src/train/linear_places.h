@@ -10,7 +10,7 @@
 #include "mechanism/row_sums.h"
 #include "model/linear/columns.h"
 #include "model/linear/predict.h"
-#include "store/working_rows.h"
+#include "store/rows/working_rows.h"
 #include "train/row_map.h"
 
 namespace tacit::train {

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "store/delta.h"
-#include "store/working_rows.h"
+#include "store/rows/working_rows.h"
+#include "store/types/delta.h"
 #include "train/row_map.h"
 
 namespace tacit::train {

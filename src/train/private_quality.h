@@ -10,7 +10,7 @@
 #include "base/ids.h"
 #include "base/score_histogram.h"
 #include "noise/noise.h"
-#include "store/delta.h"
+#include "store/types/delta.h"
 #include "stream/steps/participation.h"
 #include "train/release_account.h"
 

@@ -13,7 +13,7 @@
 #include "base/result.h"
 #include "base/siphash.h"
 #include "model/histories.h"
-#include "store/history.h"
+#include "store/types/history.h"
 #include "stream/steps/participation.h"
 
 namespace tacit::train {

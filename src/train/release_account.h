@@ -9,7 +9,7 @@
 #include "noise/noise.h"
 #include "privacy/charge.h"
 #include "privacy/ledger.h"
-#include "store/delta.h"
+#include "store/types/delta.h"
 #include "stream/steps/participation.h"
 
 namespace tacit::train {

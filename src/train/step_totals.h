@@ -4,7 +4,7 @@
 #include <mutex>
 #include <vector>
 
-#include "store/working_rows.h"
+#include "store/rows/working_rows.h"
 #include "train/learner.h"
 
 namespace tacit::train {

@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 #include "privacy/chain.h"
-#include "store/price_tally.h"
+#include "store/witness/price_tally.h"
 #include "train/position.h"
 
 namespace tacit::wiring {

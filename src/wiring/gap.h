@@ -6,9 +6,9 @@
 
 #include "base/ids.h"
 #include "base/result.h"
-#include "store/remains.h"
-#include "store/restore.h"
-#include "store/witness_record.h"
+#include "store/care/remains.h"
+#include "store/care/restore.h"
+#include "store/witness/witness_record.h"
 #include "wiring/assembly.h"
 
 // The steps that a lost store took after a copy of it: what they are charged, and how many of them

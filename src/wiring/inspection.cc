@@ -14,7 +14,7 @@
 #include "base/hash.h"
 #include "base/is_there.h"
 #include "privacy/gaussian.h"
-#include "store/folder.h"
+#include "store/disk/folder.h"
 #include "store/store.h"
 #include "wiring/code_version.h"
 #include "wiring/witness_place.h"

@@ -4,7 +4,7 @@
 
 #include "base/result.h"
 #include "privacy/ledger.h"
-#include "store/restore.h"
+#include "store/care/restore.h"
 #include "store/store.h"
 #include "wiring/gap.h"
 

@@ -6,7 +6,7 @@
 #include "config/config.h"
 #include "event/schema.h"
 #include "model/transitions/options.h"
-#include "store/delta.h"
+#include "store/types/delta.h"
 #include "train/gpu_step.h"
 #include "train/optimizer.h"
 

@@ -11,7 +11,7 @@
 #include "feed/row_blocks.h"
 #include "serve/score_request.h"
 #include "serve/server.h"
-#include "store/row_arrival.h"
+#include "store/rows/row_arrival.h"
 #include "store/store.h"
 #include "stream/source.h"
 #include "train/gpu.h"

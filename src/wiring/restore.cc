@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "base/text.h"
-#include "store/checkpoint.h"
-#include "store/remains.h"
-#include "store/unfinished_restore.h"
-#include "store/witness.h"
+#include "store/care/remains.h"
+#include "store/checkpoint/checkpoint.h"
+#include "store/disk/unfinished_restore.h"
+#include "store/witness/witness.h"
 #include "wiring/gap.h"
 #include "wiring/gap_users.h"
 #include "wiring/inspection.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "store/restore.h"
+#include "store/care/restore.h"
 #include "wiring/assembly.h"
 
 // Restores a store whose newest copy is lost, from a checkpoint or from an older copy: finds out

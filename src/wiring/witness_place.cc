@@ -7,7 +7,7 @@
 
 #include "base/is_there.h"
 #include "base/log.h"
-#include "store/checkpoint.h"
+#include "store/checkpoint/checkpoint.h"
 
 namespace tacit::wiring {
 namespace {

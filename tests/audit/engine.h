@@ -11,8 +11,8 @@
 #include "mechanism/recipe.h"
 #include "noise/noise.h"
 #include "ops/backend.h"
-#include "store/delta.h"
-#include "store/working_rows.h"
+#include "store/rows/working_rows.h"
+#include "store/types/delta.h"
 #include "train/click_engine.h"
 
 // The audit of a whole engine: records go in, and the update comes out of its optimiser's state.

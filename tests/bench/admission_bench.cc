@@ -13,7 +13,7 @@
 #include <random>
 #include <unordered_map>
 
-#include "store/row_cache.h"
+#include "store/rows/row_cache.h"
 
 namespace tacit::store {
 namespace {

@@ -9,7 +9,7 @@
 #include "cuda/device/device.h"
 #include "cuda/rows/cached_rows.h"
 #include "cuda/watched_rows.h"
-#include "store/delta.h"
+#include "store/types/delta.h"
 
 namespace tacit::cuda::testing {
 

@@ -6,7 +6,7 @@
 
 #include "cuda/cache_rig.h"
 #include "cuda/trial_device.h"
-#include "store/row_arrival.h"
+#include "store/rows/row_arrival.h"
 
 namespace tacit::cuda::testing {
 namespace {

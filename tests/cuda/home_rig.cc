@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "cuda/rows/row_index.h"
 #include "cuda/uploads.h"
-#include "store/row_arrival.h"
+#include "store/rows/row_arrival.h"
 
 namespace tacit::cuda::testing {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/worker_pool.h"
 #include "cuda/device/device.h"
 #include "cuda/rows/whole_rows.h"
-#include "store/row_cache.h"
+#include "store/rows/row_cache.h"
 #include "train/gpu.h"
 #include "wiring/model_plan.h"
 

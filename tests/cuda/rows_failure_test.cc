@@ -15,7 +15,7 @@
 #include "cuda/logged_by.h"
 #include "cuda/trial_device.h"
 #include "cuda/uploads.h"
-#include "store/row_arrival.h"
+#include "store/rows/row_arrival.h"
 
 namespace tacit::cuda::testing {
 namespace {

@@ -11,7 +11,7 @@
 #include "cuda/learn/gpu.h"
 #include "cuda/trial_device.h"
 #include "cuda/uploads.h"
-#include "store/row_arrival.h"
+#include "store/rows/row_arrival.h"
 #include "wiring/assembly.h"
 
 namespace tacit::cuda::testing {

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "store/delta.h"
-#include "store/working_rows.h"
+#include "store/rows/working_rows.h"
+#include "store/types/delta.h"
 
 namespace tacit::cuda::testing {
 

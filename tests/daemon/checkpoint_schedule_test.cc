@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "store/checkpoint.h"
+#include "store/checkpoint/checkpoint.h"
 #include "store/script.h"
 #include "support/eventually.h"
 

@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "store/store.h"
-#include "store/witness.h"
+#include "store/witness/witness.h"
 #include "support/json.h"
 #include "support/process.h"
 

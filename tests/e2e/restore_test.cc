@@ -1,6 +1,6 @@
 // A store is lost, and an operator goes on from a checkpoint or from an older copy: what was learnt
 // meanwhile stays charged, and is not learnt from again.
-#include "store/restore.h"
+#include "store/care/restore.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -12,7 +12,7 @@
 #include <map>
 
 #include "service.h"
-#include "store/unfinished_restore.h"
+#include "store/disk/unfinished_restore.h"
 #include "support/files_below.h"
 
 namespace tacit {

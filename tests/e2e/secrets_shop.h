@@ -16,8 +16,8 @@
 
 #include "../serve/test_authority.h"
 #include "service.h"
-#include "store/load.h"
-#include "store/rocks.h"
+#include "store/disk/rocks.h"
+#include "store/view/load.h"
 #include "support/planted_secrets.h"
 
 // A shop whose users, records, tokens and keys are planted secrets, and what asks its daemons

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "service.h"
-#include "store/unfinished_restore.h"
+#include "store/disk/unfinished_restore.h"
 #include "support/small_run.h"
 
 namespace tacit {

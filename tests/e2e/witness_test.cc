@@ -1,5 +1,5 @@
 // Tests where a store's proof lies, and what becomes of it while the daemon runs.
-#include "store/witness.h"
+#include "store/witness/witness.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "feed/row_blocks.h"
 #include "feed_rig.h"
-#include "store/rocks.h"
+#include "store/disk/rocks.h"
 
 namespace tacit::feed {
 namespace {

@@ -1,6 +1,6 @@
 // Fuzzes what a checkpoint is read from: its manifest, an archive of one, and the store's own
 // values. Seals are set right, so that what lies behind them is reached.
-#include "store/checkpoint.h"
+#include "store/checkpoint/checkpoint.h"
 
 #include <unistd.h>
 #include <zstd.h>
@@ -9,10 +9,10 @@
 #include <fstream>
 
 #include "fuzz.h"
-#include "store/checkpoint_archive.h"
-#include "store/delta_codec.h"
-#include "store/learner_record.h"
-#include "store/seal.h"
+#include "store/checkpoint/checkpoint_archive.h"
+#include "store/disk/seal.h"
+#include "store/types/learner_record.h"
+#include "store/view/delta_codec.h"
 
 namespace tacit {
 namespace {

@@ -6,8 +6,8 @@
 #include "fuzz.h"
 #include "privacy/anchor.h"
 #include "serve/callers/caller_table.h"
-#include "store/seal.h"
-#include "store/witness_record.h"
+#include "store/disk/seal.h"
+#include "store/witness/witness_record.h"
 #include "wiring/item_texts.h"
 
 namespace tacit {

@@ -14,12 +14,12 @@
 #include "feed/record.h"
 #include "privacy/anchor.h"
 #include "privacy/ledger.h"
-#include "store/checkpoint.h"
-#include "store/delta_codec.h"
-#include "store/learner_record.h"
+#include "store/checkpoint/checkpoint.h"
+#include "store/disk/seal.h"
 #include "store/script.h"
-#include "store/seal.h"
-#include "store/witness_record.h"
+#include "store/types/learner_record.h"
+#include "store/view/delta_codec.h"
+#include "store/witness/witness_record.h"
 
 namespace tacit {
 namespace {

@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 
 constexpr char kPage[] = "docs/checks.md";
 
-// "src/store/load.cc" -> "src/store".
+// "src/store/view/load.cc" -> "src/store".
 std::string TopRoomOf(const std::string& path) {
   return path.substr(0, path.find('/', path.find('/') + 1));
 }

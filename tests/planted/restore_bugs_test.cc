@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "store/price_tally.h"
+#include "store/witness/price_tally.h"
 #include "stream/seeded_coins.h"
 #include "train/position.h"
 #include "wiring/gap.h"

@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "base/worker_pool.h"
 #include "serve/click_scorer.h"
-#include "store/snapshot.h"
+#include "store/types/snapshot.h"
 
 namespace tacit::serve {
 

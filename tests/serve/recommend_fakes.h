@@ -15,7 +15,7 @@
 
 #include "base/hash.h"
 #include "serve/api.h"
-#include "store/snapshot.h"
+#include "store/types/snapshot.h"
 
 namespace tacit::serve {
 

@@ -1,6 +1,6 @@
 // The allocation of an unfinished period is a secret: it changes with commits, is nowhere but in
 // the owner's store and its full copies, and a copy that may be older than its original forgets it.
-#include "store/allocation.h"
+#include "store/users/allocation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 #include <fstream>
 
 #include "script.h"
-#include "store/delta_codec.h"
-#include "store/restore.h"
+#include "store/care/restore.h"
+#include "store/view/delta_codec.h"
 
 namespace tacit::store {
 namespace {

@@ -2,7 +2,7 @@
 #include <rocksdb/db.h>
 
 #include "script.h"
-#include "store/rocks.h"
+#include "store/disk/rocks.h"
 
 namespace tacit::store {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "forget_script.h"
 #include "script.h"
-#include "store/row_arrival.h"
+#include "store/rows/row_arrival.h"
 
 namespace tacit::store {
 namespace {

@@ -7,8 +7,8 @@
 #include <fstream>
 
 #include "script.h"
-#include "store/checkpoint.h"
-#include "store/folder.h"
+#include "store/checkpoint/checkpoint.h"
+#include "store/disk/folder.h"
 #include "support/stranger.h"
 
 namespace tacit::store {

@@ -1,4 +1,4 @@
-#include "store/checkpoint.h"
+#include "store/checkpoint/checkpoint.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,11 +11,11 @@
 #include <thread>
 
 #include "script.h"
-#include "store/checkpoint_full.h"
-#include "store/checkpoint_hold.h"
-#include "store/file_digest.h"
-#include "store/rocks.h"
-#include "store/user_values.h"
+#include "store/checkpoint/checkpoint_full.h"
+#include "store/checkpoint/checkpoint_hold.h"
+#include "store/disk/file_digest.h"
+#include "store/disk/rocks.h"
+#include "store/users/user_values.h"
 #include "support/eventually.h"
 #include "support/files_below.h"
 

@@ -11,8 +11,8 @@
 #include <random>
 
 #include "script.h"
-#include "store/checkpoint.h"
-#include "store/checkpoint_archive.h"
+#include "store/checkpoint/checkpoint.h"
+#include "store/checkpoint/checkpoint_archive.h"
 
 namespace tacit::store {
 namespace {

@@ -4,7 +4,7 @@
 #include <fstream>
 
 #include "script.h"
-#include "store/rocks.h"
+#include "store/disk/rocks.h"
 
 namespace tacit::store {
 namespace {

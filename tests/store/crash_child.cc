@@ -28,8 +28,8 @@
 #include "forget_script.h"
 #include "growth_script.h"
 #include "restore_script.h"
-#include "store/reshard.h"
-#include "store/witness.h"
+#include "store/care/reshard.h"
+#include "store/witness/witness.h"
 #include "support/eventually.h"
 
 namespace tacit {

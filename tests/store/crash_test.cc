@@ -13,9 +13,9 @@
 #include "forget_script.h"
 #include "growth_script.h"
 #include "script.h"
-#include "store/reshard.h"
-#include "store/row_families.h"
-#include "store/witness.h"
+#include "store/care/reshard.h"
+#include "store/disk/row_families.h"
+#include "store/witness/witness.h"
 
 namespace tacit::store {
 namespace {

@@ -1,4 +1,4 @@
-#include "store/delta_codec.h"
+#include "store/view/delta_codec.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 
 #include "faulty_disk.h"
 #include "script.h"
-#include "store/reshard.h"
+#include "store/care/reshard.h"
 
 namespace tacit::store {
 namespace {

@@ -1,5 +1,5 @@
 // Tests which error is given when a store cannot be opened: by what the system says, not by words.
-#include "store/folder.h"
+#include "store/disk/folder.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -16,8 +16,8 @@
 #include <fstream>
 
 #include "script.h"
-#include "store/reshard.h"
-#include "store/rocks.h"
+#include "store/care/reshard.h"
+#include "store/disk/rocks.h"
 #include "support/files_below.h"
 #include "support/stranger.h"
 

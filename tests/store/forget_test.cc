@@ -10,9 +10,9 @@
 
 #include "forget_script.h"
 #include "restore_script.h"
-#include "store/forgotten.h"
-#include "store/remains.h"
-#include "store/verify.h"
+#include "store/care/remains.h"
+#include "store/care/verify.h"
+#include "store/users/forgotten.h"
 #include "support/eventually.h"
 #include "support/files_below.h"
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "script.h"
-#include "store/witness.h"
+#include "store/witness/witness.h"
 
 namespace tacit::store {
 namespace {

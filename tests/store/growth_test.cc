@@ -8,8 +8,8 @@
 
 #include "growth_script.h"
 #include "restore_script.h"
-#include "store/checkpoint.h"
-#include "store/verify.h"
+#include "store/care/verify.h"
+#include "store/checkpoint/checkpoint.h"
 
 namespace tacit::store {
 namespace {

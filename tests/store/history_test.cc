@@ -6,7 +6,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "script.h"
-#include "store/rocks.h"
+#include "store/disk/rocks.h"
 
 namespace tacit::store {
 namespace {

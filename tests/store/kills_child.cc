@@ -20,9 +20,9 @@
 
 #include "growth_script.h"
 #include "restore_script.h"
-#include "store/repair.h"
-#include "store/reshard.h"
-#include "store/witness.h"
+#include "store/care/repair.h"
+#include "store/care/reshard.h"
+#include "store/witness/witness.h"
 
 namespace tacit::store {
 namespace {

@@ -18,7 +18,7 @@
 
 #include "growth_script.h"
 #include "recovered.h"
-#include "store/repair.h"
+#include "store/care/repair.h"
 #include "support/files_below.h"
 #include "support/process.h"
 

@@ -1,4 +1,4 @@
-#include "store/price_tally.h"
+#include "store/witness/price_tally.h"
 
 #include <gtest/gtest.h>
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "script.h"
-#include "store/verify.h"
-#include "store/witness.h"
+#include "store/care/verify.h"
+#include "store/witness/witness.h"
 
 namespace tacit::store {
 

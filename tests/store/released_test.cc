@@ -1,12 +1,12 @@
 // Tests the part of a store that is shown to whoever publishes it, and the outbox that keeps deltas
 // for that. The script is the oracle of values, and a naive union of its rows that of rows.
-#include "store/released.h"
+#include "store/checkpoint/released.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "script.h"
-#include "store/rocks.h"
+#include "store/disk/rocks.h"
 
 namespace tacit::store {
 namespace {

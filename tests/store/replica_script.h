@@ -5,7 +5,7 @@
 #include <string>
 
 #include "script.h"
-#include "store/replica_store.h"
+#include "store/replica/replica_store.h"
 
 // Fixed versions of a replica, each with rows, dense parameters and an entry or two of the ledger:
 // what version `seq` holds follows from `seq` alone.

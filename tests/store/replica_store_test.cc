@@ -1,6 +1,6 @@
 // Tests a replica's store: a kill between any two steps of a version leaves that version or the one
 // before, with the position that belongs to it.
-#include "store/replica_store.h"
+#include "store/replica/replica_store.h"
 
 #include <gmock/gmock.h>
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "script.h"
-#include "store/restore.h"
+#include "store/care/restore.h"
 
 namespace tacit::store {
 

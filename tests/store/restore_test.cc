@@ -1,6 +1,6 @@
 // A store is lost, and made anew out of an older checkpoint: what was learnt in between stays
 // charged, and whoever remembers the lost store goes on with the new one.
-#include "store/restore.h"
+#include "store/care/restore.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,9 +11,9 @@
 #include <random>
 
 #include "restore_script.h"
-#include "store/allowance.h"
-#include "store/unfinished_restore.h"
-#include "store/witness.h"
+#include "store/disk/unfinished_restore.h"
+#include "store/users/allowance.h"
+#include "store/witness/witness.h"
 #include "support/files_below.h"
 #include "support/stranger.h"
 

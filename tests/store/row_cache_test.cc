@@ -1,4 +1,4 @@
-#include "store/row_cache.h"
+#include "store/rows/row_cache.h"
 
 #include <gtest/gtest.h>
 

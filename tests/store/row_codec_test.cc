@@ -1,4 +1,4 @@
-#include "store/row_codec.h"
+#include "store/rows/row_codec.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "growth_script.h"
 #include "script.h"
-#include "store/reshard.h"
+#include "store/care/reshard.h"
 #include "support/files_below.h"
 
 namespace tacit::store {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "store/row_reader.h"
+#include "store/rows/row_reader.h"
 #include "store/store.h"
 
 namespace tacit::store {

@@ -9,8 +9,8 @@
 
 #include "base/unique_fd.h"
 #include "script.h"
-#include "store/fold.h"
-#include "store/rocks.h"
+#include "store/disk/rocks.h"
+#include "store/view/fold.h"
 #include "support/eventually.h"
 #include "support/files_below.h"
 

@@ -8,12 +8,12 @@
 
 #include "restore_script.h"
 #include "script.h"
-#include "store/load.h"
-#include "store/reshard.h"
-#include "store/rocks.h"
-#include "store/row_families.h"
-#include "store/seal.h"
-#include "store/verify.h"
+#include "store/care/reshard.h"
+#include "store/care/verify.h"
+#include "store/disk/rocks.h"
+#include "store/disk/row_families.h"
+#include "store/disk/seal.h"
+#include "store/view/load.h"
 #include "support/files_below.h"
 #include "support/temp_dir.h"
 

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "script.h"
-#include "store/row_arrival.h"
+#include "store/rows/row_arrival.h"
 
 namespace tacit::store {
 namespace {

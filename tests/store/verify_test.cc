@@ -1,6 +1,6 @@
 // Damage is found, named, and repaired only where the rest of the store tells what was
 // there.
-#include "store/verify.h"
+#include "store/care/verify.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -13,17 +13,17 @@
 
 #include "base/text.h"
 #include "script.h"
-#include "store/checkpoint.h"
-#include "store/delta_codec.h"
-#include "store/log_damage.h"
-#include "store/recover.h"
-#include "store/remains.h"
-#include "store/repair.h"
-#include "store/rocks.h"
-#include "store/seal.h"
-#include "store/table_files.h"
-#include "store/table_tail.h"
-#include "store/witness.h"
+#include "store/care/recover.h"
+#include "store/care/remains.h"
+#include "store/care/repair.h"
+#include "store/checkpoint/checkpoint.h"
+#include "store/disk/log_damage.h"
+#include "store/disk/rocks.h"
+#include "store/disk/seal.h"
+#include "store/disk/table_files.h"
+#include "store/disk/table_tail.h"
+#include "store/view/delta_codec.h"
+#include "store/witness/witness.h"
 #include "support/files_below.h"
 
 namespace tacit::store {

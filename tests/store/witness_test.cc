@@ -1,4 +1,4 @@
-#include "store/witness.h"
+#include "store/witness/witness.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 
 #include "base/bytes.h"
 #include "script.h"
-#include "store/price_tally.h"
-#include "store/seal.h"
+#include "store/disk/seal.h"
+#include "store/witness/price_tally.h"
 
 namespace tacit::store {
 namespace {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "store/price_tally.h"
+#include "store/witness/price_tally.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 #include "train/position.h"

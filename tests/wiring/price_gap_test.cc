@@ -6,7 +6,7 @@
 #include <cmath>
 #include <functional>
 
-#include "store/price_tally.h"
+#include "store/witness/price_tally.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 #include "train/position.h"

@@ -6,8 +6,8 @@
 
 #include "base/result.h"
 #include "cli/export/tensor_file.h"
-#include "store/snapshot.h"
 #include "store/store.h"
+#include "store/types/snapshot.h"
 #include "wiring/assembly.h"
 #include "wiring/vocabulary_file.h"
 

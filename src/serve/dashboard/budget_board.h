@@ -15,7 +15,7 @@
 #include "privacy/forecast.h"
 #include "serve/dashboard/figures.h"
 #include "serve/ledger_route.h"
-#include "store/snapshot.h"
+#include "store/types/snapshot.h"
 
 namespace tacit::serve {
 

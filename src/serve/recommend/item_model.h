@@ -15,7 +15,7 @@
 #include "model/transitions/options.h"
 #include "model/transitions/public_items.h"
 #include "model/transitions/scorer.h"
-#include "store/snapshot.h"
+#include "store/types/snapshot.h"
 
 // The interface between recommending and the kinds of model that can do it. All scores are finite;
 // only their order within one answer has a meaning.

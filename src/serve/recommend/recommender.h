@@ -17,7 +17,7 @@
 #include "serve/commit_signal.h"
 #include "serve/recommend/item_index.h"
 #include "serve/recommend/item_model.h"
-#include "store/snapshot.h"
+#include "store/types/snapshot.h"
 
 namespace tacit::serve {
 

@@ -14,7 +14,7 @@
 #include "serve/http.h"
 #include "serve/recommend/recommender.h"
 #include "serve/versions/canary.h"
-#include "store/snapshot.h"
+#include "store/types/snapshot.h"
 
 // Chooses the commit that answers a request. A version is the number of a commit.
 namespace tacit::serve {

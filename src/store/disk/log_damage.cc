@@ -1,0 +1,164 @@
+#include "store/disk/log_damage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/crc.hpp>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+#include <vector>
+
+namespace tacit::store {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kLogBlockBytes = 32768, kRecordHeaderBytes = 7;
+constexpr uint8_t kZeroType = 0, kLastPlainType = 4;
+
+// CRC-32C, the polynomial of Castagnoli.
+using Crc32C = boost::crc_optimal<32, 0x1EDC6F41, 0xFFFFFFFF, 0xFFFFFFFF, true, true>;
+
+// RocksDB stores checksums turned and shifted, since a checksum of bytes with checksums in them is
+// weak.
+uint32_t Mask(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8u; }
+
+struct Header {
+  uint32_t crc = 0;
+  uint16_t length = 0;
+  uint8_t type = 0;
+};
+Header HeaderAt(const char* bytes) {
+  Header header;
+  std::memcpy(&header.crc, bytes, 4);
+  std::memcpy(&header.length, bytes + 4, 2);
+  header.type = static_cast<uint8_t>(bytes[6]);
+  return header;
+}
+
+// The length at which the record at the beginning of `rest` matches its checksum. A record that a
+// crash cut short has none, or one by chance, once in 100,000 times.
+std::optional<size_t> LengthByChecksum(std::string_view rest, const Header& header) {
+  Crc32C crc;
+  crc.process_byte(static_cast<unsigned char>(rest[6]));
+  for (size_t length = 0;; ++length) {
+    if (Mask(crc.checksum()) == header.crc) return length;
+    const size_t next = kRecordHeaderBytes + length;
+    if (next == rest.size()) return std::nullopt;
+    crc.process_byte(static_cast<unsigned char>(rest[next]));
+  }
+}
+
+// Says why the record at the beginning of `rest` is damaged; empty: it is whole, and `*size` bytes
+// long, or it is cut short by the file's end, and `*size` is 0.
+std::string FindFault(std::string_view rest, bool last_block, size_t* size) {
+  const Header header = HeaderAt(rest.data());
+  *size = kRecordHeaderBytes + header.length;
+  if (header.type == kZeroType && header.length == 0 && header.crc == 0) {
+    *size = rest.size();  // room that was laid out and not written
+    return "";
+  }
+  if (*size > rest.size()) {
+    *size = 0;
+    if (!last_block)
+      return fmt::format("a record of {} bytes goes beyond its block", header.length);
+    // RocksDB takes a length that goes beyond the file's end for a cut, and drops the rest.
+    if (const auto length = LengthByChecksum(rest, header))
+      return fmt::format("a record of {} bytes says that it has {}", *length, header.length);
+    return "";
+  }
+  if (header.type == kZeroType || header.type > kLastPlainType)
+    return fmt::format("a record is of type {}, which there is not", header.type);
+  Crc32C crc;
+  crc.process_bytes(rest.data() + 6, 1 + size_t{header.length});
+  if (Mask(crc.checksum()) != header.crc)
+    return fmt::format("a record of {} bytes does not match its checksum", header.length);
+  return "";
+}
+
+}  // namespace
+
+std::string Describe(const LogDamage& damage) {
+  return fmt::format("{} is damaged at offset {}: {}", damage.file, damage.offset, damage.what);
+}
+
+Result<std::optional<LogDamage>> FindLogDamage(const std::string& file) {
+  std::error_code error;
+  const uint64_t bytes = fs::file_size(file, error);
+  std::ifstream in(file, std::ios::binary);
+  if (!in || error) return Fail(ErrorCode::kIo, fmt::format("reading {} failed", file));
+  std::vector<char> block(kLogBlockBytes);
+  for (uint64_t begin = 0; begin < bytes; begin += kLogBlockBytes) {
+    const size_t in_block = std::min<uint64_t>(kLogBlockBytes, bytes - begin);
+    if (!in.read(block.data(), static_cast<std::streamsize>(in_block)))
+      return Fail(ErrorCode::kIo, fmt::format("reading {} failed at offset {}", file, begin));
+    const bool last = begin + in_block == bytes;
+    size_t at = 0;
+    for (size_t size = 1; at + kRecordHeaderBytes <= in_block && size > 0; at += size) {
+      std::string fault = FindFault({block.data() + at, in_block - at}, last, &size);
+      if (!fault.empty()) return std::optional(LogDamage{file, begin + at, std::move(fault)});
+      if (size == 0) break;
+    }
+    if (last && at < in_block)
+      return std::optional(LogDamage{file, begin + at, "it ends within a record", true});
+  }
+  return std::optional<LogDamage>{};
+}
+
+std::optional<LogDamage> CheckCurrent(const std::string& store) {
+  const std::string path = store + "/CURRENT";
+  std::error_code error;
+  std::string name;
+  if (fs::is_regular_file(path, error)) {
+    std::ifstream in(path, std::ios::binary);
+    std::getline(in, name);
+    // RocksDB wants the newline, and nothing after it.
+    if (in.eof() || fs::file_size(path, error) != name.size() + 1) name.clear();
+  }
+  if (name.starts_with("MANIFEST-") && fs::is_regular_file(store + "/" + name, error))
+    return std::nullopt;
+  return LogDamage{path, 0, "it names no list of tables that is there"};
+}
+
+bool HoldsRecords(const std::string& store) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(store, error)) {
+    const std::string name = entry.path().filename();
+    if (name.ends_with(".sst") || name.ends_with(".blob") || name.ends_with(".log")) return true;
+  }
+  return false;
+}
+
+Result<std::vector<LogDamage>> CheckLogs(const std::string& store) {
+  std::vector<LogDamage> found;
+  if (auto current = CheckCurrent(store)) found.push_back(*std::move(current));
+  std::vector<std::string> logs;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(store, error)) {
+    const std::string name = entry.path().filename();
+    if (name.ends_with(".log") || name.starts_with("MANIFEST-")) logs.push_back(entry.path());
+  }
+  if (error) return Fail(ErrorCode::kIo, fmt::format("reading {}: {}", store, error.message()));
+  std::ranges::sort(logs);
+  for (const std::string& log : logs) {
+    TACIT_ASSIGN(auto damage, FindLogDamage(log));
+    if (damage) found.push_back(*std::move(damage));
+  }
+  return found;
+}
+
+std::string ExplainCorruption(const std::string& store, const std::string& own_words) {
+  constexpr std::string_view kAdvice =
+      "What was committed after it cannot be read. Leave the files as they are. tacit store verify "
+      "lists all that is damaged; README, \"When the store is lost\", says how to go on from a "
+      "checkpoint, which takes what is left of this store into account";
+  const auto found = CheckLogs(store);
+  if (found)
+    for (const LogDamage& damage : *found)
+      if (!damage.torn) return fmt::format("{}. {}", Describe(damage), kAdvice);
+  return fmt::format("{}. {}", own_words, kAdvice);
+}
+
+}  // namespace tacit::store
