@@ -24,6 +24,8 @@ SourceFile ReadSource(const std::filesystem::path& root, const std::string& path
 // A room includes only the rooms it may, third-party headers only where they are at home, and no
 // header that leads to one from another room.
 std::vector<std::string> CheckIncludes(const std::filesystem::path& root);
+// The folders inside rooms whose arrows lead back to them.
+std::vector<std::string> FoldersInCircles();
 // A room has a README and a CMakeLists.txt.
 std::vector<std::string> CheckRooms(const std::filesystem::path& root);
 // Nothing lies at the top that is not part of the plan.

@@ -18,6 +18,7 @@ const fs::path kRoot = TACIT_SOURCE_DIR;
 TEST(House, IncludesFollowThePlan) { EXPECT_THAT(CheckIncludes(kRoot), IsEmpty()); }
 TEST(House, RoomsAreFurnished) { EXPECT_THAT(CheckRooms(kRoot), IsEmpty()); }
 TEST(House, TopLevelIsThePlan) { EXPECT_THAT(CheckTopLevel(kRoot), IsEmpty()); }
+TEST(House, NoFoldersOfARoomIncludeEachOther) { EXPECT_THAT(FoldersInCircles(), IsEmpty()); }
 TEST(House, RandomnessComesFromNoise) { EXPECT_THAT(CheckRandomness(kRoot), IsEmpty()); }
 TEST(House, TheProcessorIsAskedInOnePlace) { EXPECT_THAT(CheckProcessor(kRoot), IsEmpty()); }
 TEST(House, FilesAreReadInOnePlace) { EXPECT_THAT(CheckReading(kRoot), IsEmpty()); }
@@ -127,6 +128,17 @@ TEST_F(PlantedHouse, RoomsOfCudaHaveArrowsOfTheirOwn) {
                   "cuda/kernels/noise.cu:3: cuda/kernels may not include noise/keystream.h",
                   "cuda/kernels/noise.cu:4: <cuda_runtime.h> is not at home in cuda/kernels",
                   "src/ops/a.cc:1: ops may not include cuda/device/device.h"));
+}
+
+TEST_F(PlantedHouse, ForbiddenArrowsBetweenFoldersAreFound) {
+  Write("src/store/disk/a.cc", "#include \"store/disk/a.h\"\n#include \"store/store.h\"\n");
+  Write("src/store/rows/b.h", "#pragma once\n#include \"store/users/c.h\"\n");
+  Write("src/store/care/d.cc", "#include \"store/store.h\"\n");
+  Write("src/store/attic/e.cc", "#include <vector>\n");
+  EXPECT_THAT(CheckIncludes(root_),
+              ElementsAre("src/store/attic/e.cc: store/attic is no folder of the room",
+                          "src/store/disk/a.cc:2: store/disk may not include store/store.h",
+                          "src/store/rows/b.h:2: store/rows may not include store/users/c.h"));
 }
 
 TEST_F(PlantedHouse, UnfurnishedRoomIsFound) {
