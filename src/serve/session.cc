@@ -20,7 +20,6 @@
 #include "serve/request_ids.h"
 #include "serve/seen_fields.h"
 #include "serve/tls/tls.h"
-#include "serve/user_route.h"
 
 namespace tacit::serve {
 namespace {
@@ -434,10 +433,9 @@ void HttpSession<Stream>::Answer() {
     loop_.handler().Handle(request, &reply_);
     if (reply_.same_for_all) PackAnswer(request.Field("Accept-Encoding"), &reply_);
   } catch (const std::exception& e) {  // from a library, or out of memory; the process survives
-    // A user's path names the user.
-    const std::string_view path =
-        request.path.starts_with(kUsersPath) ? kUsersPath : request.path.substr(0, 100);
-    spdlog::error("answering {} failed: {}", path, e.what());
+    // The route stands for the path, which may name a user.
+    spdlog::error("answering {} failed: {}", reply_.route.empty() ? "a request" : reply_.route,
+                  e.what());
     reply_ = ReplyFor(request.path);
     SetError(500, "internal error", &reply_);
   }
