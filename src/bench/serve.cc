@@ -19,13 +19,13 @@
 #include "bench/http_load.h"
 #include "bench/suite.h"
 #include "bench/training_rig.h"
+#include "http/bare.h"
+#include "http/callers.h"
+#include "http/client.h"
+#include "http/server.h"
+#include "http/token.h"
 #include "model/sequence/layout.h"
 #include "serve/api.h"
-#include "serve/bare.h"
-#include "serve/callers/callers.h"
-#include "serve/callers/token.h"
-#include "serve/client.h"
-#include "serve/server.h"
 
 namespace tacit::bench {
 namespace {

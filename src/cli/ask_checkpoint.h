@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "serve/http.h"
+#include "http/http.h"
 #include "store/types/snapshot.h"
 #include "wiring/assembly.h"
 

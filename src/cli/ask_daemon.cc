@@ -8,7 +8,7 @@
 #include <fstream>
 #include <utility>
 
-#include "serve/callers/token.h"
+#include "http/token.h"
 
 namespace tacit::cli {
 

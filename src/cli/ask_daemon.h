@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "serve/client.h"
+#include "http/client.h"
 
 namespace tacit::cli {
 

@@ -1,4 +1,4 @@
-#include "serve/callers/token.h"
+#include "http/token.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include "cli/command.h"
 #include "console/exit_code.h"
 #include "console/output_file.h"
-#include "serve/callers/caller_table.h"
+#include "http/caller_table.h"
 
 namespace tacit::cli {
 namespace {

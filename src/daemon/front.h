@@ -6,9 +6,9 @@
 
 #include "base/result.h"
 #include "config/config.h"
+#include "http/callers.h"
+#include "http/server.h"
 #include "metrics/registry.h"
-#include "serve/callers/callers.h"
-#include "serve/server.h"
 
 namespace tacit::daemon {
 

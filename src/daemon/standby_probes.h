@@ -4,8 +4,8 @@
 #include <string>
 
 #include "base/result.h"
+#include "http/server.h"
 #include "metrics/registry.h"
-#include "serve/server.h"
 
 namespace tacit::daemon {
 

@@ -10,9 +10,9 @@
 #include "console/stop_signals.h"
 #include "daemon/front.h"
 #include "daemon/watchdog.h"
+#include "http/server.h"
 #include "metrics/registry.h"
 #include "serve/api.h"
-#include "serve/server.h"
 #include "wiring/assembly.h"
 #include "wiring/file_plan.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "serve/server.h"
+#include "http/server.h"
 
 namespace tacit::daemon {
 

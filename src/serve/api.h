@@ -7,12 +7,12 @@
 #include <string_view>
 #include <vector>
 
+#include "http/http.h"
 #include "metrics/registry.h"
 #include "privacy/ledger.h"
 #include "serve/checkpoint_route.h"
 #include "serve/commit_signal.h"
 #include "serve/dashboard/figures.h"
-#include "serve/http.h"
 #include "serve/inference/repository.h"
 #include "serve/ledger_route.h"
 #include "serve/quality_route.h"

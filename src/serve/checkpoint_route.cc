@@ -8,7 +8,7 @@
 #include <iterator>
 
 #include "base/text.h"
-#include "serve/request_json.h"
+#include "http/request_json.h"
 
 namespace tacit::serve {
 namespace {

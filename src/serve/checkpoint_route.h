@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "serve/http.h"
+#include "http/http.h"
 #include "store/checkpoint/checkpoint.h"
 
 namespace tacit::serve {

@@ -3,8 +3,8 @@
 #include <span>
 #include <vector>
 
+#include "http/request_json.h"
 #include "serve/recommend/recommender.h"
-#include "serve/request_json.h"
 #include "serve/row_scorer.h"
 
 // Private to this room: what a route says of learners that are asked at another one.

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/text.h"
-#include "serve/query_fields.h"
+#include "http/query_fields.h"
 
 namespace tacit::serve {
 namespace {

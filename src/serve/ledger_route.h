@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "http/http.h"
 #include "privacy/ledger.h"
-#include "serve/http.h"
 #include "store/types/snapshot.h"
 
 namespace tacit::serve {

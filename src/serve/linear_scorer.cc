@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/check.h"
+#include "http/http.h"
 #include "model/linear/predict.h"
-#include "serve/http.h"
 #include "serve/model_json.h"
 
 namespace tacit::serve {

@@ -10,8 +10,8 @@
 #include <string>
 #include <utility>
 
+#include "http/request_json.h"
 #include "serve/model_json.h"
-#include "serve/request_json.h"
 
 namespace tacit::serve {
 namespace {

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "serve/http.h"
-#include "serve/request_json.h"
+#include "http/http.h"
+#include "http/request_json.h"
 #include "serve/row_scorer.h"
 #include "store/types/snapshot.h"
 

@@ -6,8 +6,8 @@
 #include <iterator>
 
 #include "base/text.h"
+#include "http/http.h"
 #include "privacy/tradeoff.h"
-#include "serve/http.h"
 
 namespace tacit::serve {
 

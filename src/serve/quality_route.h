@@ -6,9 +6,9 @@
 
 #include "base/ids.h"
 #include "base/score_histogram.h"
+#include "http/http.h"
 #include "metrics/registry.h"
 #include "privacy/ledger.h"
-#include "serve/http.h"
 #include "store/types/snapshot.h"
 
 namespace tacit::serve {

@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "event/batch.h"
 #include "event/feature_transform.h"
-#include "serve/request_json.h"
+#include "http/request_json.h"
 
 // Private to this room.
 namespace tacit::serve {

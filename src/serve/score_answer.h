@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "event/batch.h"
-#include "serve/http.h"
+#include "http/http.h"
 #include "serve/recommend/recommender.h"
 #include "serve/row_scorer.h"
 #include "store/types/snapshot.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "serve/request_json.h"
+#include "http/request_json.h"
 
 namespace tacit::serve {
 namespace {

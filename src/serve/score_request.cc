@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "serve/request_json.h"
+#include "http/request_json.h"
 #include "serve/row_reader.h"
 
 namespace tacit::serve {

@@ -4,8 +4,8 @@
 
 #include <iterator>
 
-#include "serve/callers/caller.h"
-#include "serve/query_fields.h"
+#include "http/caller.h"
+#include "http/query_fields.h"
 
 namespace tacit::serve {
 namespace {

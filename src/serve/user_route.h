@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "serve/http.h"
+#include "http/http.h"
 
 namespace tacit::serve {
 

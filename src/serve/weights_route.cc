@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <string>
 
+#include "http/query_fields.h"
 #include "serve/linear_weights.h"
 #include "serve/model_json.h"
-#include "serve/query_fields.h"
 
 namespace tacit::serve {
 namespace {

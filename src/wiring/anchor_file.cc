@@ -14,7 +14,7 @@
 
 #include "base/regular_file.h"
 #include "base/unique_fd.h"
-#include "serve/kept_file.h"
+#include "http/kept_file.h"
 
 namespace tacit::wiring {
 namespace {

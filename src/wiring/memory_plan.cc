@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "feed/row_blocks.h"
+#include "http/server.h"
 #include "serve/score_request.h"
-#include "serve/server.h"
 #include "store/rows/row_arrival.h"
 #include "store/store.h"
 #include "stream/source.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "serve/client.h"
+#include "http/client.h"
 #include "support/eventually.h"
 
 namespace tacit::test {

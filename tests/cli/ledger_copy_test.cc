@@ -8,8 +8,8 @@
 
 #include "base/text.h"
 #include "cli/ledger.h"
+#include "http/server.h"
 #include "serve/ledger_route.h"
-#include "serve/server.h"
 
 namespace tacit::cli {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "crash/kills.h"
 #include "cuda/device/errors.h"
-#include "serve/client.h"
+#include "http/client.h"
 #include "store/store.h"
 #include "support/eventually.h"
 #include "support/process.h"

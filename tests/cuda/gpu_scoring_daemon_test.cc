@@ -10,7 +10,7 @@
 #include <regex>
 
 #include "cuda/device/errors.h"
-#include "serve/client.h"
+#include "http/client.h"
 #include "support/eventually.h"
 #include "support/metrics_page.h"
 #include "support/process.h"

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "serve/client.h"
+#include "http/client.h"
 #include "support/eventually.h"
 #include "support/small_run.h"
 

@@ -8,7 +8,7 @@
 #include <sstream>
 #include <vector>
 
-#include "serve/client.h"
+#include "http/client.h"
 #include "service.h"
 #include "support/small_run.h"
 

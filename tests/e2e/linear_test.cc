@@ -7,8 +7,8 @@
 #include <cmath>
 #include <random>
 
+#include "http/client.h"
 #include "privacy/gaussian.h"
-#include "serve/client.h"
 #include "support/eventually.h"
 #include "support/json.h"
 #include "support/process.h"

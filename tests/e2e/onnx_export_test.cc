@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "serve/client.h"
+#include "http/client.h"
 #include "support/eventually.h"
 #include "support/json.h"
 #include "support/process.h"

@@ -13,7 +13,7 @@
 
 #include "../serve/fake_snapshot.h"
 #include "../serve/recommend_fakes.h"
-#include "serve/server.h"
+#include "http/server.h"
 #include "service.h"
 #include "support/small_run.h"
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "../serve/recommend_fakes.h"
-#include "serve/server.h"
+#include "http/server.h"
 #include "support/small_run.h"
 
 namespace tacit {

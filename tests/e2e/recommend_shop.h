@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "serve/client.h"
+#include "http/client.h"
 #include "support/eventually.h"
 #include "support/json.h"
 #include "support/process.h"

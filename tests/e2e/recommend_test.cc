@@ -12,9 +12,9 @@
 #include <map>
 #include <sstream>
 
+#include "http/client.h"
 #include "privacy/gaussian.h"
 #include "recommend_shop.h"
-#include "serve/client.h"
 #include "support/eventually.h"
 #include "support/json.h"
 #include "support/process.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "serve/client.h"
+#include "http/client.h"
 #include "support/eventually.h"
 #include "support/json.h"
 #include "support/small_run.h"

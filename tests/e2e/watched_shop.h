@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "serve/client.h"
+#include "http/client.h"
 #include "support/eventually.h"
 #include "support/metrics_page.h"
 #include "support/small_run.h"

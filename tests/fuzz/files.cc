@@ -4,8 +4,8 @@
 
 #include "event/item_catalogue.h"
 #include "fuzz.h"
+#include "http/caller_table.h"
 #include "privacy/anchor.h"
-#include "serve/callers/caller_table.h"
 #include "store/disk/seal.h"
 #include "store/witness/witness_record.h"
 #include "wiring/item_texts.h"

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "fuzz.h"
-#include "serve/server.h"
+#include "http/server.h"
 
 namespace tacit {
 namespace {

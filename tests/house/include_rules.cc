@@ -14,8 +14,8 @@ using Names = std::set<std::string>;
 
 // The rooms that wiring is wired from, the configuration among them.
 Names Below() {
-  return {"config",    "metrics", "noise", "privacy", "event", "ops", "model",
-          "mechanism", "stream",  "store", "train",   "serve", "feed"};
+  return {"config",    "metrics", "noise", "privacy", "event", "ops",   "model",
+          "mechanism", "stream",  "store", "train",   "http",  "serve", "feed"};
 }
 
 Names And(Names names, const Names& more) {
@@ -44,8 +44,10 @@ const std::map<std::string, Names>& Arrows() {
       {"feed", {"privacy", "store", "stream"}},
       {"train",
        {"metrics", "noise", "privacy", "event", "ops", "model", "mechanism", "stream", "store"}},
+      // Knows nothing of what is served.
+      {"http", {"metrics"}},
       // ops: a model runs on a backend, and a scorer runs a model.
-      {"serve", {"event", "store", "model", "ops", "metrics", "privacy"}},
+      {"serve", {"event", "store", "model", "ops", "metrics", "privacy", "http"}},
       {"console", {}},
       {"wiring", And(Below(), {"console/text_table.h"})},
       {"daemon", And(Below(), {"wiring", "console", "cuda/learn/gpu.h"})},
@@ -109,7 +111,7 @@ const std::vector<Library>& Libraries() {
       {"google/protobuf/", {"event"}},
       {"kissfft/", {"privacy"}},
       {"librdkafka/", {"stream"}},
-      {"openssl/", {"base", "noise", "privacy", "store", "serve"}},
+      {"openssl/", {"base", "noise", "privacy", "store", "http"}},
       {"simdjson.h", {"event"}},
       {"xxhash.h", {"base", "store"}},
       {"rocksdb/", {"store"}},
@@ -122,14 +124,14 @@ const std::vector<Library>& Libraries() {
       {"dnnl", {"ops"}},
       {"omp.h", {"ops"}},
       {"prometheus/", {"metrics"}},
-      {"zlib.h", {"stream", "cli", "serve"}},
+      {"zlib.h", {"stream", "cli", "http"}},
       {"zstd.h", {"stream"}},
       {"curl/", {"stream"}},
       {"boost/json",
-       {"event", "privacy", "serve", "console", "wiring", "daemon", "lab", "bench", "cuda/bench",
-        "cli"}},
-      {"boost/asio", {"serve", "bench"}},
-      {"boost/beast", {"serve"}},
+       {"event", "privacy", "http", "serve", "console", "wiring", "daemon", "lab", "bench",
+        "cuda/bench", "cli"}},
+      {"boost/asio", {"http", "bench"}},
+      {"boost/beast", {"http"}},
       {"CLI/", {"cli", "daemon"}},
       {"benchmark/", {"bench"}},
       {"cuda", {"cuda/device"}},

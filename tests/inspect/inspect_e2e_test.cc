@@ -7,8 +7,8 @@
 #include <boost/json.hpp>
 #include <numeric>
 
+#include "http/client.h"
 #include "inspect/logs.h"
-#include "serve/client.h"
 #include "support/eventually.h"
 #include "support/json.h"
 #include "support/process.h"

@@ -6,7 +6,7 @@
 #include <random>
 #include <set>
 
-#include "serve/client.h"
+#include "http/client.h"
 
 namespace tacit::test {
 namespace {

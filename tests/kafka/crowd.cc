@@ -9,8 +9,8 @@
 
 #include "feed/mark.h"
 #include "feed/record.h"
+#include "http/client.h"
 #include "kafka/topic.h"
-#include "serve/client.h"
 #include "support/eventually.h"
 #include "support/json.h"
 

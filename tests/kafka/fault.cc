@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
-#include "serve/client.h"
+#include "http/client.h"
 #include "store/store.h"
 
 namespace tacit::test {

@@ -9,8 +9,8 @@
 #include <memory>
 #include <thread>
 
+#include "http/client.h"
 #include "kafka/broker.h"
-#include "serve/client.h"
 #include "support/eventually.h"
 #include "support/process.h"
 

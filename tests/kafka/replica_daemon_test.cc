@@ -6,10 +6,10 @@
 #include <map>
 #include <memory>
 
+#include "http/client.h"
 #include "kafka/broker.h"
 #include "kafka/topic.h"
 #include "kafka/topic_config.h"
-#include "serve/client.h"
 #include "support/eventually.h"
 #include "support/process.h"
 

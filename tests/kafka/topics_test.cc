@@ -6,11 +6,11 @@
 
 #include <algorithm>
 
+#include "http/client.h"
 #include "kafka/broker.h"
 #include "kafka/oracle.h"
 #include "kafka/oracle_run.h"
 #include "kafka/topic.h"
-#include "serve/client.h"
 #include "support/eventually.h"
 
 namespace tacit {

@@ -9,8 +9,8 @@
 #include <set>
 #include <thread>
 
+#include "http/client.h"
 #include "kafka/oracle_run.h"
-#include "serve/client.h"
 #include "support/eventually.h"
 
 namespace tacit::test {

@@ -1,9 +1,9 @@
-#include "serve/address.h"
+#include "http/address.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "serve/client.h"
+#include "http/client.h"
 
 namespace tacit::serve {
 namespace {

@@ -1,4 +1,4 @@
-#include "serve/body_buffer.h"
+#include "http/body_buffer.h"
 
 #include <gtest/gtest.h>
 

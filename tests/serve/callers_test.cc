@@ -1,5 +1,5 @@
 // The file of callers, tokens and their digests, the pace of a caller.
-#include "serve/callers/callers.h"
+#include "http/callers.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -11,7 +11,7 @@
 #include <set>
 
 #include "base/text.h"
-#include "serve/callers/token.h"
+#include "http/token.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
+#include "http/client.h"
+#include "http/server.h"
 #include "raw_connection.h"
-#include "serve/client.h"
-#include "serve/server.h"
 #include "support/eventually.h"
 #include "support/held_clock.h"
 

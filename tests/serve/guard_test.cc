@@ -11,9 +11,9 @@
 #include "base/log.h"
 #include "echo_server.h"
 #include "fake_snapshot.h"
+#include "http/token.h"
 #include "recommend_fakes.h"
 #include "serve/api.h"
-#include "serve/callers/token.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 

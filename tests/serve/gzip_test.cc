@@ -1,6 +1,6 @@
 // gzip as strangers send it: what is whole is read, and nothing else; no bomb takes more memory
 // than a body may. Then the same through a server, and answers that come packed.
-#include "serve/gzip.h"
+#include "http/gzip.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "echo_server.h"
-#include "serve/gate.h"
+#include "http/gate.h"
 
 namespace tacit::serve {
 namespace {

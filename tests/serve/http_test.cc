@@ -1,4 +1,4 @@
-#include "serve/http.h"
+#include "http/http.h"
 
 #include <gtest/gtest.h>
 

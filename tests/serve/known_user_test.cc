@@ -4,8 +4,8 @@
 #include <functional>
 #include <map>
 
+#include "http/caller.h"
 #include "recommend_fakes.h"
-#include "serve/callers/caller.h"
 #include "serve/recommend/item_ranker.h"
 #include "serve/recommend/recommend_route.h"
 

@@ -1,5 +1,5 @@
 // Ids of requests come back, and stand in the access log, which has nothing of what was asked.
-#include "serve/request_ids.h"
+#include "http/request_ids.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "echo_server.h"
-#include "serve/callers/token.h"
+#include "http/token.h"
 
 namespace tacit::serve {
 namespace {

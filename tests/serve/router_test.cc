@@ -1,4 +1,4 @@
-#include "serve/router.h"
+#include "http/router.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

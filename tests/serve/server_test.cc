@@ -1,4 +1,4 @@
-#include "serve/server.h"
+#include "http/server.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -17,10 +17,10 @@
 #include <string_view>
 #include <thread>
 
+#include "http/client.h"
 #include "kafka/broker.h"
 #include "kafka/load.h"
 #include "kafka/oracle_run.h"
-#include "serve/client.h"
 #include "soak/flatness.h"
 #include "soak/process_figures.h"
 

@@ -8,9 +8,9 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "http/query_fields.h"
 #include "serve/dashboard/figures_json.h"
 #include "serve/model_json.h"
-#include "serve/query_fields.h"
 
 namespace tacit::serve {
 namespace {

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "http/http.h"
 #include "serve/api.h"
 #include "serve/dashboard/budget_board.h"
-#include "serve/http.h"
 
 namespace tacit::serve {
 

@@ -4,7 +4,7 @@
 
 #include <iterator>
 
-#include "serve/http.h"
+#include "http/http.h"
 #include "serve/model_json.h"
 
 namespace tacit::serve {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "serve/request_json.h"
+#include "http/request_json.h"
 
 namespace tacit::serve {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "serve/http.h"
+#include "http/http.h"
 #include "serve/inference/infer_request.h"
 
 // Private to this room.

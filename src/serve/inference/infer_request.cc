@@ -8,8 +8,8 @@
 #include <limits>
 #include <span>
 
-#include "serve/query_fields.h"
-#include "serve/request_json.h"
+#include "http/query_fields.h"
+#include "http/request_json.h"
 
 namespace tacit::serve {
 namespace {

@@ -7,10 +7,10 @@
 #include <iterator>
 #include <utility>
 
+#include "http/query_fields.h"
+#include "http/request_json.h"
 #include "serve/inference/infer_answer.h"
 #include "serve/model_json.h"
-#include "serve/query_fields.h"
-#include "serve/request_json.h"
 
 namespace tacit::serve {
 namespace {

@@ -6,12 +6,12 @@
 #include <string_view>
 #include <vector>
 
+#include "http/router.h"
 #include "serve/api.h"
 #include "serve/inference/infer_request.h"
 #include "serve/inference/repository.h"
 #include "serve/inference/tensor_rows.h"
 #include "serve/recommend/recommend_route.h"
-#include "serve/router.h"
 #include "serve/row_scoring.h"
 #include "serve/versions/versions.h"
 

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <iterator>
 
-#include "serve/request_json.h"
+#include "http/request_json.h"
 
 namespace tacit::serve {
 namespace {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "serve/request_json.h"
+#include "http/request_json.h"
 #include "serve/score_request.h"
 
 namespace tacit::serve {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "http/request_json.h"
 #include "model/transitions/public_items.h"
-#include "serve/request_json.h"
 
 namespace tacit::serve {
 

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <utility>
 
-#include "serve/request_json.h"
+#include "http/request_json.h"
 
 namespace tacit::serve {
 namespace {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "http/request_json.h"
 #include "serve/recommend/item_index.h"
 #include "serve/recommend/recommender.h"
-#include "serve/request_json.h"
 
 namespace tacit::serve {
 

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <utility>
 
-#include "serve/callers/caller.h"
+#include "http/caller.h"
 #include "serve/learner_kinds.h"
 #include "serve/model_json.h"
 

@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "base/siphash.h"
+#include "http/http.h"
+#include "http/request_json.h"
 #include "metrics/registry.h"
-#include "serve/http.h"
 #include "serve/inference/repository.h"
 #include "serve/recommend/item_ranker.h"
 #include "serve/recommend/recommend_request.h"
 #include "serve/recommend/recommender.h"
-#include "serve/request_json.h"
 #include "serve/row_scorer.h"
 #include "serve/versions/versions.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "serve/query_fields.h"
+#include "http/query_fields.h"
 
 namespace tacit::serve {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "http/http.h"
 #include "metrics/registry.h"
-#include "serve/http.h"
 #include "serve/recommend/recommender.h"
 #include "serve/versions/canary.h"
 #include "store/types/snapshot.h"

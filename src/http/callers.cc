@@ -1,0 +1,105 @@
+#include "http/callers.h"
+
+#include <openssl/crypto.h>
+
+#include <utility>
+
+#include "http/token.h"
+
+namespace tacit::serve {
+
+Result<std::unique_ptr<Callers>> Callers::Open(std::string path, const CallerRates& rates,
+                                               const Callers* before) {
+  std::unique_ptr<Callers> callers(new Callers(std::move(path), rates));
+  if (before != nullptr) callers->table_ = before->table();
+  TACIT_RETURN_IF_ERROR(callers->Reload());
+  return callers;
+}
+
+std::unique_ptr<Callers> Callers::Fixed(CallerTable table) {
+  std::unique_ptr<Callers> callers(new Callers("", {}));
+  callers->table_ = std::make_shared<const CallerTable>(std::move(table));
+  callers->generation_ = 1;
+  return callers;
+}
+
+Status Callers::Reload() {
+  const std::lock_guard reading(reading_);
+  if (path_.empty()) return {};
+  mark_ = {};
+  TACIT_ASSIGN(const std::string text, ReadKeptFile("serve.callers", path_, &mark_));
+  const auto before = table();
+  auto parsed = CallerTable::Parse(text, path_, rates_, before.get());
+  if (!parsed) return Fail(std::move(parsed.error()).Context("serve.callers"));
+  Put(std::make_shared<const CallerTable>(std::move(*parsed)));
+  return {};
+}
+
+void Callers::Put(std::shared_ptr<const CallerTable> table) {
+  {
+    const std::lock_guard lock(mutex_);
+    table_ = std::move(table);
+  }
+  generation_.fetch_add(1, std::memory_order_release);
+}
+
+void Callers::TakeOver(const Callers& other) {
+  const std::scoped_lock reading(reading_, other.reading_);
+  path_ = other.path_;
+  rates_ = other.rates_;
+  mark_ = other.mark_;
+  Put(other.table());
+}
+
+std::string Callers::path() const {
+  const std::lock_guard reading(reading_);
+  return path_;
+}
+
+void Callers::SetRates(const CallerRates& rates) {
+  const std::lock_guard reading(reading_);
+  rates_ = rates;
+  Put(std::make_shared<const CallerTable>(table()->WithRates(rates)));
+}
+
+Result<bool> Callers::ReloadIfChanged() {
+  {
+    const std::lock_guard reading(reading_);
+    if (path_.empty() || MarkOfFile(path_) == mark_) return false;
+  }
+  TACIT_RETURN_IF_ERROR(Reload());
+  return true;
+}
+
+std::shared_ptr<const CallerTable> Callers::table() const {
+  const std::lock_guard lock(mutex_);
+  return table_;
+}
+
+KnownCaller::~KnownCaller() { Forget(); }
+
+void KnownCaller::Forget() {
+  OPENSSL_cleanse(token_.data(), token_.size());
+  token_.clear();
+  caller_ = nullptr;
+}
+
+const Caller* KnownCaller::Find(const Callers& callers, std::string_view token) {
+  const uint64_t generation = callers.generation();
+  if (caller_ != nullptr && generation == generation_ && token.size() == token_.size() &&
+      CRYPTO_memcmp(token.data(), token_.data(), token.size()) == 0)
+    return caller_;
+  Forget();
+  if (generation != generation_) {
+    // The callers are of this generation or a later one; of a later one they are taken once more.
+    generation_ = generation;
+    table_ = callers.table();
+  }
+  const Caller* const found = table_->Find(DigestOfToken(token));
+  if (found == nullptr) return nullptr;
+  token_ = token;
+  caller_ = found;
+  return found;
+}
+
+}  // namespace tacit::serve
