@@ -22,13 +22,6 @@ inline tl::unexpected<Error> BadUsage(std::string message) {
   return Fail(ErrorCode::kInvalidArgument, std::move(message));
 }
 
-// The failure of brokers: kUnavailable stands for a store that refuses (exit status 3), and brokers
-// that are away are a failure of this run (1).
-inline tl::unexpected<Error> FailOfBrokers(Error error) {
-  if (error.code == ErrorCode::kUnavailable) error.code = ErrorCode::kIo;
-  return Fail(std::move(error));
-}
-
 // The check of an option that takes numbers from `least` to `most`, which --help names. CLI11's own
 // lets a NaN pass.
 inline CLI::Validator NumberFrom(double least, double most) {

@@ -52,7 +52,7 @@ Result<ReadFeed> ReadConfigured(const FeedOptions& options) {
   TACIT_ASSIGN(const stream::KafkaProperties properties, wiring::FeedProperties(config));
   auto found = feed::InspectFeed(properties, read.topic, std::chrono::seconds(options.wait_s),
                                  options.json ? std::function<void(uint64_t)>() : TellRecordsRead);
-  if (!found) return FailOfBrokers(std::move(found.error()));
+  if (!found) return console::FailOfBrokers(std::move(found.error()));
   read.found = *std::move(found);
   return read;
 }

@@ -49,7 +49,7 @@ Result<std::vector<privacy::Anchor>> ReadPlace(const AnchorPlace& place) {
   if (!IsTopic(place)) return wiring::ReadWholeAnchorFile(place.anchors);
   TACIT_ASSIGN(const wiring::AnchorTopic topic, TopicOf(place));
   auto anchors = wiring::ReadAnchorTopic(topic);
-  if (!anchors) return FailOfBrokers(std::move(anchors.error()));
+  if (!anchors) return console::FailOfBrokers(std::move(anchors.error()));
   return *std::move(anchors);
 }
 
@@ -95,7 +95,7 @@ Result<int> SignLedger(const SignOptions& options) {
     auto added = wiring::AppendAnchorToTopic(
         topic, std::move(anchor), signer,
         [&](const auto& before) { return privacy::CheckAnchors(before, ledger.ForAnchors()); });
-    if (!added) return FailOfBrokers(std::move(added.error()));
+    if (!added) return console::FailOfBrokers(std::move(added.error()));
     anchor = *std::move(added);
   } else {
     TACIT_ASSIGN(

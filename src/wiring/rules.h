@@ -46,12 +46,6 @@ uint64_t PeriodRecords(std::optional<double> epsilon, double records);
 // Returns the records of a period whose items are counted, where the files have `records` of them.
 uint64_t CountsPeriodRecords(double records);
 
-// Returns the records of a linear model's very first period, which finds the click rate and nothing
-// else, where other periods have `period`. Shorter, it finds the rate less well; longer, more
-// records are predicted by nothing. `clicks_noise`, `events_noise`: deviations of the noise on both
-// numbers.
-uint64_t OpeningRecords(uint64_t period, double clicks_noise, double events_noise);
-
 // Returns the periods that a user is learnt from. `periods` has, for each user of the sample, the
 // number of periods with a record of this user.
 uint32_t UserAllowance(std::span<const uint32_t> periods);

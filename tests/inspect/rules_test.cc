@@ -9,6 +9,7 @@
 #include <random>
 
 #include "config/config.h"
+#include "wiring/opening_records.h"
 
 namespace tacit::wiring {
 namespace {

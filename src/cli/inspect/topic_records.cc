@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "cli/command.h"
 #include "cli/inspect/shape.h"
+#include "console/exit_code.h"
 #include "event/envelope.h"
 #include "event/schema_books.h"
 #include "wiring/kafka.h"
@@ -203,7 +203,7 @@ Result<TopicFound> FindTopic(const TopicAsked& asked) {
         fmt::format("topic '{}': its brokers know no such topic: is it spelt right, and are "
                     "they the brokers that have it? It was not made",
                     asked.topic));
-  if (!facts) return FailOfBrokers(std::move(facts.error()));
+  if (!facts) return console::FailOfBrokers(std::move(facts.error()));
   found.facts = *std::move(facts);
   if (found.facts.retained() == 0)
     return Fail(ErrorCode::kInvalidArgument,
@@ -217,7 +217,7 @@ Result<std::shared_ptr<const Records>> ReadTopic(const TopicAsked& asked, TopicF
   TACIT_ASSIGN(const stream::KafkaProperties properties, wiring::KafkaPropertiesOf(asked.kafka));
   auto sample = std::make_shared<TopicSample>(std::move(found));
   if (Status all = sample->Read(properties, asked); !all)
-    return FailOfBrokers(std::move(all.error()));
+    return console::FailOfBrokers(std::move(all.error()));
   return std::shared_ptr<const Records>(std::move(sample));
 }
 

@@ -7,7 +7,7 @@
 #include "wiring/kinds/kinds.h"
 #include "wiring/model_form.h"
 #include "wiring/noise_plan.h"
-#include "wiring/rules.h"
+#include "wiring/opening_records.h"
 
 namespace tacit::wiring {
 namespace {
