@@ -8,9 +8,9 @@
 #include <memory>
 
 #include "audit/mu_bound.h"
-#include "cli/inspect/noised_counts.h"
-#include "cli/inspect/private_columns.h"
-#include "cli/inspect/private_findings.h"
+#include "inspect/noised_counts.h"
+#include "inspect/private_columns.h"
+#include "inspect/private_findings.h"
 #include "privacy/ledger.h"
 #include "support/fixed_noise.h"
 #include "support/process.h"
@@ -18,7 +18,7 @@
 #include "support/temp_dir.h"
 #include "wiring/inspection.h"
 
-namespace tacit::cli::inspect {
+namespace tacit::inspect {
 namespace {
 
 constexpr double kSigma = 1;
@@ -176,4 +176,4 @@ TEST(InspectionAuditTest, AThresholdThatIsMissingIsCaught) {
 }
 
 }  // namespace
-}  // namespace tacit::cli::inspect
+}  // namespace tacit::inspect

@@ -8,19 +8,19 @@
 #include <map>
 #include <random>
 
-#include "cli/inspect/noised_counts.h"
-#include "cli/inspect/private_columns.h"
-#include "cli/inspect/private_findings.h"
-#include "cli/inspect/proposal.h"
-#include "cli/inspect/shape.h"
 #include "inspect/logs.h"
+#include "inspect/noised_counts.h"
+#include "inspect/private_columns.h"
+#include "inspect/private_findings.h"
+#include "inspect/proposal.h"
+#include "inspect/shape.h"
 #include "support/fixed_noise.h"
 #include "support/process.h"
 #include "support/silent_noise.h"
 #include "support/temp_dir.h"
 #include "wiring/inspection.h"
 
-namespace tacit::cli::inspect {
+namespace tacit::inspect {
 namespace {
 
 using testing::Contains;
@@ -448,4 +448,4 @@ TEST_F(PrivateTest, LittleDataSaysThatNothingStandsOut) {
 }
 
 }  // namespace
-}  // namespace tacit::cli::inspect
+}  // namespace tacit::inspect

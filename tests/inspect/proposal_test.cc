@@ -1,5 +1,5 @@
 // Tests that a proposal loads, whatever the records are like, and that its codec reads them.
-#include "cli/inspect/proposal.h"
+#include "inspect/proposal.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -8,14 +8,14 @@
 #include <boost/json.hpp>
 #include <random>
 
-#include "cli/inspect/report.h"
-#include "cli/inspect/trial.h"
 #include "inspect/logs.h"
+#include "inspect/report.h"
+#include "inspect/trial.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 #include "wiring/assembly.h"
 
-namespace tacit::cli::inspect {
+namespace tacit::inspect {
 namespace {
 
 using testing::ElementsAre;
@@ -330,4 +330,4 @@ TEST_F(ShopProposalTest, TheReportSaysFirstThatItIsRaw) {
 }
 
 }  // namespace
-}  // namespace tacit::cli::inspect
+}  // namespace tacit::inspect

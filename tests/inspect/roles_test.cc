@@ -1,5 +1,5 @@
 // Tests that the parts of records are told by their values, where names say nothing.
-#include "cli/inspect/roles.h"
+#include "inspect/roles.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include "support/real_data.h"
 #include "support/temp_dir.h"
 
-namespace tacit::cli::inspect {
+namespace tacit::inspect {
 namespace {
 
 using config::TimeUnit;
@@ -241,4 +241,4 @@ TEST_F(RolesTest, ThePlainFormIsKnown) {
 }
 
 }  // namespace
-}  // namespace tacit::cli::inspect
+}  // namespace tacit::inspect

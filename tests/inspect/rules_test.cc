@@ -1,6 +1,6 @@
 // Tests of the rules by which a configuration is proposed: their values at places that are known
 // from elsewhere, and that they have no jumps.
-#include "wiring/rules.h"
+#include "inspect/rules.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include "config/config.h"
 #include "wiring/opening_records.h"
 
-namespace tacit::wiring {
+namespace tacit::inspect {
 namespace {
 
 TEST(RulesTest, TablesAreThoseOfTheShippedConfigurations) {
@@ -74,22 +74,22 @@ TEST(RulesTest, AnOpeningIsAsLongAsItsLossesAreLeast) {
   for (const double period : {10'000.0, 53'000.0, 150'000.0})
     for (const double clicks : {0.0, 10.0, 70.0})
       for (const double events : {0.0, 50.0, 400.0}) {
-        const auto length =
-            static_cast<double>(OpeningRecords(static_cast<uint64_t>(period), clicks, events));
+        const auto length = static_cast<double>(
+            wiring::OpeningRecords(static_cast<uint64_t>(period), clicks, events));
         const double here = loss(length, period, clicks, events);
         EXPECT_LT(here, 1.001 * loss(length * 1.1, period, clicks, events));
         EXPECT_LT(here, 1.001 * loss(length / 1.1, period, clicks, events));
         EXPECT_LE(length, period);
       }
-  EXPECT_EQ(OpeningRecords(1, 1e9, 1e9), 1u);
-  EXPECT_EQ(OpeningRecords(20'000, 1e9, 1e9), 20'000u) << "noise hides the rate in any";
+  EXPECT_EQ(wiring::OpeningRecords(1, 1e9, 1e9), 1u);
+  EXPECT_EQ(wiring::OpeningRecords(20'000, 1e9, 1e9), 20'000u) << "noise hides the rate in any";
 }
 
 TEST(RulesTest, OpeningsHaveNoJumps) {
   for (double noise = 0.1; noise < 1e6; noise *= 1.01)
-    EXPECT_NEAR(static_cast<double>(OpeningRecords(20'000, noise * 1.01, 5 * noise * 1.01)),
-                static_cast<double>(OpeningRecords(20'000, noise, 5 * noise)) * 1.005,
-                0.02 * static_cast<double>(OpeningRecords(20'000, noise, 5 * noise)) + 2);
+    EXPECT_NEAR(static_cast<double>(wiring::OpeningRecords(20'000, noise * 1.01, 5 * noise * 1.01)),
+                static_cast<double>(wiring::OpeningRecords(20'000, noise, 5 * noise)) * 1.005,
+                0.02 * static_cast<double>(wiring::OpeningRecords(20'000, noise, 5 * noise)) + 2);
 }
 
 TEST(RulesTest, ARatingIsDividedInTheMiddle) {
@@ -152,4 +152,4 @@ TEST(RulesTest, TheNetworkIsTheDemosForItsColumns) {
 }
 
 }  // namespace
-}  // namespace tacit::wiring
+}  // namespace tacit::inspect

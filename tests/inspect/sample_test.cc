@@ -1,5 +1,5 @@
 // Tests how samples are read: the forms of files, and what is said of lines that are none.
-#include "cli/inspect/sample.h"
+#include "inspect/sample.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -9,7 +9,7 @@
 #include "support/process.h"
 #include "support/temp_dir.h"
 
-namespace tacit::cli::inspect {
+namespace tacit::inspect {
 namespace {
 
 using testing::HasSubstr;
@@ -111,4 +111,4 @@ TEST_F(SampleTest, WhatIsNotReadIsEstimated) {
 }
 
 }  // namespace
-}  // namespace tacit::cli::inspect
+}  // namespace tacit::inspect

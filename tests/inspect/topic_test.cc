@@ -4,14 +4,14 @@
 
 #include <random>
 
-#include "cli/inspect/sample.h"
-#include "cli/inspect/topic_records.h"
-#include "cli/inspect/topic_report.h"
 #include "inspect/logs.h"
+#include "inspect/sample.h"
+#include "inspect/topic_records.h"
+#include "inspect/topic_report.h"
 #include "stream/kafka/topic_sample.h"
 #include "stream/mock_kafka.h"
 
-namespace tacit::cli::inspect {
+namespace tacit::inspect {
 namespace {
 
 using std::chrono::milliseconds;
@@ -245,4 +245,4 @@ TEST(TopicYamlTest, APrivateLookSaysOfSchemasWhatFramingSays) {
 }
 
 }  // namespace
-}  // namespace tacit::cli::inspect
+}  // namespace tacit::inspect

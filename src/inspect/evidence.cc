@@ -1,0 +1,95 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <unordered_map>
+
+#include "inspect/names.h"
+#include "inspect/roles.h"
+#include "inspect/rules.h"
+#include "model/linear/columns.h"
+
+namespace tacit::inspect {
+namespace {
+
+constexpr double kMetOnce = 0.9;  // of the records have a pair of their own
+
+class RawRecords final : public Evidence {
+ public:
+  explicit RawRecords(const Sample& sample) : sample_(sample) {}
+
+  bool KnowsNumbers(size_t) const override { return true; }
+
+  std::vector<std::pair<double, uint64_t>> Numbers(size_t column) const override {
+    std::map<double, uint64_t> counts;
+    for (const double number : sample_.columns[column].number) {
+      if (!std::isnan(number)) ++counts[number];
+    }
+    return {counts.begin(), counts.end()};
+  }
+
+  bool TellsWords() const override { return true; }
+  config::Words LabelWords(size_t column) const override {
+    return WordsToLabels(sample_.columns[column], sample_.rows);
+  }
+
+  bool MetOnce(size_t user, size_t column) const override {
+    std::unordered_set<uint64_t> pairs;
+    const std::vector<uint32_t>& users = sample_.columns[user].code;
+    for (uint64_t row = 0; row < sample_.rows; ++row)
+      pairs.insert((uint64_t{users[row]} << 32) | sample_.columns[column].code[row]);
+    return static_cast<double>(pairs.size()) > kMetOnce * static_cast<double>(sample_.rows);
+  }
+
+  std::optional<std::pair<double, double>> Losses(const LabelRole& label, size_t c) const override {
+    const model::linear::Bins bins;
+    const Column& column = sample_.columns[c];
+    std::unordered_map<uint32_t, HalvesCount> by_value, by_bin;
+    double events = 0, positives = 0;
+    for (uint64_t row = 0; row < sample_.rows; ++row) {
+      const auto is_one = LabelOfRow(sample_, label, row);
+      if (!is_one || column.code[row] == 0) continue;
+      const double number = column.number[row];
+      const auto z = static_cast<float>(std::copysign(std::log1p(std::abs(number)), number));
+      const bool later = row * 2 >= sample_.rows;
+      for (HalvesCount* count : {&by_value[column.code[row]], &by_bin[bins.Of(z)]}) {
+        (later ? count->later_events : count->events) += 1;
+        (later ? count->later_positives : count->positives) += *is_one ? 1 : 0;
+      }
+      events += later ? 0 : 1;
+      positives += !later && *is_one ? 1 : 0;
+    }
+    if (events == 0) return std::nullopt;
+    const auto loss = [&](const auto& counts) {
+      std::vector<HalvesCount> list;
+      for (const auto& [key, count] : counts) list.push_back(count);
+      return ForetellingLoss(list, positives / events);
+    };
+    return std::pair(loss(by_value), loss(by_bin));
+  }
+
+  std::vector<uint32_t> UserPeriods(size_t user, uint64_t period) const override {
+    std::unordered_map<uint32_t, std::pair<uint64_t, uint32_t>> users;  // last period, how many
+    const std::vector<uint32_t>& codes = sample_.columns[user].code;
+    for (uint64_t row = 0; row < sample_.rows; ++row) {
+      if (codes[row] == 0) continue;
+      auto& [last, number] = users[codes[row]];
+      if (number > 0 && last == row / period) continue;
+      last = row / period;
+      ++number;
+    }
+    std::vector<uint32_t> periods;
+    for (const auto& [code, story] : users) periods.push_back(story.second);
+    return periods;
+  }
+
+ private:
+  const Sample& sample_;
+};
+
+}  // namespace
+
+std::unique_ptr<Evidence> RawEvidence(const Sample& sample) {
+  return std::make_unique<RawRecords>(sample);
+}
+
+}  // namespace tacit::inspect

@@ -1,0 +1,86 @@
+#include "inspect/names.h"
+
+#include <algorithm>
+#include <cctype>
+#include <initializer_list>
+
+namespace tacit::inspect {
+namespace {
+
+// Small letters and digits of a name: "userId" and "user_id" are one.
+std::string Plain(std::string_view name) {
+  std::string plain;
+  for (const char c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
+      plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return plain;
+}
+
+// Tries the last key, and the last two: "/user/id" is called "userid".
+bool IsCalled(const Column& column, std::initializer_list<std::string_view> names) {
+  const auto among = [&](std::string_view name) {
+    return std::ranges::find(names, name) != names.end();
+  };
+  if (among(Plain(column.name))) return true;
+  const size_t last = column.place.rfind('/');
+  if (last == std::string::npos || last == 0) return false;
+  const size_t before = column.place.rfind('/', last - 1);
+  return among(Plain(std::string_view(column.place).substr(before + 1)));
+}
+
+bool IsSuccess(std::string_view word) {
+  static constexpr std::string_view kWords[] = {
+      "1",       "yes",       "y",     "true", "t",        "click",     "clicked",
+      "buy",     "bought",    "like",  "won",  "purchase", "purchased", "conversion",
+      "convert", "converted", "order", "good", "pos",      "positive",  "transaction"};
+  return std::ranges::find(kWords, Plain(word)) != std::end(kWords);
+}
+
+}  // namespace
+
+bool IsLabelName(const Column& column) {
+  return IsCalled(column, {"label", "click", "clicked", "isclick", "isclicked", "target",
+                           "conversion", "converted", "purchase", "purchased", "bought", "rating",
+                           "stars", "liked", "outcome", "response", "y"});
+}
+bool IsEventName(const Column& column) {
+  return IsCalled(column, {"event", "eventtype", "eventname", "action", "actiontype", "type"});
+}
+bool IsUserName(const Column& column) {
+  return IsCalled(column, {"user", "userid", "uid", "useruuid", "customer", "customerid", "visitor",
+                           "visitorid", "member", "memberid", "accountid", "clientid", "cookieid"});
+}
+bool IsItemName(const Column& column) {
+  return IsCalled(column, {"item", "itemid", "product", "productid", "productsku", "sku", "movie",
+                           "movieid", "article", "articleid", "track", "trackid", "song", "songid",
+                           "video", "videoid", "book", "bookid"});
+}
+bool IsTimeName(const Column& column) {
+  return IsCalled(column, {"timestamp", "timestampms", "ts", "time", "datetime", "eventtime",
+                           "createdat", "unixtime"});
+}
+bool IsEventIdName(const Column& column) {
+  return IsCalled(column, {"eventid", "event", "id", "uuid", "requestid", "impressionid"});
+}
+
+config::Words WordsToLabels(const Column& column, uint64_t rows) {
+  std::map<uint32_t, uint64_t> counts;
+  for (uint64_t row = 0; row < rows; ++row)
+    if (column.code[row] != 0) ++counts[column.code[row]];
+  uint32_t rarest = 0;
+  size_t successes = 0;
+  for (const auto& [code, count] : counts) {
+    if (rarest == 0 || count < counts[rarest]) rarest = code;
+    successes += IsSuccess(column.TextOf(code)) ? 1 : 0;
+  }
+  const bool told = successes > 0 && successes < counts.size();
+  config::Words labels;
+  for (const auto& [code, count] : counts) {
+    const std::string text = column.TextOf(code);
+    labels.emplace_back(text, (told ? IsSuccess(text) : code == rarest) ? "1" : "0");
+  }
+  std::ranges::sort(labels);
+  return labels;
+}
+
+}  // namespace tacit::inspect

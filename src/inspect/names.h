@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+
+#include "config/config.h"
+#include "inspect/sample.h"
+
+// The names by which people call the parts of a record. They decide where the values leave a
+// choice; records with other names are told by their values alone.
+namespace tacit::inspect {
+
+bool IsLabelName(const Column& column);
+bool IsEventName(const Column& column);  // what has happened, in words
+bool IsUserName(const Column& column);
+bool IsItemName(const Column& column);
+bool IsTimeName(const Column& column);
+bool IsEventIdName(const Column& column);
+
+// Gives each word of a label's column its label. Words that speak of success have 1; where there
+// are none, the rarest word has it: clicks are rarer than what was not clicked.
+config::Words WordsToLabels(const Column& column, uint64_t rows);
+
+}  // namespace tacit::inspect

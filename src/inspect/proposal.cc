@@ -1,0 +1,434 @@
+#include "inspect/proposal.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "inspect/rules.h"
+#include "inspect/source_yaml.h"
+#include "inspect/topic_report.h"
+#include "wiring/assembly.h"
+#include "wiring/noise_plan.h"
+
+namespace tacit::inspect {
+namespace {
+
+constexpr uint64_t kMemoryDefault = uint64_t{2} << 30, kMemoryMost = uint64_t{1} << 50;
+constexpr double kDeltaForPrices = 1e-6;
+
+enum class LearnerChoice : uint8_t { kLinear, kNetwork, kNextItem };
+
+tl::unexpected<Error> CannotPropose(std::string message) {
+  return Fail(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+class Proposer {
+ public:
+  Proposer(const Sample& sample, const Roles& roles, const Evidence& evidence, const Asked& asked)
+      : sample_(sample), roles_(roles), evidence_(evidence), asked_(asked) {}
+
+  Result<Proposal> Make() {
+    TACIT_RETURN_IF_ERROR(CheckAsked());
+    Choose();
+    PlanPeriods();
+    uint64_t memory = kMemoryDefault;
+    while (true) {
+      auto loaded = Load(memory);
+      if (loaded) return loaded;
+      const bool too_small = loaded.error().message.find("memory.total_bytes") != std::string::npos;
+      if (!too_small || memory >= kMemoryMost)
+        return Fail(std::move(loaded.error()).Context("the proposal does not load"));
+      memory *= 2;
+    }
+  }
+
+ private:
+  bool of_users() const { return asked_.unit == "user"; }
+  bool held() const { return asked_.mode == "poisson" || asked_.mode == "allocate"; }
+  double records() const { return std::max(1.0, sample_.lines_in_all); }
+
+  Status CheckAsked() const {
+    if (of_users() && !roles_.user)
+      return CannotPropose("--unit user: no field of these records names a user");
+    if (!roles_.are_meetings()) return {};
+    constexpr std::string_view kWhy =
+        "these records have no label, so that counts of what follows what learn from them: ";
+    if (asked_.unit == "event")
+      return CannotPropose(fmt::format("--unit event: {}their unit is the user", kWhy));
+    if (held())
+      return CannotPropose(fmt::format("--mode {}: {}their mode is once", *asked_.mode, kWhy));
+    return {};
+  }
+
+  // The item is a feature too, so that a click model has one where there is nothing else.
+  bool HasOwnFeatures() const {
+    return std::ranges::any_of(roles_.features,
+                               [&](const FeatureRole& f) { return f.column != roles_.item; });
+  }
+
+  // A linear model needs a column of one value for each event that is released whole.
+  bool HasSingleColumn() const {
+    const uint64_t most = config::Mechanism().whole_columns;
+    return std::ranges::any_of(roles_.features, [&](const FeatureRole& f) {
+      return f.kind != config::Feature::Kind::kMultiHot && RowsOf(sample_, roles_, f) <= most;
+    });
+  }
+
+  void Choose() {
+    if (roles_.are_meetings()) {
+      choice_ = LearnerChoice::kNextItem;
+    } else if (held() || !HasSingleColumn()) {
+      choice_ = LearnerChoice::kNetwork;
+    } else if (roles_.user && roles_.item && !HasOwnFeatures() && asked_.unit != "event") {
+      choice_ = LearnerChoice::kNextItem;
+    }
+  }
+
+  void PlanPeriods() {
+    period_ = choice_ == LearnerChoice::kNextItem ? CountsPeriodRecords(records())
+                                                  : PeriodRecords(asked_.epsilon, records());
+    // The configuration's own rule begins with short periods, so that it fits any log. Users have
+    // theirs by the log's length: an allowance would be used up by short ones.
+    batch_by_rule_ = choice_ == LearnerChoice::kLinear && !of_users();
+    if (choice_ == LearnerChoice::kNetwork && !held()) period_ = HeldBatch();  // a step
+    if (held()) period_ = std::min(period_, static_cast<uint64_t>(records()));
+    if (!roles_.user) return;
+    const std::vector<uint32_t> numbers = evidence_.UserPeriods(*roles_.user, period_);
+    uint64_t pairs = 0;
+    for (const uint32_t number : numbers) pairs += number;
+    allowance_ = UserAllowance(numbers);
+    const double periods =
+        std::ceil(static_cast<double>(sample_.rows) / static_cast<double>(period_));
+    users_of_period_ = static_cast<double>(pairs) / std::max(1.0, periods);
+    users_ = numbers.size();
+  }
+
+  Result<Proposal> Load(uint64_t memory) {
+    Proposal proposal;
+    proposal.yaml = Yaml(memory);
+    const auto open = [&](const std::string& key, const std::string& value) {
+      proposal.open_keys.push_back(key);
+      proposal.filled.push_back(key + '=' + value);
+    };
+    const std::string learner = "learners.0.";
+    if (!asked_.unit)
+      open(learner + "privacy.unit", choice_ == LearnerChoice::kNextItem ? "user" : "event");
+    if (!asked_.epsilon) open(learner + "privacy.epsilon", "1");
+    if (!asked_.delta) open(learner + "privacy.delta", fmt::format("{}", kDeltaForPrices));
+    if (!asked_.mode) open(learner + "participation.mode", "once");
+    if (sample_.topic() != nullptr)
+      for (const auto& [key, value] : TopicOpenKeys(sample_)) open(key, value);
+    const bool without_items = choice_ == LearnerChoice::kNextItem && asked_.items.empty();
+    // Any name will do: a catalogue is not read before a learner is planned.
+    if (without_items) open("catalogue.file", "items");
+    TACIT_ASSIGN(proposal.config, config::Parse(proposal.yaml, "the proposal", proposal.filled));
+    if (!without_items) {
+      TACIT_ASSIGN([[maybe_unused]] const wiring::Assembly assembly,
+                   wiring::Assemble(proposal.config));
+    }
+    return proposal;
+  }
+
+  std::string Yaml(uint64_t memory) {
+    std::string yaml =
+        CommentLines(
+            0,
+            fmt::format("Proposed by `tacit inspect` out of {} of {}. {} Keys without a value are "
+                        "for a person to fill in; until then tacitd does not start. "
+                        "config/reference.yaml explains every key.",
+                        Counted(sample_.lines, "record"), sample_.records->Whence(),
+                        sample_.noised.empty() ? "The sample is raw: what was chosen by it is "
+                                                 "not charged to any budget."
+                                               : sample_.noised)) +
+        '\n' + SourceYaml(sample_, roles_);
+    if (choice_ == LearnerChoice::kNextItem) yaml += CatalogueYaml();
+    yaml += SchemaYaml(sample_, roles_) + LearnerYaml() + StoreYaml() + "memory:\n";
+    yaml += CommentLines(2, memory == kMemoryDefault
+                                ? "The default, in which these learners have room."
+                                : "The least power of two in which these learners have room.");
+    return yaml + fmt::format("  total_bytes: {}GiB\n", memory >> 30);
+  }
+
+  std::string CatalogueYaml() const {
+    return CommentLines(0,
+                        "The list of what may be recommended. It has to be public: ids taken from "
+                        "these records would reveal them. A line `id`, or "
+                        "`id::title::genre|genre`, for each item.") +
+           fmt::format("catalogue:\n  file:{}\n\n",
+                       asked_.items.empty() ? "  # to be filled in: a file of the publisher's"
+                                            : ' ' + config::QuotedYaml(asked_.items));
+  }
+
+  std::string LearnerYaml() const {
+    std::string yaml = "learners:\n";
+    switch (choice_) {
+      case LearnerChoice::kLinear:
+        yaml += "  - id: clicks\n" +
+                CommentLines(4,
+                             "One weight a value, out of a period's noised sums: the best click "
+                             "model here at any epsilon, and nothing to tune. It needs no clip: a "
+                             "record's part in a sum is bounded as it is.") +
+                "    model: {kind: linear}\n    mechanism: {kind: sums}\n";
+        break;
+      case LearnerChoice::kNextItem:
+        yaml +=
+            "  - id: next\n" +
+            CommentLines(4, fmt::format("There are users and items, and {}: counts of which item "
+                                        "follows which. A user's counts are one vector of "
+                                        "bounded length: there is no clip to set.",
+                                        roles_.label ? "nothing else to foretell by"
+                                                     : "no label to foretell")) +
+            "    model: {kind: transitions}\n    mechanism: {kind: counts}\n";
+        break;
+      case LearnerChoice::kNetwork:
+        yaml += NetworkYaml();
+        break;
+    }
+    return yaml + ParticipationYaml() + PrivacyYaml() + OptimizerYaml() + '\n';
+  }
+
+  uint64_t Categories() const {
+    return static_cast<uint64_t>(std::ranges::count_if(roles_.features, [](const FeatureRole& f) {
+      return f.kind != config::Feature::Kind::kDense;
+    }));
+  }
+
+  std::string NetworkYaml() const {
+    const NetworkRule rule = NetworkFor(Categories());
+    return "  - id: clicks\n" +
+           CommentLines(4, (held() ? fmt::format("The linear model releases each period once, so "
+                                                 "that it has nothing to sample; with mode {} it "
+                                                 "is the network.",
+                                                 *asked_.mode)
+                                   : "The linear model needs a column of one value for each "
+                                     "record, of a million values at most; here it is the "
+                                     "network.") +
+                               std::string(" Small layers: noise goes with the number of "
+                                           "parameters.")) +
+           fmt::format("    model: {{kind: pctr, hidden: [{}, {}]}}\n", rule.hidden[0],
+                       rule.hidden[1]) +
+           CommentLines(4, fmt::format("threshold: a row is updated where some 46 events of a step "
+                                       "have it; each adds one over the root of its {}. "
+                                       "gradient_clip: few gradients are longer. Neither costs "
+                                       "epsilon: noise goes with the clip.",
+                                       Counted(Categories(), "categorical feature"))) +
+           fmt::format("    mechanism: {{kind: adafest, threshold: {}, gradient_clip: {}}}\n",
+                       rule.threshold, rule.gradient_clip);
+  }
+  std::string OptimizerYaml() const {
+    if (choice_ != LearnerChoice::kNetwork) return "";
+    const NetworkRule rule = NetworkFor(Categories());
+    return CommentLines(4, "As config/demo.yaml has them: rows move further, as most are rare.") +
+           fmt::format("    optimizer: {{kind: adam, learning_rate: {}, row_learning_rate: {}}}\n",
+                       rule.learning_rate, rule.row_learning_rate);
+  }
+
+  std::string ParticipationYaml() const {
+    std::string yaml = "    participation:\n";
+    if (!asked_.mode)
+      yaml += CommentLines(
+          6, fmt::format("Privacy, to be filled in. once: each event is in one "
+                         "release or step, as it comes{}.",
+                         choice_ == LearnerChoice::kNextItem ? "; counts can have no other"
+                         : choice_ == LearnerChoice::kLinear ? "; a linear model can have no other"
+                                                             : ""));
+    yaml += asked_.mode ? fmt::format("      mode: {}\n", *asked_.mode) : "      mode:\n";
+    yaml += held() ? HeldYaml() : BatchYaml();
+    const bool users = of_users() || choice_ == LearnerChoice::kNextItem;
+    if (users)
+      yaml +=
+          CommentLines(
+              6, fmt::format("Privacy: {} that a user may be in, ever. Noise goes with the root "
+                             "of it, and who has used it up is left out; {} of each of {} "
+                             "leave{} most to be learnt. Epsilon is that of all of them.",
+                             held() ? "steps" : "periods", Counted(allowance_, "period"),
+                             Counted(users_, "user"), allowance_ == 1 ? "s" : "")) +
+          fmt::format("      max_participations: {}\n", Allowance());
+    else if (!asked_.unit && roles_.user)
+      yaml +=
+          CommentLines(6, fmt::format("With unit user, the periods that a user may be in, ever; "
+                                      "noise goes with the root of it: max_participations: {}",
+                                      Allowance()));
+    return yaml;
+  }
+
+  std::string RecordsOfAPeriod() const {
+    return sample_.topic() != nullptr ? "Records of a period, which source.tick_ms may close too."
+                                      : "Records of a period; a file's end closes it too.";
+  }
+
+  std::string BatchYaml() const {
+    const std::string price =
+        "Its price: a longer period has less noise a record, and is learnt "
+        "later.";
+    if (batch_by_rule_)
+      return CommentLines(6,
+                          "batch, the records of a period, follows from epsilon where it is not "
+                          "set: 150,000 at 1, 53,000 at 8. With unit event the first period has "
+                          "10,000, and each one after it a quarter more, up to there. " +
+                              price);
+    if (choice_ == LearnerChoice::kNextItem)
+      return CommentLines(6,
+                          fmt::format("{} As many as there are, up to a million: each period adds "
+                                      "its noise to the counts. {}",
+                                      RecordsOfAPeriod(), price)) +
+             fmt::format("      batch: {}\n", period_);
+    if (choice_ == LearnerChoice::kNetwork)
+      return CommentLines(6,
+                          "Records of a step, the default. Its price: a larger step has less "
+                          "noise a record, and there are fewer.") +
+             fmt::format("      batch: {}\n", period_);
+    const bool by_epsilon = period_ >= config::DefaultPeriod(asked_.epsilon.value_or(1));
+    return CommentLines(
+               6, fmt::format("{} {} {}", RecordsOfAPeriod(),
+                              by_epsilon
+                                  ? "By epsilon: 150,000 over its root, 50,000 at least."
+                                  : fmt::format("A quarter of some {} records, 10,000 at least.",
+                                                WithThousands(static_cast<uint64_t>(records()))),
+                              price)) +
+           fmt::format("      batch: {}\n", period_);
+  }
+
+  // The steps pass once over a period.
+  uint64_t HeldBatch() const { return RowOf(config::kModels, config::ModelKind::kPctr).batch; }
+  uint64_t HeldSteps() const {
+    return std::max<uint64_t>(1, (period_ + HeldBatch() - 1) / HeldBatch());
+  }
+  uint64_t Allowance() const {
+    return std::min<uint64_t>(1'000'000, allowance_ * (held() ? HeldSteps() : 1));
+  }
+  std::string HeldYaml() const {
+    const double rate = 1 / static_cast<double>(HeldSteps());
+    const double units = of_users() ? users_of_period_ : static_cast<double>(period_);
+    const auto batch = std::max<uint64_t>(1, static_cast<uint64_t>(std::ceil(rate * units)));
+    std::string yaml =
+        CommentLines(6, fmt::format("A period of {} records is held, and its steps pass over it "
+                                    "once. Each step is charged; more steps cost more.",
+                                    WithThousands(period_))) +
+        fmt::format("      period: {}\n      steps_per_period: {}\n", period_, HeldSteps());
+    if (asked_.mode == "poisson") yaml += fmt::format("      sampling_rate: {:.6g}\n", rate);
+    return yaml +
+           CommentLines(6, fmt::format("{} expected in a step: the public divisor.",
+                                       of_users() ? "Users" : "Events")) +
+           fmt::format("      batch: {}\n", batch);
+  }
+
+  std::string PrivacyYaml() const {
+    std::string yaml = "    privacy:\n";
+    if (!asked_.unit || !asked_.epsilon || !asked_.delta)
+      yaml += CommentLines(6, "To be filled in. No data says what people were promised.");
+    const bool next = choice_ == LearnerChoice::kNextItem;
+    if (asked_.unit)
+      yaml += fmt::format("      unit: {}\n", *asked_.unit);
+    else
+      yaml += fmt::format("      unit:  # {}\n",
+                          next          ? "user: a model of the next item can have no other"
+                          : roles_.user ? "event: one record is hidden | user: all of a person's"
+                                        : "event: these records name no user");
+    yaml += Prices();
+    yaml += asked_.epsilon ? fmt::format("      epsilon: {}\n", *asked_.epsilon)
+                           : "      epsilon:  # above 0; 1 to 10 are usual, less hides more\n";
+    const bool users = users_ > 0 && (of_users() || next);
+    const double units = users ? static_cast<double>(users_) : std::round(records());
+    yaml += asked_.delta ? fmt::format("      delta: {}\n", *asked_.delta)
+                         : fmt::format("      delta:  # well below 1 / {}, the number of {}\n",
+                                       WithThousands(static_cast<uint64_t>(units)),
+                                       users ? "users" : "records");
+    return yaml;
+  }
+
+  // The noise of a release or step, at some epsilons.
+  std::string Prices() const {
+    config::Learner learner = ForPrices();
+    std::string prices;
+    std::vector<double> epsilons = {1, 3, 8};
+    if (asked_.epsilon) epsilons = {*asked_.epsilon};
+    for (const double epsilon : epsilons) {
+      learner.privacy.epsilon = epsilon;
+      const auto noise = wiring::StepNoise(learner, {});
+      if (noise)
+        prices += fmt::format("{}epsilon {}: {:.3g}", prices.empty() ? "" : ", ", epsilon, *noise);
+    }
+    if (prices.empty()) return "";
+    return CommentLines(
+        6, fmt::format("The price, as noise over a unit's bound in {} at delta {}: {}. Not more, "
+                       "however long the stream runs.",
+                       held() ? "a step" : "a release", learner.privacy.delta, prices));
+  }
+  config::Learner ForPrices() const {
+    config::Learner learner;
+    const bool next = choice_ == LearnerChoice::kNextItem;
+    learner.model.kind = next                                ? config::ModelKind::kTransitions
+                         : choice_ == LearnerChoice::kLinear ? config::ModelKind::kLinear
+                                                             : config::ModelKind::kPctr;
+    learner.mechanism.kind = next                                ? config::MechanismKind::kCounts
+                             : choice_ == LearnerChoice::kLinear ? config::MechanismKind::kSums
+                                                                 : config::MechanismKind::kAdaFest;
+    learner.privacy.unit = next ? "user" : asked_.unit.value_or("event");
+    learner.privacy.delta = asked_.delta.value_or(kDeltaForPrices);
+    learner.participation.batch = held() ? HeldBatch() : period_;
+    learner.participation.period = period_;
+    learner.participation.steps_per_period = HeldSteps();
+    learner.participation.sampling_rate = 1 / static_cast<double>(HeldSteps());
+    if (asked_.mode == "poisson")
+      learner.participation.mode = config::Participation::Mode::kPoisson;
+    if (asked_.mode == "allocate")
+      learner.participation.mode = config::Participation::Mode::kAllocate;
+    if (learner.privacy.of_users())
+      learner.participation.max_participations = static_cast<uint32_t>(Allowance());
+    return learner;
+  }
+
+  std::string StoreYaml() const {
+    if (!asked_.store.empty())
+      return "store:\n" + CommentLines(2, "The store that the inspection is charged to.") +
+             fmt::format("  path: {}\n  witness: {}\n\n", config::QuotedYaml(asked_.store),
+                         config::QuotedYaml(asked_.witness));
+    std::string base = asked_.output.empty() ? "tacit" : asked_.output;
+    for (const std::string_view ending : {".yaml", ".yml"})
+      if (base.size() > ending.size() && base.ends_with(ending))
+        base.resize(base.size() - ending.size());
+    return fmt::format("store:\n  path: {}\n", config::QuotedYaml(base + "-data/store")) +
+           CommentLines(2,
+                        "Better on another disk, in a folder that no backup puts back together "
+                        "with the store.") +
+           fmt::format("  witness: {}\n\n",
+                       config::QuotedYaml(base + "-data-witness/store.witness"));
+  }
+
+  const Sample& sample_;
+  const Roles& roles_;
+  const Evidence& evidence_;
+  const Asked& asked_;
+  LearnerChoice choice_ = LearnerChoice::kLinear;
+  uint64_t period_ = 0;
+  bool batch_by_rule_ = false;
+  uint32_t allowance_ = 1;
+  uint64_t users_ = 0;
+  double users_of_period_ = 0;
+};
+
+}  // namespace
+
+std::string WhyNothingToLearn(const Roles& roles) {
+  if (roles.are_meetings()) return "";
+  if (!roles.label)
+    return "no field can be the label: a label is 0 or 1, one of a few words, or a number on a "
+           "scale; it has two values at least and is there in nine records of ten. Without one, a "
+           "user and an item are needed";
+  if (roles.features.empty()) return "there is a label, and no field to foretell it by";
+  return "";
+}
+
+Result<Proposal> Propose(const Sample& sample, const Roles& roles, const Evidence& evidence,
+                         const Asked& asked) {
+  return Proposer(sample, roles, evidence, asked).Make();
+}
+
+Result<Proposal> Propose(const Sample& sample, const Roles& roles, const Asked& asked) {
+  return Propose(sample, roles, *RawEvidence(sample), asked);
+}
+
+}  // namespace tacit::inspect

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <boost/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "inspect/roles.h"
+#include "inspect/sample.h"
+#include "inspect/trial.h"
+
+namespace tacit::inspect {
+
+// The first thing that is said, in every form of the output.
+inline constexpr std::string_view kRawWarning =
+    "tacit inspect looks at RAW records: nothing it says is private, and no budget pays for what "
+    "is "
+    "chosen by it";
+
+// A time of day, in UTC.
+std::string UtcText(double milliseconds);
+
+// Days by the sample's times, or, of noised counts, those of the trial.
+std::optional<Days> DaysOf(const Sample& sample, const Roles& roles,
+                           const std::optional<Trial>& trial);
+
+// Sentences about what an operator should look at before anything is learnt.
+std::vector<std::string> WarningsAbout(const Sample& sample, const Roles& roles,
+                                       const std::optional<Trial>& trial);
+
+// The report for people, a line each, and for programs. Without a trial there is no proposal.
+std::string ReportText(const Sample& sample, const Roles& roles, const std::optional<Trial>& trial);
+boost::json::object ReportJson(const Sample& sample, const Roles& roles,
+                               const std::optional<Trial>& trial);
+
+}  // namespace tacit::inspect

@@ -1,0 +1,441 @@
+#include "inspect/roles.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/text.h"
+#include "inspect/names.h"
+#include "inspect/rules.h"
+
+namespace tacit::inspect {
+namespace {
+
+using Kind = config::Feature::Kind;
+
+// Shares by which a column is told to be one thing or another.
+constexpr double kNearlyAll = 0.95;  // a value of its own in so many records: an id, or free text
+constexpr double kEachItsOwn =
+    0.999;  // an id of the record; values that share a hash are counted once
+constexpr double kHardlyEver = 0.001;  // there in fewer records than that: of no use
+constexpr double kMostRecords = 0.9;   // a label that is there in fewer would lose the others
+constexpr double kClose = 0.32;        // a user's records lie twice as close as chance has them
+constexpr double kTimeOrdered = 0.9;   // neighbours whose times do not fall
+
+class RoleFinder {
+ public:
+  RoleFinder(const Sample& sample, std::vector<Profile> profiles, const Evidence& evidence,
+             const Named& named)
+      : sample_(sample), evidence_(evidence), named_(named), taken_(sample.columns.size(), 0) {
+    roles_.profiles = std::move(profiles);
+  }
+
+  Roles Find() {
+    const bool criteo = sample_.shape.format == Format::kCriteoTsv;
+    roles_.plain_json = LooksPlain();
+    if (!criteo) FindTime();
+    FindLabel();
+    if (!criteo) {
+      FindUser();
+      FindItem();
+      FindEventId();
+    }
+    for (size_t c = 0; c < sample_.columns.size(); ++c)
+      if (taken_[c] == 0) criteo ? AddCriteoFeature(c) : Judge(c);
+    // An item has a weight of its own too. A user has none: it would tell of the user.
+    if (roles_.item) Add(*roles_.item, Kind::kCategorical, "the item itself");
+    DropNested();
+    NameFeatures();
+    if (roles_.plain_json && !StaysPlain()) roles_.plain_json = false;
+    return std::move(roles_);
+  }
+
+ private:
+  const Column& At(size_t c) const { return sample_.columns[c]; }
+  const Profile& Of(size_t c) const { return roles_.profiles[c]; }
+  std::optional<size_t> AtPlace(std::string_view place) const {
+    for (size_t c = 0; c < sample_.columns.size(); ++c)
+      if (At(c).place == place) return c;
+    return std::nullopt;
+  }
+  bool IsNumeric(size_t c) const { return At(c).numbers() > 0 && At(c).numbers() == Of(c).present; }
+
+  // Records of the plain form have their features below one key, and the label beside it.
+  bool LooksPlain() const {
+    if (sample_.shape.format != Format::kJson) return false;
+    const auto label = AtPlace("/label");
+    const bool below = std::ranges::any_of(
+        sample_.columns, [](const Column& c) { return c.place.starts_with("/features/"); });
+    return label && below && IsZeroOrOne(*label);
+  }
+
+  void FindTime() {
+    std::optional<size_t> best;
+    const auto better = [&](size_t c) {
+      if (!best) return true;
+      const bool named = IsTimeName(At(c)), best_named = IsTimeName(At(*best));
+      if (named != best_named) return named;
+      return Of(c).distinct > Of(*best).distinct;
+    };
+    for (size_t c = 0; c < sample_.columns.size(); ++c) {
+      const bool ordered = Of(c).ordered >= kTimeOrdered || IsTimeName(At(c));
+      if (UnitOf(c) && ordered && Of(c).distinct > 1 && better(c)) best = c;
+    }
+    if (!best) return;
+    roles_.time = UnitOf(*best);
+    taken_[*best] = 1;
+  }
+
+  std::optional<TimeRole> UnitOf(size_t c) const {
+    if (!Of(c).time_unit) return std::nullopt;
+    TimeRole time{.column = c, .unit = *Of(c).time_unit, .ms_per_unit = 1};
+    for (const auto& [unit, factor] : kTimeUnits)
+      if (unit == time.unit) time.ms_per_unit = factor;
+    return time;
+  }
+
+  bool IsZeroOrOne(size_t c) const { return Of(c).zero_or_one; }
+
+  // A label's rank: a smaller one is likelier. Nothing: it cannot be one.
+  std::optional<int> LabelRank(size_t c) const {
+    const Column& column = At(c);
+    const Profile& profile = Of(c);
+    const bool json = sample_.shape.format == Format::kJson;
+    if (taken_[c] != 0 || profile.missing > 1 - kMostRecords || profile.distinct < 2 ||
+        column.lists + column.nested > 0)
+      return std::nullopt;
+    const bool named = IsLabelName(column), quotes = json && column.quoted > 0;
+    const int by_name = named ? 0 : 10;
+    if (IsZeroOrOne(c) && !quotes) return by_name + 1;
+    const bool told = evidence_.TellsWords();
+    if (told && profile.distinct == 2 && (column.words == profile.present || quotes))
+      return by_name + 2;
+    const bool few = profile.distinct <= kTextsMost && profile.distinct == column.texts.size();
+    if (told && few && (named || IsEventName(column)) && column.words == profile.present) return 3;
+    if (quotes || !IsNumeric(c) || !evidence_.KnowsNumbers(c)) return std::nullopt;
+    if (profile.distinct == 2) return by_name + 4;
+    // A scale: names of shelves look like one, so that what has fewest values comes first.
+    if (AreNames(profile.distinct) || named)
+      return by_name + 5 + static_cast<int>(named ? 0 : profile.distinct);
+    return std::nullopt;
+  }
+
+  void FindLabel() {
+    std::optional<size_t> best;
+    if (sample_.shape.format == Format::kCriteoTsv) {
+      if (IsZeroOrOne(0)) best = 0;
+    } else if (!named_.label.empty()) {
+      best = AtPlace(named_.label);
+      if (best && named_.label_values.empty() && !MayHaveRule(*best)) best.reset();
+    } else if (roles_.plain_json) {
+      best = AtPlace("/label");
+    } else {
+      for (size_t c = 0; c < sample_.columns.size(); ++c)
+        if (LabelRank(c) && (!best || *LabelRank(c) < *LabelRank(*best))) best = c;
+    }
+    if (!best) return;
+    LabelRole label{.column = *best};
+    const bool fixed =
+        sample_.shape.format == Format::kCriteoTsv || roles_.plain_json || !named_.label.empty();
+    for (size_t c = 0; !fixed && c < sample_.columns.size(); ++c)
+      if (c != *best && LabelRank(c) && *LabelRank(c) / 10 == *LabelRank(*best) / 10 &&
+          Of(c).distinct == 2)
+        label.others.push_back(At(c).name);
+    SetRule(&label);
+    roles_.label = std::move(label);
+    taken_[*best] = 1;
+  }
+
+  bool HasQuotes(size_t c) const {
+    return sample_.shape.format == Format::kJson && At(c).quoted > 0;
+  }
+  bool HasWords(size_t c) const { return At(c).words == Of(c).present || HasQuotes(c); }
+
+  // True if SetRule finds one. A person may name any field: one of a single number, or of lists.
+  bool MayHaveRule(size_t c) const {
+    if (IsZeroOrOne(c)) return true;
+    if (HasWords(c)) return evidence_.TellsWords();
+    return (evidence_.TellsWords() || IsNumeric(c)) && evidence_.KnowsNumbers(c) &&
+           evidence_.Numbers(c).size() >= 2;
+  }
+
+  void SetRule(LabelRole* label) const {
+    const Profile& profile = Of(label->column);
+    const bool quotes = HasQuotes(label->column);
+    if (!named_.label_values.empty()) {
+      label->values = named_.label_values;
+      label->reason = "its words are given";
+    } else if (IsZeroOrOne(label->column) && !quotes) {
+      label->reason = "it is 0 or 1";
+    } else if (HasWords(label->column)) {
+      label->values = evidence_.LabelWords(label->column);
+      label->reason = fmt::format("it has {} values", profile.distinct);
+    } else {
+      label->at_least = RatingThreshold(evidence_.Numbers(label->column));
+      label->reason = profile.distinct == 2 ? "it has two numbers, and the larger is 1"
+                                            : "it is a scale, and this number divides the records "
+                                              "most evenly";
+    }
+  }
+
+  void FindUser() {
+    if (!named_.user.empty()) {
+      if (const auto user = AtPlace(named_.user)) SetUser(*user, "it is given");
+      return;
+    }
+    // The plain form says itself where a user and an item are.
+    if (roles_.plain_json) {
+      if (const auto user = AtPlace("/user")) SetUser(*user, "");
+      return;
+    }
+    for (size_t c = 0; c < sample_.columns.size(); ++c)
+      if (MayBeId(c) && IsUserName(At(c))) return SetUser(c, "by its name");
+    // A column that follows the order of the file has one run a value. Where that order is the
+    // time's, it is a day or a batch.
+    if (const auto returns = ClosestId(/*of_one_run=*/false))
+      return SetUser(*returns,
+                     fmt::format("a value's records lie close together: {:.2f}; chance makes .63",
+                                 Of(*returns).closeness));
+    if (roles_.time && Of(roles_.time->column).ordered == 1) return;
+    if (const auto grouped = ClosestId(/*of_one_run=*/true))
+      SetUser(*grouped, "the file is grouped by its values");
+  }
+  // The id whose values have their records closest together.
+  std::optional<size_t> ClosestId(bool of_one_run) const {
+    std::optional<size_t> best;
+    for (size_t c = 0; c < sample_.columns.size(); ++c) {
+      const Profile& profile = Of(c);
+      const bool returns =
+          static_cast<double>(profile.runs) > 1.05 * static_cast<double>(profile.distinct);
+      if (!MayBeId(c) || profile.missing > 0 || AreNames(profile.distinct) ||
+          returns == of_one_run || profile.distinct * 2 > profile.present ||
+          profile.closeness > kClose)
+        continue;
+      if (!best || profile.closeness < Of(*best).closeness) best = c;
+    }
+    return best;
+  }
+  void SetUser(size_t c, std::string reason) {
+    roles_.user = c;
+    roles_.user_reason = std::move(reason);
+    taken_[c] = 1;
+  }
+
+  // Ids are whole numbers or texts.
+  bool MayBeId(size_t c) const {
+    const Column& column = At(c);
+    return taken_[c] == 0 && Of(c).present > 0 && column.fractions == 0 && column.flags == 0 &&
+           column.lists == 0 && column.nested == 0 && column.times == 0;
+  }
+
+  void FindItem() {
+    if (!roles_.user) return;
+    if (!named_.item.empty()) {
+      roles_.item = AtPlace(named_.item);
+      roles_.item_reason = "it is given";
+      if (roles_.item) taken_[*roles_.item] = 1;
+      return;
+    }
+    if (roles_.plain_json) {
+      roles_.item = AtPlace("/item");
+      if (roles_.item) taken_[*roles_.item] = 1;
+      return;
+    }
+    for (size_t c = 0; c < sample_.columns.size(); ++c)
+      if (MayBeId(c) && IsItemName(At(c))) {
+        roles_.item = c;
+        roles_.item_reason = "by its name";
+      }
+    if (!roles_.item) {
+      // Users meet an amount about once, too: a number is an item where nothing else is left.
+      const auto left = std::ranges::count(taken_, uint8_t{0});
+      for (size_t c = 0; c < sample_.columns.size(); ++c) {
+        const Profile& profile = Of(c);
+        if (!MayBeId(c) || profile.missing > 0 || AreNames(profile.distinct) ||
+            profile.distinct * 2 > profile.present || (IsNumeric(c) && left > 1) ||
+            !evidence_.MetOnce(*roles_.user, c))
+          continue;
+        if (!roles_.item || profile.distinct > Of(*roles_.item).distinct) roles_.item = c;
+      }
+      if (roles_.item)
+        roles_.item_reason = "of the ids that a user meets about once it has the most values";
+    }
+    if (roles_.item) taken_[*roles_.item] = 1;
+  }
+
+  bool EachHasItsOwn(size_t c) const {
+    return static_cast<double>(Of(c).distinct) > kEachItsOwn * static_cast<double>(sample_.rows);
+  }
+
+  void FindEventId() {
+    for (size_t c = 0; c < sample_.columns.size() && !roles_.event_id; ++c) {
+      const bool own = roles_.plain_json ? At(c).place == "/event_id"
+                                         : MayBeId(c) && EachHasItsOwn(c) &&
+                                               (IsEventIdName(At(c)) || At(c).words > 0);
+      if (!own || (!roles_.plain_json && sample_.rows < 100)) continue;
+      roles_.event_id = c;
+      taken_[c] = 1;
+    }
+  }
+
+  void Add(size_t c, Kind kind, std::string reason) {
+    roles_.features.push_back({.column = c, .kind = kind, .reason = std::move(reason)});
+  }
+  void LeaveOut(size_t c, std::string reason) { roles_.left_out.emplace_back(c, reason); }
+
+  // All of Criteo's columns are features: a line is told by their number.
+  void AddCriteoFeature(size_t c) {
+    const bool dense = c <= sample_.shape.dense;
+    Add(c, dense ? Kind::kDense : Kind::kCategorical, dense ? "a whole number" : "texts");
+  }
+
+  void Judge(size_t c) {
+    const Column& column = At(c);
+    const Profile& profile = Of(c);
+    const auto rows = static_cast<double>(sample_.rows);
+    if (roles_.plain_json && !column.place.starts_with("/features/"))
+      return LeaveOut(c, "it does not lie below features");
+    if (!IsUtf8(column.name) || column.name.find('\0') != std::string::npos ||
+        column.place.size() > 500 || column.place.empty())
+      return LeaveOut(c, "no configuration can name it");
+    if (column.nested > 0) return LeaveOut(c, "it holds objects, or lists of them");
+    if (static_cast<double>(profile.present) < std::max(1.0, kHardlyEver * rows))
+      return LeaveOut(c, "hardly any record has it");
+    if (profile.distinct == 1 && profile.present == sample_.rows)
+      return LeaveOut(c, "it has one value");
+    if (column.lists > 0) return Add(c, Kind::kMultiHot, "a list");
+    const bool unique =
+        static_cast<double>(profile.distinct) > kNearlyAll * static_cast<double>(profile.present);
+    if (IsNumeric(c)) return JudgeNumber(c, unique);
+    if (column.times == profile.present) return LeaveOut(c, "it is a time beside the record's own");
+    if (unique && profile.present > kTextsMost)
+      return LeaveOut(c, "nearly every record has a value of its own");
+    if (sample_.shape.format == Format::kCsv && sample_.shape.separator != '|' &&
+        static_cast<double>(column.barred) > 0.05 * static_cast<double>(profile.present) &&
+        profile.elements < profile.distinct)
+      return Add(c, Kind::kMultiHot, "texts with bars between values that return");
+    Add(c, Kind::kCategorical, column.words > 0 ? "texts" : "flags");
+  }
+
+  void JudgeNumber(size_t c, bool unique) {
+    const Column& column = At(c);
+    if (column.fractions > 0) return Add(c, Kind::kDense, "numbers");
+    if (unique && Of(c).ordered >= kTimeOrdered && sample_.rows > kTextsMost)
+      return LeaveOut(c, "it counts the records");
+    if (AreNames(Of(c).distinct))
+      return Add(c, Kind::kCategorical, "whole numbers, few enough to be names");
+    const auto losses = roles_.label ? evidence_.Losses(*roles_.label, c) : std::nullopt;
+    if (losses && losses->first < losses->second)
+      return Add(c, Kind::kCategorical,
+                 fmt::format("whole numbers that foretell the label better as names ({:.4f} nats) "
+                             "than as amounts ({:.4f})",
+                             losses->first, losses->second));
+    Add(c, Kind::kDense, "whole numbers");
+  }
+
+  // A place inside of another one's value cannot be read. A record that has a value where others
+  // have an object is read without what lies inside; so the outer feature is left out.
+  void DropNested() {
+    if (sample_.shape.format != Format::kJson) return;
+    std::vector<size_t> parts;
+    if (roles_.label) parts.push_back(roles_.label->column);
+    if (roles_.time) parts.push_back(roles_.time->column);
+    for (const auto& part : {roles_.user, roles_.item, roles_.event_id})
+      if (part) parts.push_back(*part);
+    const size_t own = parts.size();
+    for (const FeatureRole& feature : roles_.features) parts.push_back(feature.column);
+    const auto inside = [&](size_t inner, size_t outer) {
+      return At(inner).place.starts_with(At(outer).place + '/');
+    };
+    std::vector<FeatureRole> kept;
+    for (FeatureRole& feature : roles_.features) {
+      const size_t c = feature.column;
+      bool met = std::ranges::any_of(parts, [&](size_t part) { return inside(part, c); });
+      for (size_t i = 0; i < own; ++i) met |= inside(c, parts[i]);
+      if (met)
+        LeaveOut(c, "some records have an object there, and some a value");
+      else
+        kept.push_back(std::move(feature));
+    }
+    roles_.features = std::move(kept);
+  }
+
+  void NameFeatures() {
+    std::map<std::string, size_t> uses;
+    for (const FeatureRole& feature : roles_.features) ++uses[At(feature.column).name];
+    std::set<std::string> names;
+    for (FeatureRole& feature : roles_.features) {
+      const Column& column = At(feature.column);
+      std::string name = column.name;
+      if (name.empty() || uses[name] > 1) {
+        name = column.place.substr(column.place.starts_with('/') ? 1 : 0);
+        std::ranges::replace(name, '/', '.');
+        if (name.empty()) name = "unnamed";
+      }
+      for (int i = 2; names.contains(name); ++i)
+        name = fmt::format("{}_{}", column.name.empty() ? "unnamed" : column.name, i);
+      names.insert(name);
+      feature.name = std::move(name);
+    }
+  }
+
+  // The plain form takes numbers without quotes, and texts and whole numbers as categories.
+  bool StaysPlain() const {
+    for (const FeatureRole& feature : roles_.features) {
+      const Column& column = At(feature.column);
+      const bool dense = feature.kind == Kind::kDense;
+      if (dense && (column.quoted > 0 || column.flags > 0)) return false;
+      if (!dense && column.fractions + column.flags > 0) return false;
+      // A key of the plain form that lies deeper is none.
+      if (column.place.find('/', std::string_view("/features/").size()) != std::string::npos)
+        return false;
+    }
+    const auto lies_at = [&](const std::optional<size_t>& part, std::string_view place) {
+      return !part || At(*part).place == place;
+    };
+    const bool timed = !roles_.time || (At(roles_.time->column).place == "/timestamp_ms" &&
+                                        roles_.time->unit == config::TimeUnit::kMilliseconds);
+    return timed && lies_at(roles_.user, "/user") && lies_at(roles_.item, "/item") &&
+           lies_at(roles_.event_id, "/event_id");
+  }
+
+  const Sample& sample_;
+  const Evidence& evidence_;
+  const Named& named_;
+  std::vector<uint8_t> taken_;  // by column
+  Roles roles_;
+};
+
+}  // namespace
+
+Roles FindRoles(const Sample& sample, std::vector<Profile> profiles, const Evidence& evidence,
+                const Named& named) {
+  return RoleFinder(sample, std::move(profiles), evidence, named).Find();
+}
+
+Roles FindRoles(const Sample& sample, const Named& named) {
+  std::vector<Profile> profiles;
+  for (const Column& column : sample.columns) profiles.push_back(ProfileOf(column, sample.rows));
+  return FindRoles(sample, std::move(profiles), *RawEvidence(sample), named);
+}
+
+std::optional<bool> LabelOfRow(const Sample& sample, const LabelRole& label, uint64_t row) {
+  const Column& column = sample.columns[label.column];
+  if (column.code[row] == 0) return std::nullopt;
+  if (!label.values.empty()) {
+    const std::string text = column.TextOf(column.code[row]);
+    const auto value = std::ranges::find(label.values, text, [](const auto& v) { return v.first; });
+    if (value == label.values.end()) return std::nullopt;
+    return value->second == "1";
+  }
+  const double number = column.number.empty() ? NAN : column.number[row];
+  if (std::isnan(number)) return std::nullopt;
+  if (label.at_least) return number >= *label.at_least;
+  if (number != 0 && number != 1) return std::nullopt;
+  return number == 1;
+}
+
+}  // namespace tacit::inspect

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "config/config.h"
+#include "inspect/sample.h"
+
+namespace tacit::inspect {
+
+// A column in numbers.
+struct Profile {
+  uint64_t present = 0, distinct = 0;
+  double missing = 0;                            // share of the records
+  double missing_first = 0, missing_second = 0;  // the same in either half
+  double top = 0, top_10 = 0;  // shares of the one and of the ten most frequent values
+  double growth = 0;           // power of the records with which values grow
+  double fresh = 0;            // share of the second half with values the first has not
+  double closeness = 1;        // of a value's records to each other; .63 where chance orders them
+  uint64_t runs = 0;           // of neighbours with one value
+  double ordered = 0;          // share of neighbours whose numbers do not fall
+  double least = 0, most = 0;  // numbers
+  uint64_t elements = 0;       // different ones, of lists and sets
+  bool zero_or_one = false;    // numbers or flags, and there are both
+  std::optional<config::TimeUnit> time_unit = {};  // in which all are times of 1990 to 2100
+};
+Profile ProfileOf(const Column& column, uint64_t rows);
+
+// Times of 1990 to 2100, in milliseconds.
+inline constexpr double kTimesFrom = 631'152'000'000, kTimesTo = 4'102'444'800'000;
+struct TimeUnitRow {
+  config::TimeUnit unit;
+  double ms_per_unit;
+};
+inline constexpr TimeUnitRow kTimeUnits[] = {{config::TimeUnit::kSeconds, 1000},
+                                             {config::TimeUnit::kMilliseconds, 1},
+                                             {config::TimeUnit::kMicroseconds, 1e-3},
+                                             {config::TimeUnit::kNanoseconds, 1e-6}};
+
+// The label's column and rule.
+struct LabelRole {
+  size_t column = 0;
+  config::Words values = {};            // value, "0" or "1"; empty: it is 0 or 1, or
+  std::optional<double> at_least = {};  // a number
+  std::string reason = {};
+  std::vector<std::string> others = {};  // names of columns that might be meant too
+};
+
+struct FeatureRole {
+  size_t column = 0;
+  std::string name = {};
+  config::Feature::Kind kind = config::Feature::Kind::kDense;
+  std::string reason = {};
+};
+
+struct TimeRole {
+  size_t column = 0;
+  config::TimeUnit unit = config::TimeUnit::kMilliseconds;
+  double ms_per_unit = 1;
+};
+
+// The parts that the columns of a sample play.
+struct Roles {
+  std::vector<Profile> profiles;  // by column
+  std::optional<LabelRole> label;
+  std::optional<TimeRole> time;
+  std::optional<size_t> user, item, event_id;
+  std::string user_reason, item_reason;
+  std::vector<FeatureRole> features;
+  std::vector<std::pair<size_t, std::string>> left_out;  // with the reason
+  bool plain_json = false;  // records are of schemas/interaction.schema.json
+
+  // There is no label: each record says that a user has met an item.
+  bool are_meetings() const { return !label && user && item; }
+};
+
+// Answers what is asked of the records beside their profiles. It is raw, or noised.
+class Evidence {
+ public:
+  virtual ~Evidence() = default;
+  // True if the numbers of a column are known one by one.
+  virtual bool KnowsNumbers(size_t column) const = 0;
+  // The numbers of a column, ascending, with the records that have them. REQUIRES that it knows.
+  virtual std::vector<std::pair<double, uint64_t>> Numbers(size_t column) const = 0;
+  // True if words of the records may be told.
+  virtual bool TellsWords() const = 0;
+  // The label of each word of a column. REQUIRES TellsWords().
+  virtual config::Words LabelWords(size_t column) const = 0;
+  // True if most pairs of user and value are there once.
+  virtual bool MetOnce(size_t user, size_t column) const = 0;
+  // The loss of the second half's labels foretold by a column's values, and by the bins they lie
+  // in; nothing: it is not known.
+  virtual std::optional<std::pair<double, double>> Losses(const LabelRole& label,
+                                                          size_t column) const = 0;
+  // For each user, the number of periods of so many records with a record of this user.
+  virtual std::vector<uint32_t> UserPeriods(size_t user, uint64_t period) const = 0;
+};
+// The evidence of a raw sample, which must outlive it.
+std::unique_ptr<Evidence> RawEvidence(const Sample& sample);
+
+// The places that a person has named; empty: they are to be found.
+struct Named {
+  std::string label = {}, user = {}, item = {};
+  config::Words label_values = {};
+};
+
+// Tells the parts of the columns. `profiles`: by column.
+Roles FindRoles(const Sample& sample, std::vector<Profile> profiles, const Evidence& evidence,
+                const Named& named);
+// The same of a raw sample.
+Roles FindRoles(const Sample& sample, const Named& named = {});
+
+// Returns the label of a row by its rule; nothing where it has none.
+std::optional<bool> LabelOfRow(const Sample& sample, const LabelRole& label, uint64_t row);
+
+}  // namespace tacit::inspect

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+// The rules by which `tacit inspect` proposes a configuration. Each is a function of numbers that
+// the operator knows or has counted, and continuous where its result is a number. rules.cc has the
+// constants, ten of them, each with its evidence; all of them are public. Defaults that the
+// configuration has itself (the period of a linear model, the width of an embedding) stay there.
+namespace tacit::inspect {
+
+// Returns the number of different values to expect in `records` records, where `counted` of them
+// had `distinct` values and the number of values grows with the power `growth` of records (Heaps'
+// law).
+double ValuesExpected(double distinct, double growth, double counted, double records);
+
+// Returns the rows of a table for this many values.
+uint64_t TableRows(double values);
+
+// Returns true if whole numbers of this many different values are names (an hour, a shelf) rather
+// than amounts: a category of so few values has no more weights than a number's bins have.
+bool AreNames(uint64_t distinct);
+
+// A value's, or a bin's, events and labels of 1 in the first half of a sample, and in the second.
+struct HalvesCount {
+  double events = 0, positives = 0;
+  double later_events = 0, later_positives = 0;
+};
+// Returns the loss, in nats an event, of labels of the second half that are foretold by what the
+// first half says of each value. `rate`: labels of 1 in the first half.
+double ForetellingLoss(std::span<const HalvesCount> values, double rate);
+
+// Returns the number from which a rating is a label of 1: the one that divides the records most
+// evenly, so that the label tells most. `counts` has the ratings in ascending order. REQUIRES two
+// ratings at least.
+double RatingThreshold(std::span<const std::pair<double, uint64_t>> counts);
+
+// Returns the records of a period out of which a model of sums is made, where the files have
+// `records` of them and the unit is the user. Without epsilon: the most that any epsilon of 1 and
+// above would have.
+uint64_t PeriodRecords(std::optional<double> epsilon, double records);
+
+// Returns the records of a period whose items are counted, where the files have `records` of them.
+uint64_t CountsPeriodRecords(double records);
+
+// Returns the periods that a user is learnt from. `periods` has, for each user of the sample, the
+// number of periods with a record of this user.
+uint32_t UserAllowance(std::span<const uint32_t> periods);
+
+// A network over embeddings whose steps add noise. Its steps, at the configuration's default of a
+// batch, pass once over a period.
+struct NetworkRule {
+  std::vector<uint32_t> hidden;
+  double threshold = 0;
+  double gradient_clip = 0;
+  double learning_rate = 0, row_learning_rate = 0;
+};
+NetworkRule NetworkFor(uint64_t categories);
+
+}  // namespace tacit::inspect

@@ -1,0 +1,127 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "base/text.h"
+#include "inspect/report.h"
+#include "inspect/rules.h"
+#include "inspect/topic_report.h"
+
+namespace tacit::inspect {
+namespace {
+
+constexpr double kMsPerDay = 86'400'000;
+// A field that is in so many more records of one half than of the other has come or gone.
+constexpr double kComeOrGone = 0.5;
+
+// "field 'a' ends at FILE:LINE", or begins there, where it has come or gone.
+std::vector<std::string> ComeAndGone(const Sample& sample, const Roles& roles) {
+  std::vector<std::string> gone, come;
+  for (size_t c = 0; c < sample.columns.size(); ++c) {
+    const Profile& profile = roles.profiles[c];
+    const std::string& name = sample.columns[c].place;
+    if (!sample.noised.empty()) {
+      const double more = profile.missing_second - profile.missing_first;
+      if (more > kComeOrGone) gone.push_back(fmt::format("'{}'", name));
+      if (-more > kComeOrGone) come.push_back(fmt::format("'{}'", name));
+      continue;
+    }
+    const std::vector<uint32_t>& code = sample.columns[c].code;
+    uint64_t first = 0, last = 0;
+    for (uint64_t row = 0; row < sample.rows; ++row) {
+      if (code[row] == 0) continue;
+      if (code[first] == 0) first = row;
+      last = row;
+    }
+    if (profile.missing_second > profile.missing_first + kComeOrGone)
+      gone.push_back(fmt::format("'{}' is there last at {}", name, sample.PlaceOf(last)));
+    if (profile.missing_first > profile.missing_second + kComeOrGone)
+      come.push_back(fmt::format("'{}' is there first at {}", name, sample.PlaceOf(first)));
+  }
+  std::vector<std::string> warnings;
+  for (const std::string& field : gone) warnings.push_back("a field goes half way: " + field);
+  for (const std::string& field : come) warnings.push_back("a field comes half way: " + field);
+  if (gone.size() == 1 && come.size() == 1)
+    warnings.emplace_back("one field goes and another one comes: was it renamed?");
+  return warnings;
+}
+
+}  // namespace
+
+std::string UtcText(double milliseconds) {
+  namespace chrono = std::chrono;
+  const chrono::sys_seconds time(
+      chrono::seconds(static_cast<int64_t>(std::floor(milliseconds / 1000))));
+  const auto day = chrono::floor<chrono::days>(time);
+  const chrono::year_month_day date(day);
+  const chrono::hh_mm_ss clock(time - day);
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}", static_cast<int>(date.year()),
+                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                     clock.hours().count(), clock.minutes().count(), clock.seconds().count());
+}
+
+std::optional<Days> DaysOf(const Sample& sample, const Roles& roles,
+                           const std::optional<Trial>& trial) {
+  if (!roles.time) return std::nullopt;
+  if (!sample.noised.empty()) return trial ? trial->noised_days : std::nullopt;
+  const Column& column = sample.columns[roles.time->column];
+  struct OneDay {
+    uint64_t events = 0;
+    std::unordered_set<uint32_t> users;
+  };
+  std::map<int64_t, OneDay> by_day;
+  for (uint64_t row = 0; row < sample.rows; ++row) {
+    if (std::isnan(column.number[row])) continue;
+    OneDay& day = by_day[static_cast<int64_t>(
+        std::floor(column.number[row] * roles.time->ms_per_unit / kMsPerDay))];
+    ++day.events;
+    if (roles.user) day.users.insert(sample.columns[*roles.user].code[row]);
+  }
+  const Profile& profile = roles.profiles[roles.time->column];
+  Days days{.days = by_day.size(),
+            .from = UtcText(profile.least * roles.time->ms_per_unit),
+            .to = UtcText(profile.most * roles.time->ms_per_unit),
+            .ordered = profile.ordered};
+  for (const auto& [day, one] : by_day) {
+    days.events += static_cast<double>(one.events) / static_cast<double>(by_day.size());
+    days.users += static_cast<double>(one.users.size()) / static_cast<double>(by_day.size());
+  }
+  return days;
+}
+
+std::vector<std::string> WarningsAbout(const Sample& sample, const Roles& roles,
+                                       const std::optional<Trial>& trial) {
+  std::vector<std::string> warnings = sample.notes;
+  if (sample.topic() != nullptr)
+    for (std::string& warning : TopicWarnings(sample, roles))
+      warnings.push_back(std::move(warning));
+  for (std::string& warning : ComeAndGone(sample, roles)) warnings.push_back(std::move(warning));
+  if (roles.label && !roles.label->others.empty()) {
+    std::string others;
+    for (const std::string& other : roles.label->others)
+      others += fmt::format("{}'{}'", others.empty() ? "" : ", ", other);
+    warnings.push_back(fmt::format("the label is taken to be '{}'; it might be {}",
+                                   sample.columns[roles.label->column].place, others));
+  }
+  const uint64_t enough = PeriodRecords({}, 0);
+  if (sample.lines_in_all < static_cast<double>(enough))
+    warnings.push_back(
+        fmt::format("there are {}: with fewer than some {} in a period, noise hides "
+                    "nearly all there is to learn",
+                    Counted(sample.lines, "record"), WithThousands(enough)));
+  if (sample.repeats > 0)
+    warnings.push_back(fmt::format("{} are there before, byte for byte: each is learnt from again",
+                                   Counted(sample.repeats, "record")));
+  if (roles.time && roles.profiles[roles.time->column].ordered < 1)
+    warnings.push_back(fmt::format(
+        "{:.1f} % of the records are older than the one before: they are learnt in the {} order",
+        100 * (1 - roles.profiles[roles.time->column].ordered),
+        sample.topic() != nullptr ? "topic's" : "files'"));
+  if (trial && trial->bad() * 10 > trial->good + trial->bad())
+    warnings.push_back(fmt::format("{} of {} could not be learnt from", WithThousands(trial->bad()),
+                                   Counted(trial->good + trial->bad(), "record")));
+  return warnings;
+}
+
+}  // namespace tacit::inspect
