@@ -11,7 +11,7 @@
 #include "bench/bench_data.h"
 #include "noise/noise.h"
 #include "train/sequence/sequence_stepper.h"
-#include "wiring/mechanism_factory.h"
+#include "wiring/plans/mechanism_factory.h"
 
 namespace tacit::bench {
 namespace {

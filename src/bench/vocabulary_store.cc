@@ -11,7 +11,7 @@
 #include "store/store.h"
 #include "train/position.h"
 #include "wiring/assembly.h"
-#include "wiring/code_version.h"
+#include "wiring/plans/code_version.h"
 
 namespace tacit::bench {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "cli/ask_daemon.h"
 #include "store/store.h"
-#include "wiring/witness_place.h"
+#include "wiring/plans/witness_place.h"
 
 namespace tacit::cli {
 

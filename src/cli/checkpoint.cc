@@ -19,7 +19,7 @@
 #include "console/number_check.h"
 #include "serve/checkpoint_route.h"
 #include "store/checkpoint/checkpoint_archive.h"
-#include "wiring/restore.h"
+#include "wiring/restore/restore.h"
 
 namespace tacit::cli {
 namespace {

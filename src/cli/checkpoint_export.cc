@@ -19,7 +19,7 @@
 #include "store/checkpoint/checkpoint.h"
 #include "store/store.h"
 #include "wiring/assembly.h"
-#include "wiring/vocabulary_file.h"
+#include "wiring/plans/vocabulary_file.h"
 
 namespace tacit::cli {
 namespace {

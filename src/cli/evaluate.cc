@@ -16,7 +16,7 @@
 #include "console/output_file.h"
 #include "lab/clicks/experiment.h"
 #include "lab/clicks/figure.h"
-#include "wiring/vocabulary_file.h"
+#include "wiring/plans/vocabulary_file.h"
 
 namespace tacit::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "wiring/feed.h"
+#include "wiring/plans/feed.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -16,7 +16,7 @@
 #include "console/exit_code.h"
 #include "console/number_check.h"
 #include "stream/generator/criteo_generator.h"
-#include "wiring/ground_truth.h"
+#include "wiring/plans/ground_truth.h"
 
 namespace tacit::cli {
 namespace {

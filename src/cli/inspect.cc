@@ -18,7 +18,7 @@
 #include "inspect/report.h"
 #include "inspect/topic_records.h"
 #include "noise/noise.h"
-#include "wiring/inspection.h"
+#include "wiring/restore/inspection.h"
 
 namespace tacit::cli {
 namespace {

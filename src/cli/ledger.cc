@@ -12,7 +12,7 @@
 #include "console/json_number.h"
 #include "privacy/tradeoff.h"
 #include "wiring/assembly.h"
-#include "wiring/witness_place.h"
+#include "wiring/plans/witness_place.h"
 
 namespace tacit::cli {
 namespace {

@@ -11,9 +11,9 @@
 #include "cli/ledger.h"
 #include "cli/report/statement.h"
 #include "console/exit_code.h"
-#include "wiring/anchor_file.h"
-#include "wiring/anchor_topic.h"
-#include "wiring/kafka.h"
+#include "wiring/plans/kafka.h"
+#include "wiring/restore/anchor_file.h"
+#include "wiring/restore/anchor_topic.h"
 
 namespace tacit::cli {
 namespace {

@@ -13,7 +13,7 @@
 #include "privacy/ledger.h"
 #include "store/care/recover.h"
 #include "store/witness/witness.h"
-#include "wiring/witness_place.h"
+#include "wiring/plans/witness_place.h"
 
 namespace tacit::cli {
 namespace {

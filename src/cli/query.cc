@@ -14,8 +14,8 @@
 #include "event/codec.h"
 #include "serve/score_answer.h"
 #include "wiring/assembly.h"
-#include "wiring/codec.h"
-#include "wiring/source.h"
+#include "wiring/plans/codec.h"
+#include "wiring/plans/source.h"
 
 namespace tacit::cli {
 namespace {

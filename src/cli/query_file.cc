@@ -27,7 +27,7 @@
 #include "serve/api.h"
 #include "store/store.h"
 #include "wiring/assembly.h"
-#include "wiring/witness_place.h"
+#include "wiring/plans/witness_place.h"
 
 namespace tacit::cli {
 namespace {

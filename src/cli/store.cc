@@ -19,7 +19,7 @@
 #include "store/disk/folder.h"
 #include "store/model_growth.h"
 #include "wiring/assembly.h"
-#include "wiring/witness_place.h"
+#include "wiring/plans/witness_place.h"
 
 namespace tacit::cli {
 namespace {

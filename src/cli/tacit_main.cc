@@ -11,8 +11,8 @@
 #include "console/standard_streams.h"
 #include "console/version_text.h"
 #include "cuda/bench/gpu_bench.h"
-#include "wiring/code_version.h"
-#include "wiring/file_plan.h"
+#include "wiring/plans/code_version.h"
+#include "wiring/plans/file_plan.h"
 
 namespace {
 

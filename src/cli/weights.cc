@@ -14,7 +14,7 @@
 #include "serve/learner_kinds.h"
 #include "serve/weights_route.h"
 #include "wiring/assembly.h"
-#include "wiring/vocabulary_file.h"
+#include "wiring/plans/vocabulary_file.h"
 
 namespace tacit::cli {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "base/named_thread.h"
-#include "wiring/anchor_file.h"
+#include "wiring/restore/anchor_file.h"
 
 namespace tacit::daemon {
 namespace {

@@ -13,10 +13,10 @@
 #include "daemon/start_server.h"
 #include "serve/commit_signal.h"
 #include "train/ledger_metrics.h"
-#include "wiring/code_version.h"
-#include "wiring/feed.h"
 #include "wiring/plan_text.h"
-#include "wiring/use_limits.h"
+#include "wiring/plans/code_version.h"
+#include "wiring/plans/feed.h"
+#include "wiring/plans/use_limits.h"
 
 namespace tacit::daemon {
 namespace {

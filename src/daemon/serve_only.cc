@@ -14,9 +14,9 @@
 #include "daemon/service_metrics.h"
 #include "daemon/start_server.h"
 #include "train/ledger_metrics.h"
-#include "wiring/code_version.h"
 #include "wiring/plan_text.h"
-#include "wiring/use_limits.h"
+#include "wiring/plans/code_version.h"
+#include "wiring/plans/use_limits.h"
 
 namespace tacit::daemon {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "daemon/version_choice.h"
 #include "store/checkpoint/checkpoint.h"
-#include "wiring/witness_place.h"
+#include "wiring/plans/witness_place.h"
 
 namespace tacit::daemon {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "metrics/process_metrics.h"
-#include "wiring/code_version.h"
+#include "wiring/plans/code_version.h"
 
 namespace tacit::daemon {
 namespace {

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/service_manager.h"
-#include "wiring/code_version.h"
+#include "wiring/plans/code_version.h"
 
 namespace tacit::daemon {
 

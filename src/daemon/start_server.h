@@ -14,7 +14,7 @@
 #include "metrics/registry.h"
 #include "serve/api.h"
 #include "wiring/assembly.h"
-#include "wiring/file_plan.h"
+#include "wiring/plans/file_plan.h"
 
 namespace tacit::daemon {
 

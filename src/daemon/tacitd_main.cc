@@ -17,8 +17,8 @@
 #include "cuda/learn/gpu.h"
 #include "daemon/daemon.h"
 #include "wiring/assembly.h"
-#include "wiring/code_version.h"
 #include "wiring/plan_text.h"
+#include "wiring/plans/code_version.h"
 #include "wiring/topic_check.h"
 
 namespace {

@@ -10,7 +10,7 @@
 #include "inspect/source_yaml.h"
 #include "inspect/topic_report.h"
 #include "wiring/assembly.h"
-#include "wiring/noise_plan.h"
+#include "wiring/plans/noise_plan.h"
 
 namespace tacit::inspect {
 namespace {

@@ -9,7 +9,7 @@
 #include "event/envelope.h"
 #include "event/schema_books.h"
 #include "inspect/shape.h"
-#include "wiring/kafka.h"
+#include "wiring/plans/kafka.h"
 
 namespace tacit::inspect {
 namespace {

@@ -6,8 +6,8 @@
 #include "event/codec.h"
 #include "event/feature_transform.h"
 #include "wiring/assembly.h"
-#include "wiring/codec.h"
-#include "wiring/vocabulary_file.h"
+#include "wiring/plans/codec.h"
+#include "wiring/plans/vocabulary_file.h"
 
 namespace tacit::inspect {
 namespace {

@@ -14,7 +14,7 @@
 #include "console/terminal_line.h"
 #include "wiring/day_table.h"
 #include "wiring/learning.h"
-#include "wiring/source.h"
+#include "wiring/plans/source.h"
 
 namespace tacit::lab {
 namespace {

@@ -5,11 +5,11 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "wiring/code_version.h"
-#include "wiring/codec.h"
-#include "wiring/mechanism_factory.h"
-#include "wiring/query_plan.h"
-#include "wiring/vocabulary_file.h"
+#include "wiring/plans/code_version.h"
+#include "wiring/plans/codec.h"
+#include "wiring/plans/mechanism_factory.h"
+#include "wiring/plans/query_plan.h"
+#include "wiring/plans/vocabulary_file.h"
 
 namespace tacit::wiring {
 namespace {

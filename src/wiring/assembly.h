@@ -18,10 +18,10 @@
 #include "serve/row_scorer.h"
 #include "store/store.h"
 #include "train/trainer.h"
-#include "wiring/breaker_plan.h"
 #include "wiring/memory_plan.h"
-#include "wiring/model_plan.h"
-#include "wiring/quality_plan.h"
+#include "wiring/plans/breaker_plan.h"
+#include "wiring/plans/model_plan.h"
+#include "wiring/plans/quality_plan.h"
 
 // Turns the configuration into options for each room.
 namespace tacit::wiring {

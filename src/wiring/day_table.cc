@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "console/text_table.h"
 #include "train/baseline.h"
-#include "wiring/ground_truth.h"
+#include "wiring/plans/ground_truth.h"
 
 namespace tacit::wiring {
 namespace {

@@ -12,9 +12,9 @@
 #include "base/text.h"
 #include "privacy/bill.h"
 #include "train/position.h"
-#include "wiring/codec.h"
-#include "wiring/dead_letters.h"
-#include "wiring/mechanism_factory.h"
+#include "wiring/plans/codec.h"
+#include "wiring/plans/dead_letters.h"
+#include "wiring/plans/mechanism_factory.h"
 
 namespace tacit::wiring {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "train/breaker.h"
 #include "train/private_quality.h"
-#include "wiring/use_limits.h"
+#include "wiring/plans/use_limits.h"
 
 namespace tacit::wiring {
 

@@ -18,8 +18,8 @@
 #include "train/gpu_scoring.h"
 #include "train/opt_out.h"
 #include "wiring/assembly.h"
-#include "wiring/learner_shape.h"
-#include "wiring/model_plan.h"
+#include "wiring/plans/learner_shape.h"
+#include "wiring/plans/model_plan.h"
 
 // The estimates are cautious sums of what the rooms keep, not measurements of a running daemon; the
 // README derives each of them.

@@ -16,7 +16,7 @@
 #include "privacy/tradeoff.h"
 #include "privacy/weakness.h"
 #include "wiring/budget_check.h"
-#include "wiring/noise_plan.h"
+#include "wiring/plans/noise_plan.h"
 
 namespace tacit::wiring {
 namespace {

@@ -11,7 +11,7 @@
 #include "privacy/charge.h"
 #include "privacy/pld.h"
 #include "wiring/assembly.h"
-#include "wiring/mechanism_kinds.h"
+#include "wiring/plans/mechanism_kinds.h"
 
 // Forecasts what a configuration costs the people in the stream, before any of it is read.
 namespace tacit::wiring {

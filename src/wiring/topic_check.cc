@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "stream/kafka/topic_sample.h"
-#include "wiring/kafka.h"
+#include "wiring/plans/kafka.h"
 
 namespace tacit::wiring {
 namespace {

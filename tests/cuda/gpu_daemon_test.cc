@@ -17,8 +17,8 @@
 #include "store/store.h"
 #include "support/eventually.h"
 #include "support/process.h"
-#include "wiring/anchor_file.h"
 #include "wiring/assembly.h"
+#include "wiring/restore/anchor_file.h"
 
 namespace tacit::cuda::testing {
 namespace {

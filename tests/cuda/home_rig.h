@@ -12,7 +12,7 @@
 #include "cuda/rows/whole_rows.h"
 #include "store/rows/row_cache.h"
 #include "train/gpu.h"
-#include "wiring/model_plan.h"
+#include "wiring/plans/model_plan.h"
 
 namespace tacit::cuda::testing {
 

@@ -8,7 +8,7 @@
 #include "privacy/anchor.h"
 #include "store/disk/seal.h"
 #include "store/witness/witness_record.h"
-#include "wiring/item_texts.h"
+#include "wiring/plans/item_texts.h"
 
 namespace tacit {
 namespace {

@@ -95,7 +95,12 @@ const std::map<std::string, Names>& FolderArrows() {
        {"store/types", "store/disk", "store/rows", "store/users", "store/view", "store/"}},
       {"store/care",
        {"store/types", "store/disk", "store/rows", "store/users", "store/witness", "store/view",
-        "store/checkpoint", "store/"}}};
+        "store/checkpoint", "store/"}},
+      // The options of one thing each; then the whole, which kinds and restores see.
+      {"wiring/plans", {}},
+      {"wiring/", {"wiring/plans"}},
+      {"wiring/kinds", {"wiring/plans", "wiring/"}},
+      {"wiring/restore", {"wiring/plans", "wiring/"}}};
   return kArrows;
 }
 

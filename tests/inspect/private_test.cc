@@ -18,7 +18,7 @@
 #include "support/process.h"
 #include "support/silent_noise.h"
 #include "support/temp_dir.h"
-#include "wiring/inspection.h"
+#include "wiring/restore/inspection.h"
 
 namespace tacit::inspect {
 namespace {

@@ -9,7 +9,7 @@
 #include <random>
 
 #include "config/config.h"
-#include "wiring/opening_records.h"
+#include "wiring/plans/opening_records.h"
 
 namespace tacit::inspect {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kafka/broker.h"
-#include "wiring/anchor_topic.h"
+#include "wiring/restore/anchor_topic.h"
 
 namespace tacit::wiring {
 namespace {

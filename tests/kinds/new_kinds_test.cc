@@ -20,12 +20,12 @@
 #include "train/click_learner.h"
 #include "train/feed.h"
 #include "train/memory_rows.h"
-#include "wiring/codec.h"
-#include "wiring/mechanism_factory.h"
+#include "wiring/plans/codec.h"
+#include "wiring/plans/mechanism_factory.h"
+#include "wiring/plans/query_plan.h"
+#include "wiring/plans/source.h"
+#include "wiring/plans/vocabulary_file.h"
 #include "wiring/privacy_forecast.h"
-#include "wiring/query_plan.h"
-#include "wiring/source.h"
-#include "wiring/vocabulary_file.h"
 
 namespace tacit {
 namespace {

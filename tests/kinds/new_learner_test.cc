@@ -15,8 +15,8 @@
 #include "serve/row_scorer.h"
 #include "support/process.h"
 #include "wiring/learning.h"
-#include "wiring/noise_plan.h"
-#include "wiring/source.h"
+#include "wiring/plans/noise_plan.h"
+#include "wiring/plans/source.h"
 
 namespace tacit {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "config/environment.h"
 #include "train/optimizer.h"
-#include "wiring/mechanism_factory.h"
-#include "wiring/mechanism_kinds.h"
-#include "wiring/source.h"
+#include "wiring/plans/mechanism_factory.h"
+#include "wiring/plans/mechanism_kinds.h"
+#include "wiring/plans/source.h"
 
 namespace tacit {
 namespace {

@@ -17,7 +17,7 @@
 #include "store/witness/price_tally.h"
 #include "stream/seeded_coins.h"
 #include "train/position.h"
-#include "wiring/gap.h"
+#include "wiring/restore/gap.h"
 
 namespace tacit::wiring {
 namespace {

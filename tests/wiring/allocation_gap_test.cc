@@ -6,7 +6,7 @@
 #include "support/process.h"
 #include "train/position.h"
 #include "wiring/assembly.h"
-#include "wiring/gap.h"
+#include "wiring/restore/gap.h"
 
 namespace tacit::wiring {
 namespace {

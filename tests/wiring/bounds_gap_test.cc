@@ -8,7 +8,7 @@
 #include "support/temp_dir.h"
 #include "train/position.h"
 #include "wiring/assembly.h"
-#include "wiring/gap.h"
+#include "wiring/restore/gap.h"
 
 namespace tacit::wiring {
 namespace {

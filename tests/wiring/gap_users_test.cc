@@ -1,5 +1,5 @@
 // The users of a restore's gap, counted in the records of a topic that has other partitions too.
-#include "wiring/gap_users.h"
+#include "wiring/restore/gap_users.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

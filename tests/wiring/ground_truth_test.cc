@@ -1,4 +1,4 @@
-#include "wiring/ground_truth.h"
+#include "wiring/plans/ground_truth.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,13 +1,13 @@
 // The inspections that a restore charges: each at its own price, or none at a price that is too
 // low.
-#include "wiring/inspection_gap.h"
+#include "wiring/restore/inspection_gap.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "wiring/inspection.h"
+#include "wiring/restore/inspection.h"
 
 namespace tacit::wiring {
 namespace {

@@ -1,4 +1,4 @@
-#include "wiring/item_texts.h"
+#include "wiring/plans/item_texts.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "wiring/mechanism_factory.h"
+#include "wiring/plans/mechanism_factory.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -9,7 +9,7 @@
 
 #include "privacy/spending.h"
 #include "support/small_run.h"
-#include "wiring/vocabulary_file.h"
+#include "wiring/plans/vocabulary_file.h"
 
 namespace tacit::wiring {
 namespace {

@@ -14,8 +14,8 @@
 #include "train/sequence/sequence_stepper.h"
 #include "wiring/assembly.h"
 #include "wiring/kinds/click.h"
-#include "wiring/learner_shape.h"
-#include "wiring/next_item_plan.h"
+#include "wiring/plans/learner_shape.h"
+#include "wiring/plans/next_item_plan.h"
 
 namespace tacit::wiring {
 namespace {

@@ -12,8 +12,8 @@
 #include "train/linear_learner.h"
 #include "train/ranking/ranked_learner.h"
 #include "wiring/assembly.h"
-#include "wiring/catalogue_growth.h"
-#include "wiring/model_form.h"
+#include "wiring/plans/catalogue_growth.h"
+#include "wiring/plans/model_form.h"
 
 namespace tacit::wiring {
 namespace {

@@ -16,7 +16,7 @@
 #include "support/process.h"
 #include "train/item_histogram.h"
 #include "wiring/assembly.h"
-#include "wiring/query_plan.h"
+#include "wiring/plans/query_plan.h"
 
 namespace tacit::wiring {
 namespace {

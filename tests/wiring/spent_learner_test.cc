@@ -12,7 +12,7 @@
 #include "support/process.h"
 #include "train/position.h"
 #include "wiring/learning.h"
-#include "wiring/source.h"
+#include "wiring/plans/source.h"
 
 namespace tacit::wiring {
 namespace {

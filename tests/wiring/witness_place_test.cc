@@ -1,4 +1,4 @@
-#include "wiring/witness_place.h"
+#include "wiring/plans/witness_place.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

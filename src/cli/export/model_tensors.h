@@ -9,7 +9,7 @@
 #include "store/store.h"
 #include "store/types/snapshot.h"
 #include "wiring/assembly.h"
-#include "wiring/vocabulary_file.h"
+#include "wiring/plans/vocabulary_file.h"
 
 // The tensors that a learner's model is made of, as of a commit.
 namespace tacit::cli {

@@ -7,7 +7,7 @@
 #include "base/row_space.h"
 #include "cli/export/tensor_file.h"
 #include "event/schema.h"
-#include "wiring/model_plan.h"
+#include "wiring/plans/model_plan.h"
 
 // A click model as an ONNX graph, with the way from raw values to its inputs in words that a
 // program can follow.

@@ -18,7 +18,7 @@
 #include "console/atomic_file.h"
 #include "console/exit_code.h"
 #include "console/number_check.h"
-#include "wiring/ground_truth.h"
+#include "wiring/plans/ground_truth.h"
 
 namespace tacit::cli {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "privacy/gaussian.h"
 #include "privacy/weakness.h"
-#include "wiring/code_version.h"
+#include "wiring/plans/code_version.h"
 #include "wiring/privacy_forecast.h"
 
 namespace tacit::cli {

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "console/json_number.h"
 #include "console/text_table.h"
-#include "wiring/code_version.h"
+#include "wiring/plans/code_version.h"
 
 namespace tacit::lab {
 namespace {

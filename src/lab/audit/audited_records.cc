@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/siphash.h"
-#include "wiring/codec.h"
-#include "wiring/source.h"
+#include "wiring/plans/codec.h"
+#include "wiring/plans/source.h"
 
 namespace tacit::lab {
 namespace {

@@ -20,7 +20,7 @@
 #include "lab/audit/trained_model.h"
 #include "lab/run_store.h"
 #include "privacy/gaussian.h"
-#include "wiring/noise_plan.h"
+#include "wiring/plans/noise_plan.h"
 
 namespace tacit::lab {
 namespace {

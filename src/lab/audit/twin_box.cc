@@ -17,8 +17,8 @@
 #include "lab/audit/worlds.h"
 #include "ops/backend.h"
 #include "train/memory_rows.h"
-#include "wiring/mechanism_factory.h"
-#include "wiring/mechanism_kinds.h"
+#include "wiring/plans/mechanism_factory.h"
+#include "wiring/plans/mechanism_kinds.h"
 
 namespace tacit::lab {
 namespace {

@@ -17,7 +17,7 @@
 #include "privacy/bill.h"
 #include "train/memory_rows.h"
 #include "wiring/assembly.h"
-#include "wiring/mechanism_factory.h"
+#include "wiring/plans/mechanism_factory.h"
 
 namespace tacit::lab {
 namespace {

@@ -12,7 +12,7 @@
 #include "noise/noise.h"
 #include "privacy/event.h"
 #include "train/learner.h"
-#include "wiring/model_plan.h"
+#include "wiring/plans/model_plan.h"
 
 // The white-box audit of a configured learner: its own model, mechanism, units and participation,
 // as wiring makes them, run again and again with a canary and without it.

@@ -10,8 +10,8 @@
 #include "base/text.h"
 #include "event/codec.h"
 #include "wiring/assembly.h"
-#include "wiring/codec.h"
-#include "wiring/source.h"
+#include "wiring/plans/codec.h"
+#include "wiring/plans/source.h"
 
 namespace tacit::lab {
 namespace {

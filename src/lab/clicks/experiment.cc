@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "lab/runs.h"
 #include "wiring/assembly.h"
-#include "wiring/vocabulary_file.h"
+#include "wiring/plans/vocabulary_file.h"
 
 namespace tacit::lab {
 namespace {

@@ -16,7 +16,7 @@
 #include "train/lazy_dense.h"
 #include "train/memory_rows.h"
 #include "wiring/kinds/click.h"
-#include "wiring/mechanism_factory.h"
+#include "wiring/plans/mechanism_factory.h"
 
 namespace tacit::lab {
 namespace {

@@ -18,7 +18,7 @@
 #include "event/item_catalogue.h"
 #include "stream/log/input_file.h"
 #include "stream/log/line_reader.h"
-#include "wiring/item_texts.h"
+#include "wiring/plans/item_texts.h"
 
 namespace tacit::lab {
 namespace {

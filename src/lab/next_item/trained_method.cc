@@ -17,7 +17,7 @@
 #include "privacy/calibrate.h"
 #include "privacy/mu.h"
 #include "train/sequence/unit_sampler.h"
-#include "wiring/next_item_plan.h"
+#include "wiring/plans/next_item_plan.h"
 
 namespace tacit::lab {
 namespace {

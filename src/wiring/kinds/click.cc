@@ -10,8 +10,8 @@
 #include "serve/click_scorer.h"
 #include "wiring/assembly.h"
 #include "wiring/kinds/kinds.h"
-#include "wiring/mechanism_factory.h"
-#include "wiring/model_form.h"
+#include "wiring/plans/mechanism_factory.h"
+#include "wiring/plans/model_form.h"
 
 namespace tacit::wiring {
 namespace {

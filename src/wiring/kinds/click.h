@@ -5,7 +5,7 @@
 #include "model/pctr.h"
 #include "ops/backend.h"
 #include "train/click_learner.h"
-#include "wiring/model_plan.h"
+#include "wiring/plans/model_plan.h"
 
 namespace tacit::wiring {
 

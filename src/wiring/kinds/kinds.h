@@ -1,6 +1,6 @@
 #pragma once
 
-#include "wiring/model_plan.h"
+#include "wiring/plans/model_plan.h"
 
 // The rows of the table of learner kinds, one a file.
 namespace tacit::wiring {

@@ -5,9 +5,9 @@
 #include "serve/linear_scorer.h"
 #include "train/linear_learner.h"
 #include "wiring/kinds/kinds.h"
-#include "wiring/model_form.h"
-#include "wiring/noise_plan.h"
-#include "wiring/opening_records.h"
+#include "wiring/plans/model_form.h"
+#include "wiring/plans/noise_plan.h"
+#include "wiring/plans/opening_records.h"
 
 namespace tacit::wiring {
 namespace {

@@ -3,7 +3,7 @@
 #include "base/text.h"
 #include "model/sequence/layout.h"
 #include "wiring/kinds/kinds.h"
-#include "wiring/next_item_plan.h"
+#include "wiring/plans/next_item_plan.h"
 
 namespace tacit::wiring {
 namespace {

@@ -2,7 +2,7 @@
 #include "model/ranking/candidates.h"
 #include "model/ranking/released_ranker.h"
 #include "wiring/kinds/kinds.h"
-#include "wiring/next_item_plan.h"
+#include "wiring/plans/next_item_plan.h"
 
 namespace tacit::wiring {
 namespace {

@@ -17,7 +17,7 @@
 #include "support/silent_noise.h"
 #include "train/sequence/sequence_learner.h"
 #include "train/transitions_learner.h"
-#include "wiring/next_item_plan.h"
+#include "wiring/plans/next_item_plan.h"
 
 namespace tacit::lab {
 namespace {

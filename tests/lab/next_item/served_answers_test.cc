@@ -13,7 +13,7 @@
 #include "support/fixed_noise.h"
 #include "support/process.h"
 #include "wiring/assembly.h"
-#include "wiring/item_texts.h"
+#include "wiring/plans/item_texts.h"
 
 namespace tacit::lab {
 namespace {

@@ -1,7 +1,0 @@
-#include "wiring/code_version.h"
-
-namespace tacit::wiring {
-
-std::string CodeVersion() { return TACIT_VERSION; }
-
-}  // namespace tacit::wiring

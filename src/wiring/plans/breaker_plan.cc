@@ -1,0 +1,86 @@
+#include "wiring/plans/breaker_plan.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+
+#include "base/hash.h"
+#include "base/text.h"
+#include "noise/noise.h"
+#include "privacy/gaussian.h"
+#include "train/position.h"
+
+namespace tacit::wiring {
+namespace {
+
+// A window's noise stays below this many of its deviations, but for one in a thousand million.
+constexpr double kDeviations = 6;
+
+// Checks that a good window does not halt, and that one of unreadable records alone does.
+Status CheckNoise(const config::HaltAbove& halt, double sigma) {
+  const double nearest = std::min(*halt.share, 1 - *halt.share);
+  const double least = std::ceil(kDeviations * sigma / nearest);
+  if (static_cast<double>(halt.window) >= least) return {};
+  return Fail(
+      ErrorCode::kInvalidArgument,
+      fmt::format("source.halt_above: epsilon {:g} at delta {:g} is noise of {:.1f} records "
+                  "on the count of a window, which would decide by itself: window must be "
+                  "at least {:.0f} for share {:g}, is {}",
+                  *halt.epsilon, *halt.delta, sigma, least, *halt.share, halt.window));
+}
+
+}  // namespace
+
+Result<std::optional<BreakerPlan>> PlanBreaker(const config::Source& source, size_t learners) {
+  const config::HaltAbove& halt = source.halt_above;
+  std::optional<BreakerPlan> none;
+  if (!halt.given()) return none;
+  const double sigma =
+      privacy::CalibrateGaussian(Epsilon(*halt.epsilon), Delta(*halt.delta), 1).value;
+  TACIT_RETURN_IF_ERROR(CheckNoise(halt, sigma));
+  BreakerPlan plan;
+  plan.index = LearnerIndex(static_cast<uint16_t>(learners));
+  plan.share = *halt.share;
+  plan.window = halt.window;
+  plan.charge = train::ReleaseAccount::ChargeOf(privacy::MechanismKind::kBreaker, sigma);
+  plan.promise = {.learner = std::string(train::kBreakerAccount),
+                  .unit = privacy::Unit::kEvent,
+                  .adjacency = privacy::Adjacency::kZeroOut,
+                  .participation = privacy::ParticipationMode::kOnce,
+                  .epsilon = *halt.epsilon,
+                  .delta = *halt.delta,
+                  .model_fingerprint = Sha256().Update("tacit.breaker.v1").Finish()};
+  return std::optional(std::move(plan));
+}
+
+std::string BreakerText(const BreakerPlan& plan) {
+  return fmt::format(
+      "halts above {:g} % of {} that could not be learnt from: epsilon {} at delta {} per event, "
+      "noise of {:.1f} records",
+      100 * plan.share, Counted(plan.window, "record"), plan.promise.epsilon, plan.promise.delta,
+      plan.charge.noise_multiplier);
+}
+
+store::LearnerLayout BreakerLayout(const BreakerPlan& plan) {
+  return {.name = plan.promise.learner, .rows = store::RowLayout(), .promise = plan.promise};
+}
+
+Result<std::unique_ptr<train::Breaker>> MakeBreaker(const BreakerPlan& plan,
+                                                    const store::Store& store,
+                                                    const std::string& topic, uint64_t past) {
+  TACIT_ASSIGN(const auto position, train::DecodePosition(store.State(plan.index).position));
+  return std::make_unique<train::Breaker>(
+      train::BreakerOptions{.index = plan.index,
+                            .topic = topic,
+                            .share = plan.share,
+                            .window = plan.window,
+                            .noise_multiplier = plan.charge.noise_multiplier,
+                            .epsilon = plan.promise.epsilon,
+                            .delta = plan.promise.delta,
+                            .state = train::BreakerState::Of(position),
+                            .past = past},
+      noise::MakeNoiseSource());
+}
+
+}  // namespace tacit::wiring

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <memory>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "config/config.h"
+#include "event/envelope.h"
+#include "stream/kafka/properties.h"
+#include "stream/source.h"
+#include "wiring/plans/source.h"
+
+// Opens the topic of a configuration, with its envelope and schemas.
+namespace tacit::wiring {
+
+// The brokers' settings, with secrets fetched.
+Result<stream::KafkaProperties> KafkaPropertiesOf(const config::Kafka& kafka);
+
+// An envelope, which takes off what producers put around a record. Without a registry and schemas,
+// which no configuration lacks, it takes records of every schema.
+Result<std::unique_ptr<event::Envelope>> MakeEnvelope(const config::Source& source,
+                                                      const Clock& clock);
+
+// REQUIRES source.kind kafka.
+Result<std::unique_ptr<stream::Source>> OpenKafka(const config::Source& source,
+                                                  const LiveParts& live);
+
+}  // namespace tacit::wiring

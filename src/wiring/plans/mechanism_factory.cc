@@ -1,0 +1,316 @@
+#include "wiring/plans/mechanism_factory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "base/check.h"
+#include "mechanism/clipper.h"
+#include "mechanism/private_step.h"
+#include "mechanism/row_selector.h"
+#include "mechanism/sigma_split.h"
+#include "mechanism/vocabulary.h"
+#include "wiring/plans/noise_plan.h"
+#include "wiring/plans/query_plan.h"
+#include "wiring/plans/vocabulary_file.h"
+
+namespace tacit::wiring {
+namespace {
+
+tl::unexpected<Error> Refuse(const config::Learner& learner, std::string_view what) {
+  return Fail(ErrorCode::kInvalidArgument, fmt::format("learner '{}': {}", learner.id, what));
+}
+
+Result<std::unique_ptr<mechanism::Vocabulary>> MakeVocabulary(
+    const config::Learner& learner, const std::vector<config::Feature>& features,
+    const RowSpace& space) {
+  const config::Vocabulary& from = learner.mechanism.vocabulary;
+  if (space.rows() == 0)
+    return Refuse(learner, "mechanism.vocabulary: a model without tables has no rows to choose");
+  using Options = mechanism::VocabularyOptions;
+  Options options;
+  if (from.source == config::Vocabulary::Source::kFile) {
+    options.source = Options::Source::kPublic;
+    auto rows = ReadVocabularyFile(from.file, features, from.keep);
+    if (!rows) return Refuse(learner, "mechanism.vocabulary.file: " + rows.error().message);
+    options.rows = std::move(*rows);
+    return mechanism::MakeVocabulary(space, std::move(options));
+  }
+  if (space.rows() > mechanism::kVocabularySpaceMax)
+    return Refuse(learner, fmt::format("mechanism.vocabulary.source: a histogram of {} rows is "
+                                       "more than the {} that are held; use source file",
+                                       space.rows(), mechanism::kVocabularySpaceMax));
+  options.source = from.source == config::Vocabulary::Source::kRunning
+                       ? Options::Source::kRunning
+                       : Options::Source::kFirstPeriod;
+  options.query = from.query == config::Vocabulary::Query::kGumbel ? Options::Query::kGumbel
+                                                                   : Options::Query::kGaussian;
+  options.keep = from.keep;
+  options.noise_multiplier = from.noise_multiplier;
+  options.clip = from.clip;
+  return mechanism::MakeVocabulary(space, std::move(options));
+}
+
+// The cost to a unit besides the Gaussian noise of its steps. A record is in one period of each
+// pass.
+Beside BesideStepsOf(const config::Learner& learner, const config::Source& source,
+                     const std::optional<privacy::Charge>& opening,
+                     const privacy::Charge& selection) {
+  TACIT_CHECK(!opening || privacy::IsOfPeriod(*opening),
+              "a period's release is priced by the period");
+  uint64_t openings = 0;
+  if (opening)
+    openings =
+        Openings(learner.mechanism,
+                 learner.privacy.of_users() ? PeriodsOfUser(learner.participation) : source.passes);
+  return BesideSteps(opening, openings, selection.zcdp_rho, ExposureOf(learner, source).steps);
+}
+
+// The failure for a key whose price leaves nothing for the steps; the message gives that price.
+tl::unexpected<Error> TooDear(const config::Learner& learner, const MechanismMaker& kind,
+                              const Exposure& exposure, double spent) {
+  TACIT_CHECK(kind.too_dear != nullptr, "a mechanism that releases something beside its steps");
+  const std::string cost = fmt::format(
+      "epsilon {:.4g} at delta {} alone, which leaves nothing of privacy.epsilon {} for the "
+      "gradient",
+      spent, learner.privacy.delta, learner.privacy.epsilon);
+  return Refuse(learner, kind.too_dear(learner.mechanism, exposure.text, cost));
+}
+
+// The noise of a step, given the other releases.
+Result<double> NoiseBeside(const config::Learner& learner, const config::Source& source,
+                           const MechanismMaker& kind, const Beside& beside,
+                           const privacy::Laws& laws) {
+  if (beside.empty()) return StepNoise(learner, source, beside, laws);
+  const Exposure exposure = ExposureOf(learner, source);
+  const double epsilon = learner.privacy.epsilon, delta = learner.privacy.delta;
+  // Uses the closed form if the price is so high that no accountant's grid has room.
+  const double rho = ZcdpOfBeside(beside);
+  if (rho > epsilon)
+    return TooDear(learner, kind, exposure, rho + 2 * std::sqrt(-rho * std::log(delta)));
+  auto noise = StepNoise(learner, source, beside, laws);
+  if (noise) return noise;
+  TACIT_ASSIGN(const double spent, EpsilonOfBeside(beside, delta));
+  if (spent > kBesideAtMost * epsilon) return TooDear(learner, kind, exposure, spent);
+  return noise;
+}
+
+// The noise multiplier left for a step's other queries after the clip's count has taken its part.
+Result<double> NoiseBesideQuantile(const config::Learner& learner, double step_noise) {
+  if (learner.mechanism.clipping != config::Mechanism::Clipping::kQuantile) return step_noise;
+  const double query = learner.mechanism.quantile.noise_multiplier;
+  if (query <= step_noise)
+    return Refuse(learner, fmt::format("mechanism.quantile.noise_multiplier: {} leaves nothing for "
+                                       "the gradient: a step may spend no more than a noise "
+                                       "multiplier of {:.6g} does in all, so it must be larger",
+                                       query, step_noise));
+  return 1 / std::sqrt(1 / (step_noise * step_noise) - 1 / (query * query));
+}
+
+// The factor by which an adaptive clip may move from its initial value, up or down.
+constexpr double kClipRange = 100;
+
+std::unique_ptr<mechanism::Clipper> MakeClipper(const config::Learner& learner,
+                                                double sigma_gradient) {
+  const config::Mechanism& m = learner.mechanism;
+  switch (m.clipping) {
+    case config::Mechanism::Clipping::kFlat:
+      break;
+    case config::Mechanism::Clipping::kAutomatic:
+      return mechanism::MakeAutomaticClipper(m.gradient_clip, sigma_gradient);
+    case config::Mechanism::Clipping::kPerLayer:
+      return mechanism::MakePerLayerClipper(m.gradient_clip, {}, sigma_gradient);
+    case config::Mechanism::Clipping::kQuantile:
+      return mechanism::MakeQuantileClipper(
+          {.initial_clip = m.gradient_clip,
+           .quantile = m.quantile.target,
+           .learning_rate = m.quantile.rate,
+           .sigma_query = m.quantile.noise_multiplier,
+           .expected_batch = static_cast<double>(learner.participation.batch),
+           // Without these bounds, the clip would run away where batches are smaller than
+           // configured.
+           .clip_min = m.gradient_clip / kClipRange,
+           .clip_max = m.gradient_clip * kClipRange},
+          sigma_gradient);
+  }
+  return mechanism::MakeFlatClipper(m.gradient_clip, sigma_gradient);
+}
+
+// The selector's charge besides Gaussian queries. It does not depend on sigma, which is not known
+// yet.
+privacy::Charge SelectionCost(const MechanismMaker& kind, privacy::Price of_choice,
+                              const config::Mechanism& m, const RowSpace& space) {
+  privacy::Charge cost;
+  if (of_choice == privacy::Price::kZcdp)
+    kind.select({.settings = m, .space = space, .sigma = 0, .vocabulary = nullptr})->AddTo(&cost);
+  return cost;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<mechanism::Mechanism>> MakeMechanism(const config::Config& config,
+                                                            size_t index, const RowSpace& space,
+                                                            std::span<const MechanismMaker> kinds,
+                                                            const privacy::Laws& laws,
+                                                            FoundNoise* found) {
+  FoundNoise anew;
+  if (found == nullptr) found = &anew;
+  const config::Learner& learner = config.learners[index];
+  const config::Mechanism& m = learner.mechanism;
+  const MechanismMaker& kind = RowOf(kinds, m.kind);
+  const auto batch = static_cast<double>(learner.participation.batch);
+  if (!m.traits().adds_noise) return mechanism::MakeNonPrivate(batch);
+  if (m.traits().noises_representations) {
+    if (!found->of_step) {
+      TACIT_ASSIGN(found->of_step, StepNoise(learner, config.source, {}, laws));
+    }
+    return mechanism::MakeForward({.clip = m.representation_clip,
+                                   .sigma = *found->of_step,
+                                   .expected_batch = batch,
+                                   .sampling_rate = DrawOf(learner.participation).rate});
+  }
+  TACIT_CHECK(kind.select != nullptr, "this mechanism guards no click model");
+  if (const std::string why = kind.misfit ? kind.misfit(m, space) : ""; !why.empty())
+    return Refuse(learner, why);
+  std::unique_ptr<mechanism::Vocabulary> vocabulary;
+  if (m.has_vocabulary()) {
+    TACIT_ASSIGN(vocabulary, MakeVocabulary(learner, config.features, space));
+  }
+  // Without a query of its own the choice of rows costs nothing.
+  const privacy::Price of_choice =
+      kind.asks ? privacy::PriceOf(*kind.asks, ModeOf(learner), UnitOf(learner))
+                : privacy::Price::kRefused;
+  const Beside beside = BesideStepsOf(learner, config.source,
+                                      vocabulary ? vocabulary->opening_charge() : std::nullopt,
+                                      SelectionCost(kind, of_choice, m, space));
+  if (!found->of_step) {
+    TACIT_ASSIGN(found->of_step, NoiseBeside(learner, config.source, kind, beside, laws));
+  }
+  TACIT_ASSIGN(const double noise, NoiseBesideQuantile(learner, *found->of_step));
+  const privacy::Draw draw = DrawOf(learner.participation);
+  const bool shares_noise = kind.asks && of_choice != privacy::Price::kZcdp;
+  const mechanism::SigmaSplit split =
+      shares_noise ? mechanism::SplitSigma(noise, m.sigma_ratio)
+                   : mechanism::SigmaSplit{.selection = 0, .gradient = noise};
+  auto selector = kind.select({.settings = m,
+                               .space = space,
+                               .sigma = split.selection,
+                               .vocabulary = std::move(vocabulary)});
+  return mechanism::MakePrivateStep(space, std::move(selector),
+                                    MakeClipper(learner, split.gradient),
+                                    {.sigma_gradient = split.gradient,
+                                     .expected_batch = batch,
+                                     .sampling_rate = draw.rate,
+                                     .block_steps = draw.block_steps});
+}
+
+privacy::Bounds BoundsOf(const config::Learner& learner, const config::Source& source) {
+  const config::Participation& p = learner.participation;
+  privacy::Bounds bounds{.dedupe_window = source.dedupe_window};
+  // Steps in blocks are charged by the period, so that its length is part of the price.
+  if (p.mode == config::Participation::Mode::kAllocate) bounds.period_steps = p.PeriodSteps();
+  if (!learner.privacy.of_users()) return bounds;
+  bounds.allowance = ExposureOf(learner, source).steps;
+  if (p.mode == config::Participation::Mode::kOnce)
+    bounds.per_period = p.per_period;
+  else
+    bounds.period_steps = p.PeriodSteps();
+  return bounds;
+}
+
+stream::UserOptions UsersOf(const config::Learner& learner, const config::Source& source,
+                            const SipHash::Key& key, stream::AllowanceBook& allowances) {
+  const config::Participation& p = learner.participation;
+  const privacy::Bounds bounds = BoundsOf(learner, source);
+  stream::UserOptions users{.key = key,
+                            .allowances = &allowances,
+                            .allowance = bounds.allowance,
+                            .records_max = p.user_records_max,
+                            .per_period = bounds.per_period};
+  if (users.per_period > 0) {
+    users.period_offsets = p.period;
+    users.period_marks = std::max(1u, p.period_files);
+  }
+  return users;
+}
+
+train::FeedOptions::Learner::MakeParticipation MakeParticipationOf(
+    const config::Participation& p, const ParticipationSetting& setting) {
+  const bool full_at_once = !setting.has_files;
+  const auto once = [batch = p.batch, full_at_once, users = setting.users,
+                     offsets_per_part = setting.offsets_per_part,
+                     opening_offsets = setting.opening_offsets,
+                     growing_from = setting.growing_from](stream::Position start) {
+    return stream::MakeOnceParticipation({.offsets_per_step = batch,
+                                          .start = std::move(start),
+                                          .opening_offsets = opening_offsets,
+                                          .growing_from = growing_from,
+                                          .full_at_once = full_at_once,
+                                          .offsets_per_part = offsets_per_part,
+                                          .users = users});
+  };
+  const auto poisson = [p, full_at_once, users = setting.users](stream::Position start) {
+    return stream::MakePoissonParticipation({.offsets_per_period = p.period,
+                                             .files_per_period = std::max(1u, p.period_files),
+                                             .steps_per_period = p.steps_per_period,
+                                             .sampling_rate = p.sampling_rate,
+                                             .start = std::move(start),
+                                             .full_at_once = full_at_once,
+                                             .users = users},
+                                            noise::MakeNoiseSource());
+  };
+  const auto allocate = [p, full_at_once, users = setting.users,
+                         begins_anew = setting.begins_anew](stream::Position start) {
+    return stream::MakeAllocationParticipation({.offsets_per_period = p.period,
+                                                .files_per_period = std::max(1u, p.period_files),
+                                                .block_steps = p.steps_per_period,
+                                                .blocks = p.blocks,
+                                                .start = std::move(start),
+                                                .full_at_once = full_at_once,
+                                                .users = users,
+                                                .begins_anew = begins_anew},
+                                               noise::MakeNoiseSource());
+  };
+  switch (p.mode) {
+    case config::Participation::Mode::kOnce:
+      return once;
+    case config::Participation::Mode::kPoisson:
+      return poisson;
+    case config::Participation::Mode::kAllocate:
+      return allocate;
+  }
+  TACIT_CHECK(false, "no such mode");
+}
+
+std::optional<model::CarrierOptions> MakeCarriers(const config::Mechanism& mechanism) {
+  using Source = model::CarrierOptions::Source;
+  const config::Carriers& carriers = mechanism.carriers;
+  if (!carriers.on() || !mechanism.traits().sums_gradients()) return {};
+  const bool random = carriers.from == config::Carriers::From::kRandom;
+  return model::CarrierOptions{.source = random ? Source::kRandom : Source::kHistorical,
+                               .rank = carriers.rank,
+                               .power_steps = carriers.power_steps,
+                               .warm_up_steps = carriers.warm_up_steps};
+}
+
+train::OptimizerOptions MakeOptimizer(const config::Optimizer& o,
+                                      std::span<const train::OptimizerKind> kinds) {
+  using Moments = train::OptimizerOptions::Moments;
+  const double row_rate = o.row_learning_rate > 0 ? o.row_learning_rate : o.learning_rate;
+  const bool lazy = o.moments == config::Optimizer::Moments::kLazy;
+  return {.kind = train::OptimizerNamed(o.traits().name, kinds),
+          .learning_rate = static_cast<float>(o.learning_rate),
+          .row_learning_rate = static_cast<float>(row_rate),
+          .momentum = static_cast<float>(o.momentum),
+          .beta1 = static_cast<float>(o.beta1),
+          .beta2 = static_cast<float>(o.beta2),
+          .epsilon = static_cast<float>(o.epsilon),
+          .moments = lazy ? Moments::kLazy : Moments::kOwn,
+          .variance_floor = static_cast<float>(o.variance_floor),
+          .average_decay = o.ema};
+}
+
+}  // namespace tacit::wiring

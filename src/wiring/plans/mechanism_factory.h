@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "base/result.h"
+#include "config/config.h"
+#include "mechanism/mechanism.h"
+#include "model/carriers.h"
+#include "privacy/charge.h"
+#include "privacy/pld.h"
+#include "stream/steps/participation.h"
+#include "train/feed.h"
+#include "train/optimizer.h"
+#include "wiring/plans/mechanism_kinds.h"
+
+// Turns the configuration of a learner into options for its rooms.
+namespace tacit::wiring {
+
+// The noise multiplier that a learner's promise calls for, once it is found: that takes up to
+// seconds, and a plan makes many mechanisms. A value.
+struct FoundNoise {
+  std::optional<double> of_step = {};
+};
+
+// The mechanism of a learner, its noise calibrated to the promise unless the configuration fixes
+// it. It keeps a reference to `space`. `laws` save time. `found`, of the same learner, is filled in
+// where it is empty, and saves more; null: the noise is found anew.
+Result<std::unique_ptr<mechanism::Mechanism>> MakeMechanism(
+    const config::Config& config, size_t index, const RowSpace& space,
+    std::span<const MechanismMaker> kinds = AllMechanisms(), const privacy::Laws& laws = nullptr,
+    FoundNoise* found = nullptr);
+
+// Pairs kinds of the configuration and of train by their names.
+train::OptimizerOptions MakeOptimizer(
+    const config::Optimizer& optimizer,
+    std::span<const train::OptimizerKind> kinds = train::AllOptimizers());
+
+// The low-rank carriers that a mechanism is configured to have; nothing: it sums gradients whole,
+// or none at all.
+std::optional<model::CarrierOptions> MakeCarriers(const config::Mechanism& mechanism);
+
+// Bounds on a unit's participation in a learner's steps, for the ledger.
+privacy::Bounds BoundsOf(const config::Learner& learner, const config::Source& source);
+
+// The same bounds for a learner of unit user, to be enforced. `allowances` must outlive everything
+// made from the result.
+stream::UserOptions UsersOf(const config::Learner& learner, const config::Source& source,
+                            const SipHash::Key& key, stream::AllowanceBook& allowances);
+
+// The circumstances of a learner's participation beside its configuration.
+struct ParticipationSetting {
+  bool has_files = false;                         // the source has file ends, which end a step
+  std::optional<stream::UserOptions> users = {};  // for unit user
+  uint64_t offsets_per_part = 0;                  // of `once`, as stream::OnceOptions has them
+  uint64_t opening_offsets = 0;
+  uint64_t growing_from = 0;
+  bool begins_anew = false;  // as in stream::AllocationOptions
+};
+// Decides how a learner's records enter its steps.
+train::FeedOptions::Learner::MakeParticipation MakeParticipationOf(
+    const config::Participation& participation, const ParticipationSetting& setting);
+
+}  // namespace tacit::wiring

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/result.h"
+#include "config/config.h"
+#include "event/item_catalogue.h"
+#include "train/ranking/ranked_learner.h"
+#include "train/sequence/sequence_learner.h"
+#include "train/transitions_learner.h"
+#include "wiring/plans/catalogue_growth.h"
+
+// Turns the configuration of a next-item learner into options for its rooms. The secret that hashes
+// user ids belongs to the store and is not set here.
+namespace tacit::wiring {
+
+// The part of a learner of model sequence that no promise decides, for a catalogue of so many
+// items: all but its start and its noise. Experiments begin from it too.
+train::SequenceLearnerOptions SequenceWithoutNoise(const config::Learner& learner,
+                                                   LearnerIndex index, uint32_t items);
+
+// REQUIRES a learner of model sequence, or of model transitions, without or with its ranker.
+Result<train::SequenceLearnerOptions> PlanSequence(const config::Config& config, size_t index,
+                                                   const event::ItemCatalogue& items);
+Result<train::TransitionsLearnerOptions> PlanTransitions(const config::Config& config, size_t index,
+                                                         const event::ItemCatalogue& items);
+Result<train::RankedLearnerOptions> PlanRanked(const config::Config& config, size_t index,
+                                               const event::ItemCatalogue& items);
+
+// The same options for another catalogue, as far as a fingerprint and what was released depend on
+// it.
+train::SequenceLearnerOptions ForCatalogue(const train::SequenceLearnerOptions& options,
+                                           const event::ItemCatalogue& items);
+train::TransitionsLearnerOptions ForCatalogue(const train::TransitionsLearnerOptions& options,
+                                              const event::ItemCatalogue& items);
+train::RankedLearnerOptions ForCatalogue(const train::RankedLearnerOptions& options,
+                                         const event::ItemCatalogue& items);
+
+// A digest of everything that determines whether stored state is this learner's.
+Digest FingerprintOf(const train::SequenceLearnerOptions& options,
+                     const event::ItemCatalogue& items);
+Digest FingerprintOf(const train::TransitionsLearnerOptions& options,
+                     const event::ItemCatalogue& items);
+Digest FingerprintOf(const train::RankedLearnerOptions& options, const event::ItemCatalogue& items);
+
+// These options as this program and those before it have them, the newest first: they differ in the
+// rules of the counts (model/transitions/rules.h), and in a ranker's candidates.
+std::vector<train::SequenceLearnerOptions> FormsOf(const train::SequenceLearnerOptions& options);
+std::vector<train::TransitionsLearnerOptions> FormsOf(
+    const train::TransitionsLearnerOptions& options);
+std::vector<train::RankedLearnerOptions> FormsOf(const train::RankedLearnerOptions& options);
+
+// The fingerprints that earlier programs gave.
+template <class Options>
+std::vector<Digest> EarlierFingerprintsOf(const Options& options,
+                                          const event::ItemCatalogue& items) {
+  const Digest newest = FingerprintOf(options, items);
+  std::vector<Digest> earlier;
+  for (const Options& form : FormsOf(options))
+    if (const Digest digest = FingerprintOf(form, items);
+        digest != newest && std::ranges::find(earlier, digest) == earlier.end())
+      earlier.push_back(digest);
+  return earlier;
+}
+
+// A stored model that is to go on: its options, and its catalogue.
+template <class Options>
+struct ModelBefore {
+  Options options;  // by the rules that it was made with
+  CatalogueBefore catalogue;
+  Digest fingerprint_now{};  // of these options for the catalogue of now
+
+  // The place of each item if any has moved; else empty.
+  std::span<const uint32_t> places() const {
+    return catalogue.InOrder() ? std::span<const uint32_t>() : catalogue.places;
+  }
+};
+
+// kRefused if counts were released by rules that this program does not know.
+Status CheckRules(const store::StoredModel& stored);
+
+// The stored model that is to go on with these options. kRefused: more than its catalogue differs,
+// or the catalogue lacks an item.
+template <class Options>
+Result<ModelBefore<Options>> FindModelBefore(const store::StoredModel& stored,
+                                             const Options& options,
+                                             const event::ItemCatalogue& items) {
+  TACIT_RETURN_IF_ERROR(CheckRules(stored));
+  TACIT_ASSIGN(auto before, FindCatalogueBefore(stored, items));
+  std::vector<Options> forms = FormsOf(options);
+  const auto found = std::ranges::find_if(forms, [&](const Options& form) {
+    return FingerprintOf(ForCatalogue(form, before.catalogue), before.catalogue) ==
+           stored.fingerprint;
+  });
+  const Options made = std::move(found != forms.end() ? *found : forms.back());
+  Options were = ForCatalogue(made, before.catalogue);
+  TACIT_RETURN_IF_ERROR(
+      CheckOnlyItemsDiffer(stored, FingerprintOf(were, before.catalogue), before));
+  return ModelBefore<Options>{.options = std::move(were),
+                              .catalogue = std::move(before),
+                              .fingerprint_now = FingerprintOf(made, items)};
+}
+
+}  // namespace tacit::wiring
