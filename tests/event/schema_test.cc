@@ -15,7 +15,7 @@ FeatureSchema Small() {
   return CriteoSchema(2, buckets);
 }
 
-std::string Refusal(const FeatureSchema& schema) {
+std::string SchemaRefusal(const FeatureSchema& schema) {
   const Status status = schema.Validate();
   return status ? "accepted" : status.error().message;
 }
@@ -31,23 +31,23 @@ TEST(SchemaTest, RowSpaceHasOneTablePerCategoryInOrder) {
 }
 
 TEST(SchemaTest, RefusalsNameTheFeature) {
-  EXPECT_THAT(Refusal({}), HasSubstr("no features"));
+  EXPECT_THAT(SchemaRefusal({}), HasSubstr("no features"));
   FeatureSchema schema = Small();
   schema.categorical[1].name = "I2";
-  EXPECT_THAT(Refusal(schema), HasSubstr("'I2' is there twice"));
+  EXPECT_THAT(SchemaRefusal(schema), HasSubstr("'I2' is there twice"));
   schema = Small();
   schema.dense[1].name.clear();
-  EXPECT_THAT(Refusal(schema), HasSubstr("dense feature 2 has no name"));
+  EXPECT_THAT(SchemaRefusal(schema), HasSubstr("dense feature 2 has no name"));
   schema = Small();
   schema.categorical[0].buckets = 1;
-  EXPECT_THAT(Refusal(schema), HasSubstr("'C1': buckets is 1"));
+  EXPECT_THAT(SchemaRefusal(schema), HasSubstr("'C1': buckets is 1"));
   schema = Small();
   schema.categorical[0].dim = 0;
-  EXPECT_THAT(Refusal(schema), HasSubstr("'C1': dim is 0"));
+  EXPECT_THAT(SchemaRefusal(schema), HasSubstr("'C1': dim is 0"));
   schema = Small();
   schema.categorical[1].multi_hot = true;
   schema.categorical[1].max_values = 0;
-  EXPECT_THAT(Refusal(schema), HasSubstr("'C2': max_values is 0"));
+  EXPECT_THAT(SchemaRefusal(schema), HasSubstr("'C2': max_values is 0"));
 }
 
 // int(2 * v^0.25) by hand: 3^0.25 = 1.316, 1472^0.25 = 6.194, 82741^0.25 = 16.96.
