@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "cli/command.h"
-#include "cli/ledger.h"
+#include "cli/ledger/ledger.h"
+#include "cli/parts/command.h"
 #include "config/config.h"
 #include "config/text_file.h"
 #include "console/exit_code.h"

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "bench/suite.h"
-#include "cli/command.h"
+#include "cli/parts/command.h"
 #include "console/exit_code.h"
 
 namespace tacit::cli {

@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "cli/command.h"
+#include "cli/parts/command.h"
 
 namespace tacit::cli {
 

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "base/text.h"
-#include "cli/command.h"
+#include "cli/parts/command.h"
 #include "config/config.h"
 #include "console/exit_code.h"
 #include "console/text_table.h"

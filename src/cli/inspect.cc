@@ -9,7 +9,7 @@
 
 #include "base/crash_point.h"
 #include "base/text.h"
-#include "cli/command.h"
+#include "cli/parts/command.h"
 #include "console/exit_code.h"
 #include "console/output_file.h"
 #include "event/item_catalogue.h"

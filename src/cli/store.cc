@@ -9,7 +9,7 @@
 #include <set>
 
 #include "base/text.h"
-#include "cli/command.h"
+#include "cli/parts/command.h"
 #include "config/config.h"
 #include "console/exit_code.h"
 #include "privacy/ledger.h"

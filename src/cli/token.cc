@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/command.h"
+#include "cli/parts/command.h"
 #include "console/exit_code.h"
 #include "console/output_file.h"
 #include "http/caller_table.h"

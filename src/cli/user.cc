@@ -5,8 +5,8 @@
 #include <memory>
 #include <thread>
 
-#include "cli/ask_daemon.h"
-#include "cli/command.h"
+#include "cli/parts/ask_daemon.h"
+#include "cli/parts/command.h"
 #include "console/exit_code.h"
 #include "serve/user_route.h"
 

@@ -3,8 +3,8 @@
 #include <boost/json.hpp>
 #include <memory>
 
-#include "cli/ask_daemon.h"
-#include "cli/command.h"
+#include "cli/parts/ask_daemon.h"
+#include "cli/parts/command.h"
 #include "console/exit_code.h"
 
 namespace tacit::cli {

@@ -4,9 +4,9 @@
 #include <map>
 #include <memory>
 
-#include "cli/ask_checkpoint.h"
-#include "cli/ask_daemon.h"
-#include "cli/command.h"
+#include "cli/parts/ask_checkpoint.h"
+#include "cli/parts/ask_daemon.h"
+#include "cli/parts/command.h"
 #include "console/exit_code.h"
 #include "console/number_check.h"
 #include "console/text_table.h"

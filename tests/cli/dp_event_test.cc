@@ -1,6 +1,6 @@
 // The export against events written by hand from dp_accounting's dp_event.py, and read back by a
 // reader that knows nothing but that file's classes and their fields.
-#include "cli/dp_event.h"
+#include "cli/parts/dp_event.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // A ledger read over HTTP while it moves, and from a daemon that lies.
-#include "cli/ledger_copy.h"
+#include "cli/ledger/ledger_copy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "base/text.h"
-#include "cli/ledger.h"
+#include "cli/ledger/ledger.h"
 #include "http/server.h"
 #include "serve/ledger_route.h"
 

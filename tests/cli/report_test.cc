@@ -6,8 +6,8 @@
 #include <boost/json.hpp>
 #include <cmath>
 
-#include "cli/report/document.h"
-#include "cli/report/statement.h"
+#include "cli/ledger/document.h"
+#include "cli/ledger/statement.h"
 #include "privacy/gaussian.h"
 
 namespace tacit::cli {

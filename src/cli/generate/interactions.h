@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cli/command.h"
+#include "cli/parts/command.h"
 
 namespace tacit::cli {
 
