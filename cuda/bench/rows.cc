@@ -24,7 +24,7 @@
 #include "cuda/rows/row_index.h"
 #include "noise/noise.h"
 #include "ops/backend.h"
-#include "train/flat_rows.h"
+#include "train/click/flat_rows.h"
 
 namespace tacit::cuda {
 namespace {

@@ -8,7 +8,7 @@
 #include "cuda/kernels/noise.h"
 #include "cuda/kernels/ranks.h"
 #include "cuda/kernels/row_places.h"
-#include "train/optimizer_math.h"
+#include "train/optimizer/optimizer_math.h"
 
 // A step's last kernels: from sums on the grid, by noise, to the update G and the new parameters,
 // in one go. Nothing that is not noised is ever where a released number is read: numbers whose
@@ -23,7 +23,7 @@ struct GridRelease {
   double factor = 0;
 };
 
-// The rule of an optimiser in one step, by its numbers (train/optimizer.h).
+// The rule of an optimiser in one step, by its numbers (train/optimizer/optimizer.h).
 struct OptimizerRule {
   enum class Kind : uint32_t { kSgd, kMomentum, kAdagrad, kAdam, kCorrectedAdam };
   Kind kind = Kind::kSgd;

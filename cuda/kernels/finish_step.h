@@ -8,7 +8,7 @@
 #include "cuda/device/kernel.h"
 #include "cuda/kernels/finish.h"
 #include "cuda/kernels/vector.h"
-#include "train/optimizer_math.h"
+#include "train/optimizer/optimizer_math.h"
 
 // The optimiser's step on updates that are there, for the kernels that end a step: with noise
 // (finish.cu) and without (finish_plain.cu). In an unnamed namespace, as all that is in kernels

@@ -10,8 +10,8 @@
 #include "noise/noise.h"
 #include "store/rows/working_rows.h"
 #include "store/types/delta.h"
-#include "train/click_engine.h"
-#include "train/gpu.h"
+#include "train/engines/click_engine.h"
+#include "train/engines/gpu.h"
 
 namespace tacit::cuda {
 

@@ -8,7 +8,7 @@
 #include "cuda/device/stream.h"
 #include "cuda/kernels/finish.h"
 #include "store/types/delta.h"
-#include "train/optimizer.h"
+#include "train/optimizer/optimizer.h"
 
 namespace tacit::cuda {
 

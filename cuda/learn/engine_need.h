@@ -9,8 +9,8 @@
 #include "cuda/learn/sequence_engine.h"
 #include "model/dense_net.h"
 #include "model/pctr.h"
-#include "train/click_engine.h"
-#include "train/gpu.h"
+#include "train/engines/click_engine.h"
+#include "train/engines/gpu.h"
 
 // The device memory that engines take when they are made, from what they are made of. A test holds
 // it to what they take (tests/cuda/engine_need_test.cc), of steps of the planned size as well.

@@ -11,7 +11,7 @@
 #include "cuda/device/stream.h"
 #include "cuda/rows/device_rows.h"
 #include "store/rows/working_rows.h"
-#include "train/gpu.h"
+#include "train/engines/gpu.h"
 
 namespace tacit::cuda {
 

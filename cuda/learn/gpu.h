@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "base/result.h"
-#include "train/gpu.h"
+#include "train/engines/gpu.h"
 
 // The one header of cuda/ that programs include. Where a program is linked decides whether there is
 // a device behind it: the real one, the emulated one of tests, or none (cuda/absent.cc).

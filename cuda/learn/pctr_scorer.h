@@ -5,8 +5,8 @@
 #include "base/result.h"
 #include "cuda/device/device.h"
 #include "model/pctr_device.h"
-#include "train/gpu.h"
-#include "train/gpu_scoring.h"
+#include "train/engines/gpu.h"
+#include "train/engines/gpu_scoring.h"
 
 namespace tacit::cuda {
 

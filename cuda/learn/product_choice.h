@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "cuda/device/blas.h"
-#include "train/gpu.h"
+#include "train/engines/gpu.h"
 
 namespace tacit::cuda {
 

@@ -8,7 +8,7 @@
 #include "cuda/device/device.h"
 #include "model/sequence/layout.h"
 #include "noise/noise.h"
-#include "train/sequence/sequence_engine.h"
+#include "train/engines/sequence_engine.h"
 
 namespace tacit::cuda {
 

@@ -12,7 +12,7 @@
 #include "cuda/kernels/scales.h"
 #include "cuda/learn/packed_units.h"
 #include "model/sequence/layout.h"
-#include "train/sequence/sequence_engine.h"
+#include "train/engines/sequence_engine.h"
 
 namespace tacit::cuda {
 

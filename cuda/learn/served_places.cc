@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "base/check.h"
-#include "train/gpu_scoring.h"
+#include "train/engines/gpu_scoring.h"
 
 namespace tacit::cuda {
 

@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "model/sum_blocks.h"
-#include "train/gpu.h"
+#include "train/engines/gpu.h"
 
 namespace tacit::cuda {
 

@@ -5,7 +5,7 @@
 #include "base/result.h"
 #include "cuda/device/buffer.h"
 #include "cuda/device/buffer_taker.h"
-#include "train/gpu.h"
+#include "train/engines/gpu.h"
 
 namespace tacit::cuda {
 

@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "cuda/kernels/ranks.h"
-#include "train/gpu.h"
+#include "train/engines/gpu.h"
 
 namespace tacit::cuda {
 namespace {

@@ -11,7 +11,7 @@
 #include "cuda/kernels/step_rows.h"
 #include "cuda/learn/step_chunks.h"
 #include "stream/steps/participation.h"
-#include "train/gpu.h"
+#include "train/engines/gpu.h"
 
 namespace tacit::cuda {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "train/loss_sum.h"
+#include "train/learner/loss_sum.h"
 
 namespace tacit::cuda {
 

@@ -12,7 +12,7 @@
 #include "cuda/learn/engine_rows.h"
 #include "cuda/learn/step_memory.h"
 #include "cuda/learn/step_rows_index.h"
-#include "train/click_engine.h"
+#include "train/engines/click_engine.h"
 
 namespace tacit::cuda {
 

@@ -6,8 +6,8 @@
 
 #include "base/worker_pool.h"
 #include "bench/bench_data.h"
-#include "train/learner.h"
-#include "train/memory_rows.h"
+#include "train/click/memory_rows.h"
+#include "train/learner/learner.h"
 
 namespace tacit::bench {
 

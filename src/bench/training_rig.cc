@@ -6,7 +6,7 @@
 #include <atomic>
 #include <utility>
 
-#include "train/position.h"
+#include "train/learner/position.h"
 
 namespace tacit::bench {
 namespace {

@@ -9,7 +9,7 @@
 #include "base/worker_pool.h"
 #include "bench/bench_data.h"
 #include "store/store.h"
-#include "train/learner.h"
+#include "train/learner/learner.h"
 #include "wiring/assembly.h"
 
 namespace tacit::bench {

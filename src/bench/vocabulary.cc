@@ -15,8 +15,8 @@
 #include "bench/vocabulary_data.h"
 #include "bench/vocabulary_store.h"
 #include "mechanism/grid.h"
-#include "train/flat_rows.h"
-#include "train/memory_rows.h"
+#include "train/click/flat_rows.h"
+#include "train/click/memory_rows.h"
 
 namespace tacit::bench {
 namespace {

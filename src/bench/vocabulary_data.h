@@ -7,7 +7,7 @@
 #include "mechanism/mechanism.h"
 #include "mechanism/sigma_split.h"
 #include "stream/steps/participation.h"
-#include "train/click_learner.h"
+#include "train/click/click_learner.h"
 
 namespace tacit::bench {
 

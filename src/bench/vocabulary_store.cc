@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "bench/vocabulary_data.h"
 #include "store/store.h"
-#include "train/position.h"
+#include "train/learner/position.h"
 #include "wiring/assembly.h"
 #include "wiring/plans/code_version.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 #include "console/exit_code.h"
-#include "train/gpu.h"
+#include "train/engines/gpu.h"
 #include "wiring/assembly.h"
 
 namespace tacit::daemon {

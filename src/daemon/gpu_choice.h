@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "train/gpu.h"
+#include "train/engines/gpu.h"
 #include "wiring/assembly.h"
 
 namespace tacit::daemon {

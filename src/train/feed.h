@@ -20,8 +20,8 @@
 #include "event/feature_transform.h"
 #include "stream/source.h"
 #include "stream/steps/participation.h"
+#include "train/quality/window_counter.h"
 #include "train/record_filter.h"
-#include "train/window_counter.h"
 
 namespace tacit::train {
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/auc.h"
-#include "train/baseline.h"
-#include "train/quality_history.h"
-#include "train/rank_totals.h"
+#include "train/learner/baseline.h"
+#include "train/learner/rank_totals.h"
+#include "train/quality/quality_history.h"
 
 namespace tacit::train {
 

@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
-#include "train/position.h"
+#include "train/learner/position.h"
 #include "train/watch/left_out_news.h"
 
 namespace tacit::train {

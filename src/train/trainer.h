@@ -19,13 +19,13 @@
 #include "metrics/registry.h"
 #include "privacy/bill.h"
 #include "store/store.h"
-#include "train/breaker.h"
 #include "train/feed.h"
-#include "train/learner.h"
+#include "train/learner/learner.h"
+#include "train/learner/step_totals.h"
 #include "train/ledger_metrics.h"
-#include "train/private_quality.h"
 #include "train/progress.h"
-#include "train/step_totals.h"
+#include "train/quality/breaker.h"
+#include "train/quality/private_quality.h"
 #include "train/trainer_metrics.h"
 
 namespace tacit::train {

@@ -7,7 +7,7 @@
 
 #include "metrics/registry.h"
 #include "store/store.h"
-#include "train/learner.h"
+#include "train/learner/learner.h"
 #include "train/progress.h"
 
 namespace tacit::train {

@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "console/text_table.h"
-#include "train/baseline.h"
+#include "train/learner/baseline.h"
 #include "wiring/plans/ground_truth.h"
 
 namespace tacit::wiring {

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "privacy/bill.h"
-#include "train/position.h"
+#include "train/learner/position.h"
 #include "wiring/plans/codec.h"
 #include "wiring/plans/dead_letters.h"
 #include "wiring/plans/mechanism_factory.h"

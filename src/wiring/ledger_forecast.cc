@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "train/breaker.h"
-#include "train/private_quality.h"
+#include "train/quality/breaker.h"
+#include "train/quality/private_quality.h"
 #include "wiring/plans/use_limits.h"
 
 namespace tacit::wiring {

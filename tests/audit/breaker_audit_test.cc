@@ -11,8 +11,8 @@
 #include "privacy/ledger.h"
 #include "support/fixed_noise.h"
 #include "support/silent_noise.h"
-#include "train/breaker.h"
-#include "train/window_counter.h"
+#include "train/quality/breaker.h"
+#include "train/quality/window_counter.h"
 
 namespace tacit::audit {
 namespace {

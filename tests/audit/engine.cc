@@ -12,8 +12,8 @@
 #include "base/worker_pool.h"
 #include "noise/stream_noise.h"
 #include "support/statistics.h"
-#include "train/flat_rows.h"
-#include "train/optimizer.h"
+#include "train/click/flat_rows.h"
+#include "train/optimizer/optimizer.h"
 
 namespace tacit::audit {
 namespace {

@@ -13,7 +13,7 @@
 #include "ops/backend.h"
 #include "store/rows/working_rows.h"
 #include "store/types/delta.h"
-#include "train/click_engine.h"
+#include "train/engines/click_engine.h"
 
 // The audit of a whole engine: records go in, and the update comes out of its optimiser's state.
 // The engine does all that is between: forward pass, gradients, selection, clip, sums, noise.

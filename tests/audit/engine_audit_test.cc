@@ -8,7 +8,7 @@
 #include "audit/engine.h"
 #include "audit/engine_setting.h"
 #include "model/sum_blocks.h"
-#include "train/host_click_engine.h"
+#include "train/click/host_click_engine.h"
 
 namespace tacit::audit {
 namespace {

@@ -9,8 +9,8 @@
 #include "noise/noise.h"
 #include "ops/backend.h"
 #include "stream/steps/participation.h"
-#include "train/click_learner.h"
-#include "train/memory_rows.h"
+#include "train/click/click_learner.h"
+#include "train/click/memory_rows.h"
 
 namespace tacit::audit {
 

@@ -11,7 +11,7 @@
 #include "privacy/ledger.h"
 #include "support/fixed_noise.h"
 #include "support/silent_noise.h"
-#include "train/private_quality.h"
+#include "train/quality/private_quality.h"
 
 namespace tacit::audit {
 namespace {

@@ -10,8 +10,8 @@
 #include "base/moving_average.h"
 #include "model/linear/row.h"
 #include "stream/steps/participation.h"
-#include "train/linear_learner.h"
-#include "train/memory_rows.h"
+#include "train/click/memory_rows.h"
+#include "train/linear/linear_learner.h"
 
 namespace tacit::audit {
 namespace {

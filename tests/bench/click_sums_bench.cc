@@ -43,8 +43,8 @@
 #include "stream/generator/criteo_generator.h"
 #include "stream/log/log_source.h"
 #include "support/criteo_schema.h"
-#include "train/linear_learner.h"
-#include "train/memory_rows.h"
+#include "train/click/memory_rows.h"
+#include "train/linear/linear_learner.h"
 
 namespace tacit {
 namespace {

@@ -21,7 +21,7 @@
 #include "model/transitions/scorer.h"
 #include "privacy/gaussian.h"
 #include "support/fixed_noise.h"
-#include "train/transitions_release.h"
+#include "train/counts/transitions_release.h"
 
 namespace tacit {
 namespace {

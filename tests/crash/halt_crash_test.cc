@@ -12,8 +12,8 @@
 
 #include "store/store.h"
 #include "support/small_run.h"
-#include "train/breaker.h"
-#include "train/position.h"
+#include "train/learner/position.h"
+#include "train/quality/breaker.h"
 #include "wiring/assembly.h"
 
 namespace tacit {

@@ -16,10 +16,10 @@
 #include "ops/backend.h"
 #include "store/store.h"
 #include "support/process.h"
-#include "train/position.h"
+#include "train/counts/transitions_learner.h"
+#include "train/learner/position.h"
 #include "train/ranking/ranked_learner.h"
 #include "train/sequence/sequence_learner.h"
-#include "train/transitions_learner.h"
 #include "wiring/assembly.h"
 
 namespace tacit {

@@ -10,8 +10,8 @@
 #include "base/score_histogram.h"
 #include "store/store.h"
 #include "support/small_run.h"
-#include "train/position.h"
-#include "train/private_quality.h"
+#include "train/learner/position.h"
+#include "train/quality/private_quality.h"
 #include "wiring/assembly.h"
 
 namespace tacit {

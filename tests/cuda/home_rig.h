@@ -11,7 +11,7 @@
 #include "cuda/device/device.h"
 #include "cuda/rows/whole_rows.h"
 #include "store/rows/row_cache.h"
-#include "train/gpu.h"
+#include "train/engines/gpu.h"
 #include "wiring/plans/model_plan.h"
 
 namespace tacit::cuda::testing {

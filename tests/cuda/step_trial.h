@@ -13,9 +13,9 @@
 #include "mechanism/clipper.h"
 #include "mechanism/private_step.h"
 #include "mechanism/row_selector.h"
-#include "train/click_learner.h"
-#include "train/every_row_update.h"
-#include "train/flat_rows.h"
+#include "train/click/click_learner.h"
+#include "train/click/every_row_update.h"
+#include "train/click/flat_rows.h"
 
 // Steps of a small click model, taken by the CPU's code with the device's noise.
 namespace tacit::cuda::testing {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "train/quality_history.h"
+#include "train/quality/quality_history.h"
 
 namespace tacit::daemon {
 namespace {

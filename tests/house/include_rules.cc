@@ -62,14 +62,15 @@ const std::map<std::string, Names>& Arrows() {
       {"cuda/kernels",
        {"cuda/device", "mechanism/clip_law.h", "mechanism/nearest.h", "noise/grid_gaussian.h",
         "noise/grid_portable.h", "noise/noise.h", "ops/bf16.h", "ops/exp.h",
-        "ops/row_gradient_norm.h", "train/optimizer_math.h"}},
+        "ops/row_gradient_norm.h", "train/optimizer/optimizer_math.h"}},
       {"cuda/rows",
        {"cuda/device", "cuda/kernels", "store/rows/row_arrival.h", "store/rows/working_rows.h"}},
       {"cuda/learn",
        {"cuda/device", "cuda/kernels", "cuda/rows", "ops", "mechanism", "model", "noise/noise.h",
         "store/types/delta.h", "store/rows/working_rows.h", "stream/steps/participation.h",
-        "train/click_engine.h", "train/gpu.h", "train/gpu_scoring.h", "train/loss_sum.h",
-        "train/optimizer.h", "train/sequence/sequence_engine.h"}},
+        "train/engines/click_engine.h", "train/engines/gpu.h", "train/engines/gpu_scoring.h",
+        "train/learner/loss_sum.h", "train/optimizer/optimizer.h",
+        "train/engines/sequence_engine.h"}},
       {"cuda/bench", And(Below(), {"wiring", "bench", "cuda/device", "cuda/kernels", "cuda/rows",
                                    "cuda/learn"})}};
   return kArrows;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "config/environment.h"
-#include "train/optimizer.h"
+#include "train/optimizer/optimizer.h"
 #include "wiring/plans/mechanism_factory.h"
 #include "wiring/plans/mechanism_kinds.h"
 #include "wiring/plans/source.h"

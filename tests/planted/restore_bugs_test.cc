@@ -16,7 +16,7 @@
 
 #include "store/witness/price_tally.h"
 #include "stream/seeded_coins.h"
-#include "train/position.h"
+#include "train/learner/position.h"
 #include "wiring/restore/gap.h"
 
 namespace tacit::wiring {

@@ -17,8 +17,8 @@
 #include "privacy/ledger.h"
 #include "stream/steps/participation.h"
 #include "support/silent_noise.h"
-#include "train/click_learner.h"
-#include "train/memory_rows.h"
+#include "train/click/click_learner.h"
+#include "train/click/memory_rows.h"
 
 namespace tacit {
 namespace {

@@ -1,6 +1,6 @@
 // The breaker: what it draws, what it charges, what it keeps; and the trainer and the feed around
 // it, which let nothing be learnt from behind a halt.
-#include "train/breaker.h"
+#include "train/quality/breaker.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include "privacy/gaussian.h"
 #include "privacy/ledger.h"
 #include "support/fixed_noise.h"
-#include "train/position.h"
+#include "train/learner/position.h"
 
 namespace tacit::train {
 namespace {

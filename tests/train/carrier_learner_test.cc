@@ -13,8 +13,8 @@
 #include "noise/noise.h"
 #include "support/fixed_noise.h"
 #include "support/silent_noise.h"
-#include "train/click_learner.h"
-#include "train/memory_rows.h"
+#include "train/click/click_learner.h"
+#include "train/click/memory_rows.h"
 
 namespace tacit::train {
 namespace {

@@ -9,8 +9,8 @@
 #include "base/worker_pool.h"
 #include "model/pctr.h"
 #include "ops/backend.h"
-#include "train/click_learner.h"
-#include "train/optimizer.h"
+#include "train/click/click_learner.h"
+#include "train/optimizer/optimizer.h"
 
 namespace tacit::train {
 namespace {

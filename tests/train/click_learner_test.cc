@@ -1,6 +1,6 @@
 // One private step through the learner: what reaches the model when no event, or one loud event, is
 // in it.
-#include "train/click_learner.h"
+#include "train/click/click_learner.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include "noise/noise.h"
 #include "support/fixed_noise.h"
 #include "support/silent_noise.h"
-#include "train/memory_rows.h"
+#include "train/click/memory_rows.h"
 
 namespace tacit::train {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "train/click_engine.h"
+#include "train/engines/click_engine.h"
 
 namespace tacit::train {
 

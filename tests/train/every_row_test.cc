@@ -14,11 +14,11 @@
 #include "support/silent_noise.h"
 #include "support/statistics.h"
 #include "support/temp_dir.h"
-#include "train/click_learner.h"
-#include "train/every_row_update.h"
-#include "train/flat_rows.h"
-#include "train/memory_rows.h"
-#include "train/position.h"
+#include "train/click/click_learner.h"
+#include "train/click/every_row_update.h"
+#include "train/click/flat_rows.h"
+#include "train/click/memory_rows.h"
+#include "train/learner/position.h"
 
 namespace tacit::train {
 namespace {

@@ -12,8 +12,8 @@
 #include "mechanism/private_step.h"
 #include "model/loop_model.h"
 #include "support/silent_noise.h"
-#include "train/click_learner.h"
-#include "train/memory_rows.h"
+#include "train/click/click_learner.h"
+#include "train/click/memory_rows.h"
 
 namespace tacit::train {
 namespace {

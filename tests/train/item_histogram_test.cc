@@ -1,4 +1,4 @@
-#include "train/item_histogram.h"
+#include "train/counts/item_histogram.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Dense noise that is settled when a row is looked at has the law of noise drawn at every step.
-#include "train/lazy_dense.h"
+#include "train/click/lazy_dense.h"
 
 #include <gtest/gtest.h>
 
@@ -13,8 +13,8 @@
 #include "mechanism/row_selector.h"
 #include "support/fixed_noise.h"
 #include "support/statistics.h"
-#include "train/click_learner.h"
-#include "train/memory_rows.h"
+#include "train/click/click_learner.h"
+#include "train/click/memory_rows.h"
 
 namespace tacit::train {
 namespace {

@@ -17,8 +17,8 @@
 #include "support/fixed_noise.h"
 #include "support/scoped_variable.h"
 #include "support/silent_noise.h"
-#include "train/linear_learner.h"
-#include "train/memory_rows.h"
+#include "train/click/memory_rows.h"
+#include "train/linear/linear_learner.h"
 
 namespace tacit::train {
 namespace {

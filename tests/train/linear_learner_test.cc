@@ -1,7 +1,7 @@
 // The linear click model in the step loop's hands: each step is what the formulas make of the same
 // events, no unit moves what is released by more than the clip, nothing happens in a step that is
 // abandoned, and what was committed is gone on from to the last bit.
-#include "train/linear_learner.h"
+#include "train/linear/linear_learner.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 #include "model/linear/row.h"
 #include "support/fixed_noise.h"
 #include "support/silent_noise.h"
-#include "train/memory_rows.h"
+#include "train/click/memory_rows.h"
 
 namespace tacit::train {
 namespace {

@@ -13,8 +13,8 @@
 #include "base/auc.h"
 #include "model/linear/row.h"
 #include "support/fixed_noise.h"
-#include "train/linear_learner.h"
-#include "train/memory_rows.h"
+#include "train/click/memory_rows.h"
+#include "train/linear/linear_learner.h"
 
 namespace tacit::train {
 namespace {

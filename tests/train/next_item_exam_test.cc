@@ -1,6 +1,6 @@
 // The questions to a next-item model, and the baselines beside it, are held against loops over
 // lists.
-#include "train/next_item_exam.h"
+#include "train/counts/next_item_exam.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "train/baseline.h"
+#include "train/learner/baseline.h"
 
 namespace tacit::train {
 namespace {

@@ -8,10 +8,10 @@
 #include <map>
 
 #include "support/silent_noise.h"
+#include "train/counts/transitions_learner.h"
+#include "train/counts/transitions_release.h"
 #include "train/sequence/sequence_learner.h"
 #include "train/sequence/sequence_trainer.h"
-#include "train/transitions_learner.h"
-#include "train/transitions_release.h"
 
 namespace tacit::train {
 namespace {

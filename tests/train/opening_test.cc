@@ -10,8 +10,8 @@
 #include "privacy/gaussian.h"
 #include "store/store.h"
 #include "support/process.h"
-#include "train/click_learner.h"
-#include "train/position.h"
+#include "train/click/click_learner.h"
+#include "train/learner/position.h"
 #include "train/trainer.h"
 
 namespace tacit::train {

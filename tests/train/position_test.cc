@@ -1,4 +1,4 @@
-#include "train/position.h"
+#include "train/learner/position.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Private quality: which predictions a window has, what its release costs and holds, and the
 // trainer around it, which commits it with the steps it is of.
-#include "train/private_quality.h"
+#include "train/quality/private_quality.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include "privacy/ledger.h"
 #include "support/fixed_noise.h"
 #include "support/silent_noise.h"
-#include "train/position.h"
+#include "train/learner/position.h"
 #include "trainer_rig.h"
 
 namespace tacit::train {

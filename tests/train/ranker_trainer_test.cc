@@ -14,7 +14,7 @@
 #include "noise/noise.h"
 #include "support/fixed_noise.h"
 #include "support/silent_noise.h"
-#include "train/transitions_release.h"
+#include "train/counts/transitions_release.h"
 
 namespace tacit::train {
 namespace {

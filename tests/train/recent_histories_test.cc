@@ -1,6 +1,6 @@
 // Tests users' histories as a learner sees them: against a model that remembers everything, over
 // commits at any moment, crashes, and periods that are read again.
-#include "train/recent_histories.h"
+#include "train/counts/recent_histories.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "train/release_account.h"
+#include "train/quality/release_account.h"
 
 #include <gtest/gtest.h>
 

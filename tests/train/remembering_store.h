@@ -10,7 +10,7 @@
 
 #include "privacy/ledger.h"
 #include "store/store.h"
-#include "train/memory_rows.h"
+#include "train/click/memory_rows.h"
 
 namespace tacit::train {
 

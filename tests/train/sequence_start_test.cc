@@ -11,9 +11,9 @@
 #include "model/sequence/popularity.h"
 #include "privacy/query_table.h"
 #include "support/silent_noise.h"
-#include "train/item_histogram.h"
+#include "train/counts/item_histogram.h"
+#include "train/counts/transitions_release.h"
 #include "train/sequence/sequence_learner.h"
-#include "train/transitions_release.h"
 
 namespace tacit::train {
 namespace {

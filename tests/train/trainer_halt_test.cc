@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "privacy/gaussian.h"
-#include "train/position.h"
+#include "train/learner/position.h"
 #include "train/trainer_rig.h"
 
 namespace tacit::train {

@@ -16,7 +16,7 @@
 
 #include "mechanism/private_step.h"
 #include "privacy/gaussian.h"
-#include "train/position.h"
+#include "train/learner/position.h"
 #include "train/trainer_rig.h"
 
 namespace tacit::train {

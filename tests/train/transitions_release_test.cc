@@ -1,4 +1,4 @@
-#include "train/transitions_release.h"
+#include "train/counts/transitions_release.h"
 
 #include <gtest/gtest.h>
 

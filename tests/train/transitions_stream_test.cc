@@ -13,7 +13,7 @@
 #include "model/transitions/scorer.h"
 #include "model/transitions/world.h"
 #include "scribe.h"
-#include "train/transitions_release.h"
+#include "train/counts/transitions_release.h"
 
 namespace tacit::train {
 namespace {

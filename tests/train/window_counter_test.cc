@@ -1,6 +1,6 @@
 // Windows lie side by side, each record in one of them, however the records come and wherever
 // reading begins again; a record more or less moves one count by one.
-#include "train/window_counter.h"
+#include "train/quality/window_counter.h"
 
 #include <gtest/gtest.h>
 

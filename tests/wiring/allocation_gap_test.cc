@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "support/process.h"
-#include "train/position.h"
+#include "train/learner/position.h"
 #include "wiring/assembly.h"
 #include "wiring/restore/gap.h"
 

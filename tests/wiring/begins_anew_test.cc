@@ -15,7 +15,7 @@
 #include "privacy/bill.h"
 #include "privacy/pld.h"
 #include "support/process.h"
-#include "train/position.h"
+#include "train/learner/position.h"
 #include "wiring/learning.h"
 #include "wiring/plans/source.h"
 

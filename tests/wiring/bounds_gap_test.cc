@@ -6,7 +6,7 @@
 #include "store/witness/price_tally.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
-#include "train/position.h"
+#include "train/learner/position.h"
 #include "wiring/assembly.h"
 #include "wiring/restore/gap.h"
 

@@ -6,7 +6,7 @@
 
 #include "stream/mock_kafka.h"
 #include "support/process.h"
-#include "train/position.h"
+#include "train/learner/position.h"
 
 namespace tacit::wiring {
 namespace {

@@ -14,7 +14,7 @@
 #include "privacy/pld.h"
 #include "support/fixed_noise.h"
 #include "support/process.h"
-#include "train/item_histogram.h"
+#include "train/counts/item_histogram.h"
 #include "wiring/assembly.h"
 #include "wiring/plans/query_plan.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "support/process.h"
-#include "train/position.h"
+#include "train/learner/position.h"
 #include "wiring/learning.h"
 #include "wiring/plans/source.h"
 

@@ -16,7 +16,7 @@
 #include "lab/audit/twin_noise.h"
 #include "lab/audit/worlds.h"
 #include "ops/backend.h"
-#include "train/memory_rows.h"
+#include "train/click/memory_rows.h"
 #include "wiring/plans/mechanism_factory.h"
 #include "wiring/plans/mechanism_kinds.h"
 

@@ -15,7 +15,7 @@
 #include "lab/audit/worlds.h"
 #include "ops/backend.h"
 #include "privacy/bill.h"
-#include "train/memory_rows.h"
+#include "train/click/memory_rows.h"
 #include "wiring/assembly.h"
 #include "wiring/plans/mechanism_factory.h"
 

@@ -11,7 +11,7 @@
 #include "config/config.h"
 #include "noise/noise.h"
 #include "privacy/event.h"
-#include "train/learner.h"
+#include "train/learner/learner.h"
 #include "wiring/plans/model_plan.h"
 
 // The white-box audit of a configured learner: its own model, mechanism, units and participation,

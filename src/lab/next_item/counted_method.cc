@@ -11,9 +11,9 @@
 #include "model/transitions/scorer.h"
 #include "noise/lent_noise.h"
 #include "privacy/mu.h"
-#include "train/item_histogram.h"
+#include "train/counts/item_histogram.h"
+#include "train/counts/transitions_learner.h"
 #include "train/ranking/ranked_learner.h"
-#include "train/transitions_learner.h"
 
 namespace tacit::lab {
 namespace {

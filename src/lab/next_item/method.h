@@ -10,7 +10,7 @@
 #include "model/histories.h"
 #include "noise/noise.h"
 #include "privacy/spending.h"
-#include "train/learner.h"
+#include "train/learner/learner.h"
 
 namespace tacit::lab {
 

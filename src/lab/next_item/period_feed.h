@@ -10,8 +10,8 @@
 #include "lab/next_item/method.h"
 #include "privacy/bill.h"
 #include "stream/steps/participation.h"
-#include "train/learner.h"
-#include "train/recent_histories.h"
+#include "train/counts/recent_histories.h"
+#include "train/learner/learner.h"
 
 namespace tacit::lab {
 

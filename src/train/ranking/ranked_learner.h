@@ -12,11 +12,11 @@
 #include "model/ranking/ranker.h"
 #include "model/transitions/released_model.h"
 #include "noise/noise.h"
-#include "train/learner.h"
-#include "train/next_item_exam.h"
+#include "train/counts/next_item_exam.h"
+#include "train/counts/recent_histories.h"
+#include "train/counts/transitions_release.h"
+#include "train/learner/learner.h"
 #include "train/ranking/ranker_trainer.h"
-#include "train/recent_histories.h"
-#include "train/transitions_release.h"
 
 namespace tacit::train {
 

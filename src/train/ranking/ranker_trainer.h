@@ -14,7 +14,7 @@
 #include "model/ranking/candidates.h"
 #include "noise/noise.h"
 #include "privacy/charge.h"
-#include "train/optimizer.h"
+#include "train/optimizer/optimizer.h"
 
 namespace tacit::train {
 

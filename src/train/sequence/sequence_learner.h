@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "model/sequence/trained_scorer.h"
-#include "train/gpu.h"
-#include "train/learner.h"
-#include "train/next_item_exam.h"
-#include "train/recent_histories.h"
+#include "train/counts/next_item_exam.h"
+#include "train/counts/recent_histories.h"
+#include "train/engines/gpu.h"
+#include "train/learner/learner.h"
 #include "train/sequence/sequence_start.h"
 #include "train/sequence/sequence_stepper.h"
 

@@ -10,8 +10,8 @@
 #include "model/sequence/counted_logits.h"
 #include "model/sequence/popularity.h"
 #include "model/transitions/released_model.h"
-#include "train/item_histogram.h"
-#include "train/transitions_release.h"
+#include "train/counts/item_histogram.h"
+#include "train/counts/transitions_release.h"
 
 namespace tacit::train {
 namespace {

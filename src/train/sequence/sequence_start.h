@@ -13,7 +13,7 @@
 #include "model/transitions/public_items.h"
 #include "noise/noise.h"
 #include "privacy/charge.h"
-#include "train/recent_histories.h"
+#include "train/counts/recent_histories.h"
 
 namespace tacit::train {
 

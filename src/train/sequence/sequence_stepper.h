@@ -15,9 +15,9 @@
 #include "noise/noise.h"
 #include "ops/backend.h"
 #include "privacy/charge.h"
-#include "train/optimizer.h"
+#include "train/engines/sequence_engine.h"
+#include "train/optimizer/optimizer.h"
 #include "train/sequence/schedule.h"
-#include "train/sequence/sequence_engine.h"
 
 namespace tacit::train {
 

@@ -4,7 +4,7 @@
 
 #include "model/pctr.h"
 #include "ops/backend.h"
-#include "train/click_learner.h"
+#include "train/click/click_learner.h"
 #include "wiring/plans/model_plan.h"
 
 namespace tacit::wiring {

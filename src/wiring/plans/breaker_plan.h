@@ -10,7 +10,7 @@
 #include "privacy/charge.h"
 #include "privacy/ledger.h"
 #include "store/store.h"
-#include "train/breaker.h"
+#include "train/quality/breaker.h"
 
 namespace tacit::wiring {
 

@@ -7,8 +7,8 @@
 #include "event/schema.h"
 #include "model/transitions/options.h"
 #include "store/types/delta.h"
-#include "train/gpu_step.h"
-#include "train/optimizer.h"
+#include "train/engines/gpu_step.h"
+#include "train/optimizer/optimizer.h"
 
 // The sizes of one learner, as its layouts state them.
 namespace tacit::wiring {

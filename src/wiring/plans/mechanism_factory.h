@@ -13,7 +13,7 @@
 #include "privacy/pld.h"
 #include "stream/steps/participation.h"
 #include "train/feed.h"
-#include "train/optimizer.h"
+#include "train/optimizer/optimizer.h"
 #include "wiring/plans/mechanism_kinds.h"
 
 // Turns the configuration of a learner into options for its rooms.

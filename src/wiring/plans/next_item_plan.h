@@ -11,9 +11,9 @@
 #include "base/result.h"
 #include "config/config.h"
 #include "event/item_catalogue.h"
+#include "train/counts/transitions_learner.h"
 #include "train/ranking/ranked_learner.h"
 #include "train/sequence/sequence_learner.h"
-#include "train/transitions_learner.h"
 #include "wiring/plans/catalogue_growth.h"
 
 // Turns the configuration of a next-item learner into options for its rooms. The secret that hashes

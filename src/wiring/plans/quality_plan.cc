@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "noise/noise.h"
 #include "privacy/gaussian.h"
-#include "train/position.h"
+#include "train/learner/position.h"
 #include "wiring/plans/noise_plan.h"
 
 namespace tacit::wiring {

@@ -10,7 +10,7 @@
 #include "privacy/charge.h"
 #include "privacy/ledger.h"
 #include "store/store.h"
-#include "train/private_quality.h"
+#include "train/quality/private_quality.h"
 
 namespace tacit::wiring {
 

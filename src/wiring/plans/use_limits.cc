@@ -1,7 +1,7 @@
 #include "wiring/plans/use_limits.h"
 
-#include "train/breaker.h"
-#include "train/private_quality.h"
+#include "train/quality/breaker.h"
+#include "train/quality/private_quality.h"
 
 namespace tacit::wiring {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "privacy/chain.h"
 #include "store/witness/price_tally.h"
-#include "train/position.h"
+#include "train/learner/position.h"
 
 namespace tacit::wiring {
 namespace {

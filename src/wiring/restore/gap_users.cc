@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "metrics/registry.h"
-#include "train/position.h"
+#include "train/learner/position.h"
 #include "wiring/plans/codec.h"
 #include "wiring/plans/source.h"
 

@@ -15,8 +15,8 @@
 #include "support/fixed_noise.h"
 #include "support/process.h"
 #include "support/silent_noise.h"
+#include "train/counts/transitions_learner.h"
 #include "train/sequence/sequence_learner.h"
-#include "train/transitions_learner.h"
 #include "wiring/plans/next_item_plan.h"
 
 namespace tacit::lab {
