@@ -1,6 +1,6 @@
 #include "cuda/learn/plan_watch.h"
 
-#include "base/log.h"
+#include "base/files/log.h"
 
 namespace tacit::cuda {
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "base/log.h"
+#include "base/files/log.h"
 #include "cuda/device/device.h"
 #include "cuda/device/graph.h"
 #include "cuda/kernels/gemm_library.h"

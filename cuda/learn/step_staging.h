@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "base/result.h"
-#include "base/side_thread.h"
+#include "base/threads/side_thread.h"
 #include "cuda/device/buffer.h"
 #include "cuda/device/buffer_taker.h"
 #include "cuda/device/stream.h"

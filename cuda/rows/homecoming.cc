@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/log.h"
+#include "base/files/log.h"
 #include "cuda/device/device.h"
 #include "cuda/rows/row_index.h"
 #include "cuda/rows/row_mover.h"

@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "base/unique_fd.h"
+#include "base/files/unique_fd.h"
 #include "bench/bench_data.h"
 #include "bench/feed_broker.h"
 #include "bench/feed_model.h"

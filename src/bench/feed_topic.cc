@@ -6,8 +6,8 @@
 #include <thread>
 #include <utility>
 
-#include "base/bounded_queue.h"
-#include "base/named_thread.h"
+#include "base/threads/bounded_queue.h"
+#include "base/threads/named_thread.h"
 #include "stream/kafka/producer.h"
 
 namespace tacit::bench {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "bench/bench_data.h"
 #include "bench/suite.h"
 #include "mechanism/grid.h"

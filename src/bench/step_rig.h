@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "bench/bench_data.h"
 #include "train/click/memory_rows.h"
 #include "train/learner/learner.h"

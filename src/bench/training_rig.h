@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "bench/bench_data.h"
 #include "store/store.h"
 #include "train/learner/learner.h"

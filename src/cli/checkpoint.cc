@@ -9,7 +9,7 @@
 #include <memory>
 #include <thread>
 
-#include "base/is_there.h"
+#include "base/files/is_there.h"
 #include "base/text.h"
 #include "cli/export/checkpoint_export.h"
 #include "cli/ledger/ledger.h"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/regular_file.h"
+#include "base/files/regular_file.h"
 
 namespace tacit::config {
 

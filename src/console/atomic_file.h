@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/files/unique_fd.h"
 #include "base/result.h"
-#include "base/unique_fd.h"
 
 namespace tacit::console {
 

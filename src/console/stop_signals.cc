@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/log.h"
+#include "base/files/log.h"
 
 namespace tacit::console {
 namespace {

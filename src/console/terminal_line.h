@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/files/log.h"
 
 namespace tacit::console {
 

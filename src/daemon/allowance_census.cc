@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "base/log.h"
-#include "base/named_thread.h"
+#include "base/files/log.h"
 #include "base/text.h"
+#include "base/threads/named_thread.h"
 #include "privacy/weakness.h"
 
 namespace tacit::daemon {

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <cmath>
 
-#include "base/log.h"
-#include "base/named_thread.h"
+#include "base/files/log.h"
+#include "base/threads/named_thread.h"
 
 namespace tacit::daemon {
 namespace {

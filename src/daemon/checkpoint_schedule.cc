@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/log.h"
-#include "base/named_thread.h"
+#include "base/files/log.h"
+#include "base/threads/named_thread.h"
 
 namespace tacit::daemon {
 namespace {

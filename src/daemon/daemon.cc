@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "base/cpu.h"
-#include "base/log.h"
-#include "base/named_thread.h"
+#include "base/files/log.h"
 #include "base/text.h"
+#include "base/threads/named_thread.h"
 #include "console/stop_signals.h"
 #include "daemon/allowance_census.h"
 #include "daemon/budget_outlook.h"

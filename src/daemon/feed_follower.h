@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "base/heartbeat.h"
+#include "base/threads/heartbeat.h"
 #include "config/config.h"
 #include "feed/replica.h"
 #include "metrics/registry.h"

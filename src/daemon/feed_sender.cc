@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/log.h"
-#include "base/named_thread.h"
+#include "base/files/log.h"
 #include "base/text.h"
+#include "base/threads/named_thread.h"
 
 namespace tacit::daemon {
 namespace {

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "base/heartbeat.h"
+#include "base/threads/heartbeat.h"
 #include "config/config.h"
 #include "feed/publisher.h"
 #include "metrics/registry.h"

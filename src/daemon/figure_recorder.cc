@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "base/named_thread.h"
+#include "base/threads/named_thread.h"
 #include "event/bad_record.h"
 
 namespace tacit::daemon {

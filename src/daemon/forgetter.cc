@@ -3,9 +3,9 @@
 #include <chrono>
 #include <utility>
 
-#include "base/log.h"
-#include "base/named_thread.h"
+#include "base/files/log.h"
 #include "base/text.h"
+#include "base/threads/named_thread.h"
 #include "wiring/user_report.h"
 
 namespace tacit::daemon {

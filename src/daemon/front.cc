@@ -1,7 +1,7 @@
 #include "daemon/front.h"
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/files/log.h"
 #include "base/text.h"
 
 namespace tacit::daemon {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/log.h"
+#include "base/files/log.h"
 #include "store/disk/folder.h"
 #include "store/store.h"
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "base/log.h"
-#include "base/named_thread.h"
+#include "base/files/log.h"
+#include "base/threads/named_thread.h"
 #include "wiring/restore/anchor_file.h"
 
 namespace tacit::daemon {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "base/log.h"
+#include "base/files/log.h"
 #include "base/text.h"
 
 namespace tacit::daemon {

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "base/log.h"
+#include "base/files/log.h"
 #include "config/changes.h"
 
 namespace tacit::daemon {

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "base/log.h"
+#include "base/files/log.h"
 #include "console/stop_signals.h"
 #include "daemon/daemon.h"
 #include "daemon/feed_follower.h"

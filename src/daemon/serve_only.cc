@@ -4,7 +4,7 @@
 #include <functional>
 #include <string_view>
 
-#include "base/log.h"
+#include "base/files/log.h"
 #include "console/stop_signals.h"
 #include "daemon/daemon.h"
 #include "daemon/gpu_choice.h"

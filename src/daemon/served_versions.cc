@@ -7,8 +7,8 @@
 #include <ranges>
 #include <utility>
 
-#include "base/is_there.h"
-#include "base/log.h"
+#include "base/files/is_there.h"
+#include "base/files/log.h"
 #include "daemon/version_choice.h"
 #include "store/checkpoint/checkpoint.h"
 #include "wiring/plans/witness_place.h"

@@ -12,7 +12,7 @@
 #include <ctime>
 #include <string_view>
 
-#include "base/unique_fd.h"
+#include "base/files/unique_fd.h"
 
 namespace tacit::daemon {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/log.h"
+#include "base/files/log.h"
 
 namespace tacit::daemon {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "base/log.h"
+#include "base/files/log.h"
 #include "base/text.h"
 #include "daemon/service_manager.h"
 #include "wiring/plans/code_version.h"

@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "base/log.h"
+#include "base/files/log.h"
 #include "base/text.h"
 #include "console/stop_signals.h"
 #include "daemon/service_manager.h"

@@ -5,7 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "base/log.h"
+#include "base/files/log.h"
 #include "console/empty_word.h"
 #include "console/exit_code.h"
 #include "console/number_check.h"

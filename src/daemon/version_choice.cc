@@ -5,7 +5,7 @@
 #include <boost/json.hpp>
 #include <filesystem>
 
-#include "base/regular_file.h"
+#include "base/files/regular_file.h"
 #include "console/atomic_file.h"
 
 namespace tacit::daemon {

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "base/log.h"
+#include "base/files/log.h"
 
 namespace tacit::daemon {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/log.h"
+#include "base/files/log.h"
 #include "event/letter_file.h"
 #include "event/letter_line.h"
 #include "event/recent_offsets.h"

@@ -6,8 +6,8 @@
 #include <limits>
 #include <utility>
 
-#include "base/byte_order_mark.h"
-#include "base/regular_file.h"
+#include "base/files/byte_order_mark.h"
+#include "base/files/regular_file.h"
 #include "base/text.h"
 #include "event/run_codec.h"
 

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/log.h"
-#include "base/regular_file.h"
+#include "base/files/log.h"
+#include "base/files/regular_file.h"
 
 namespace tacit::event {
 namespace {

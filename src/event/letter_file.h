@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/files/unique_fd.h"
 #include "base/result.h"
-#include "base/unique_fd.h"
 #include "event/dead_letters.h"
 #include "event/letter_line.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "base/log.h"
+#include "base/files/log.h"
 
 namespace tacit::feed {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/crash_point.h"
-#include "base/log.h"
+#include "base/files/log.h"
 #include "base/text.h"
 #include "feed/mark.h"
 #include "feed/record.h"

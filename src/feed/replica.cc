@@ -14,7 +14,7 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
-#include "base/log.h"
+#include "base/files/log.h"
 #include "base/text.h"
 #include "store/store.h"
 

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/unique_fd.h"
+#include "base/files/unique_fd.h"
 
 namespace tacit::serve {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/log.h"
+#include "base/files/log.h"
 #include "http/caller.h"
 
 namespace tacit::serve {

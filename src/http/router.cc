@@ -7,7 +7,7 @@
 #include <span>
 
 #include "base/check.h"
-#include "base/log.h"
+#include "base/files/log.h"
 #include "base/text.h"
 #include "http/caller.h"
 

@@ -16,9 +16,9 @@
 #include <thread>
 
 #include "base/check.h"
-#include "base/log.h"
-#include "base/named_thread.h"
-#include "base/unique_fd.h"
+#include "base/files/log.h"
+#include "base/files/unique_fd.h"
+#include "base/threads/named_thread.h"
 #include "http/address.h"
 #include "http/loop.h"
 

@@ -11,7 +11,7 @@
 #include <optional>
 #include <type_traits>
 
-#include "base/log.h"
+#include "base/files/log.h"
 #include "http/gzip.h"
 #include "http/held_body.h"
 #include "http/loop.h"

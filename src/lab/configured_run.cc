@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "base/log.h"
+#include "base/files/log.h"
 #include "base/text.h"
 #include "console/terminal_line.h"
 #include "wiring/day_table.h"

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "model/examples.h"
 #include "model/gradient.h"
 #include "ops/backend.h"

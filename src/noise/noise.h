@@ -6,7 +6,7 @@
 #include <memory>
 #include <span>
 
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 
 namespace tacit::noise {
 

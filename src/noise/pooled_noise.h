@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "noise/keystream.h"
 #include "noise/noise.h"
 #include "noise/stream_noise.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "ops/bf16.h"
 
 namespace tacit::ops {

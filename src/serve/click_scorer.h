@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "model/examples.h"
 #include "model/pctr.h"
 #include "ops/backend.h"

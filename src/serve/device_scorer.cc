@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/log.h"
+#include "base/files/log.h"
 
 namespace tacit::serve {
 namespace {

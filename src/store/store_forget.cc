@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/crash_point.h"
-#include "base/is_there.h"
+#include "base/files/is_there.h"
 #include "store/checkpoint/checkpoint_draft.h"
 #include "store/disk/unfinished_restore.h"
 #include "store/store_impl.h"

@@ -9,7 +9,7 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/crash_point.h"
-#include "base/named_thread.h"
+#include "base/threads/named_thread.h"
 #include "store/disk/seal.h"
 #include "store/rows/row_arrival.h"
 #include "store/users/allocation.h"

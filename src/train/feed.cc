@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "base/named_thread.h"
+#include "base/threads/named_thread.h"
 
 namespace tacit::train {
 namespace {

@@ -11,10 +11,10 @@
 #include <thread>
 #include <vector>
 
-#include "base/bounded_queue.h"
 #include "base/ids.h"
 #include "base/result.h"
-#include "base/turns.h"
+#include "base/threads/bounded_queue.h"
+#include "base/threads/turns.h"
 #include "event/codec.h"
 #include "event/dead_letters.h"
 #include "event/feature_transform.h"

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "base/byte_order_mark.h"
-#include "base/regular_file.h"
+#include "base/files/byte_order_mark.h"
+#include "base/files/regular_file.h"
 #include "base/text.h"
 
 namespace tacit::train {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/log.h"
+#include "base/files/log.h"
 #include "train/learner/position.h"
 #include "train/watch/left_out_news.h"
 

@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "base/bounded_queue.h"
 #include "base/clock.h"
-#include "base/heartbeat.h"
 #include "base/result.h"
+#include "base/threads/bounded_queue.h"
+#include "base/threads/heartbeat.h"
 #include "metrics/registry.h"
 #include "privacy/bill.h"
 #include "store/store.h"

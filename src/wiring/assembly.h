@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "config/config.h"
 #include "event/codec.h"
 #include "event/feature_transform.h"

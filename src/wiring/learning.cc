@@ -8,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-#include "base/log.h"
+#include "base/files/log.h"
 #include "base/text.h"
 #include "privacy/bill.h"
 #include "train/learner/position.h"

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "event/codec.h"
 #include "event/dead_letters.h"
 #include "metrics/registry.h"

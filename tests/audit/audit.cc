@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "noise/stream_noise.h"
 
 namespace tacit::audit {

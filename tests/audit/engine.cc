@@ -9,7 +9,7 @@
 
 #include "audit/engine_setting.h"
 #include "base/check.h"
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "noise/stream_noise.h"
 #include "support/statistics.h"
 #include "train/click/flat_rows.h"

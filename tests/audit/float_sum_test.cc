@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 
 namespace tacit::audit {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "audit/held_learner.h"
 #include "base/check.h"
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "noise/stream_noise.h"
 #include "privacy/pld.h"
 

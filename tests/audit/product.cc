@@ -7,7 +7,7 @@
 
 #include "audit/cases.h"
 #include "base/check.h"
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "mechanism/private_step.h"
 #include "mechanism/row_selector.h"
 #include "model/pctr.h"

@@ -7,7 +7,7 @@
 #include <boost/math/distributions/normal.hpp>
 #include <cmath>
 
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "noise/stream_noise.h"
 
 namespace tacit::audit {

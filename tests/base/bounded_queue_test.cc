@@ -1,4 +1,4 @@
-#include "base/bounded_queue.h"
+#include "base/threads/bounded_queue.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Log records as JSON: every line is an object, whatever is in a message, and fields are its
 // members.
-#include "base/log.h"
+#include "base/files/log.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "base/regular_file.h"
+#include "base/files/regular_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

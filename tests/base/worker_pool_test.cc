@@ -1,4 +1,4 @@
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 
 #include <gtest/gtest.h>
 

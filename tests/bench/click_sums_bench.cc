@@ -36,7 +36,7 @@
 
 #include "base/auc.h"
 #include "base/check.h"
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "event/codec.h"
 #include "noise/noise.h"
 #include "privacy/calibrate.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "../serve/recommend_fakes.h"
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "model/sequence/sequence_model.h"
 #include "model/transitions/released_model.h"
 #include "serve/recommend/item_ranker.h"

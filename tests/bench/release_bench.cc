@@ -17,7 +17,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "lab/next_item/sequence_data.h"
 #include "model/ranking/candidates.h"
 #include "model/ranking/ranker.h"

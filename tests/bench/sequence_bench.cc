@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "lab/next_item/sequence_data.h"
 #include "model/histories.h"
 #include "model/sequence/sequence_model.h"

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "bench/described_data.h"
 #include "lab/next_item/sequence_ranking.h"
 #include "model/transitions/pairs.h"

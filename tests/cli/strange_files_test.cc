@@ -10,7 +10,7 @@
 #include <filesystem>
 
 #include "../e2e/service.h"
-#include "base/byte_order_mark.h"
+#include "base/files/byte_order_mark.h"
 #include "support/files_below.h"
 #include "support/small_run.h"
 

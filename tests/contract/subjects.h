@@ -6,7 +6,7 @@
 #include <ostream>
 #include <vector>
 
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "ops/backend.h"
 
 namespace tacit::ops {

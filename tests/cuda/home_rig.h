@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "cuda/device/device.h"
 #include "cuda/rows/whole_rows.h"
 #include "store/rows/row_cache.h"

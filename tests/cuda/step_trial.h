@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "cuda/learn/click_engine.h"
 #include "cuda/replayed_noise.h"
 #include "mechanism/clipper.h"

@@ -9,7 +9,7 @@
 
 #include <filesystem>
 
-#include "base/unique_fd.h"
+#include "base/files/unique_fd.h"
 #include "ledger_keys.h"
 #include "service.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/log.h"
+#include "base/files/log.h"
 #include "console/exit_code.h"
 #include "console/stop_signals.h"
 #include "daemon/daemon.h"

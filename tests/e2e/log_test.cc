@@ -1,6 +1,6 @@
 // The log of a daemon: its first line says what runs, each line is JSON with its figures as fields
 // where it is asked for, and nothing is said while nothing happens.
-#include "base/log.h"
+#include "base/files/log.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

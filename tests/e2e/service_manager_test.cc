@@ -7,8 +7,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "base/heartbeat.h"
-#include "base/unique_fd.h"
+#include "base/files/unique_fd.h"
+#include "base/threads/heartbeat.h"
 #include "daemon/watchdog.h"
 #include "service.h"
 #include "support/held_clock.h"

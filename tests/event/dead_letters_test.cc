@@ -16,7 +16,7 @@
 #include <sstream>
 #include <thread>
 
-#include "base/log.h"
+#include "base/files/log.h"
 #include "event/letter_line.h"
 #include "event/recent_offsets.h"
 #include "spdlog/sinks/ostream_sink.h"

@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-#include "base/heartbeat.h"
+#include "base/threads/heartbeat.h"
 #include "daemon/watchdog.h"
 #include "support/held_clock.h"
 

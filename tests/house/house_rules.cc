@@ -128,7 +128,7 @@ std::vector<std::string> CheckProcessor(const fs::path& root) {
 }
 
 std::vector<std::string> CheckReading(const fs::path& root) {
-  constexpr std::string_view kWhy = "base/regular_file.h reads files";
+  constexpr std::string_view kWhy = "base/files/regular_file.h reads files";
   std::vector<std::string> offences = FindTexts(ReadProduct(root), {"istreambuf_iterator"}, kWhy);
   // Rooms whose files a daemon reads by the names of its configuration: a pipe would hold it up.
   for (const char* room : {"src/config", "src/daemon", "src/event", "src/serve", "src/wiring"})

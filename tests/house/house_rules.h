@@ -36,7 +36,7 @@ std::vector<std::string> CheckRandomness(const std::filesystem::path& root);
 std::vector<std::string> CheckProcessor(const std::filesystem::path& root);
 // No file is read through std::istreambuf_iterator, which throws where the disk fails or a folder
 // is in the file's place, and in rooms that a daemon's configuration names files to none through a
-// stream, which waits for a pipe: `base/regular_file.h` reads files.
+// stream, which waits for a pipe: `base/files/regular_file.h` reads files.
 std::vector<std::string> CheckReading(const std::filesystem::path& root);
 // Shipped programs are not built for the machine they were built on.
 std::vector<std::string> CheckCompileFlags(const std::filesystem::path& root);

@@ -173,12 +173,12 @@ TEST_F(PlantedHouse, AskingTheProcessorElsewhereIsFound) {
 TEST_F(PlantedHouse, AReadThatThrowsIsFound) {
   Write("src/ops/a.cc", "const std::string text{std::istreambuf_iterator<char>(file), {}};\n");
   EXPECT_THAT(CheckReading(root_), ElementsAre("src/ops/a.cc:1: istreambuf_iterator: "
-                                               "base/regular_file.h reads files"));
+                                               "base/files/regular_file.h reads files"));
   // A stream waits for whoever writes to a pipe.
   Write("src/ops/a.cc", "std::ifstream file(\"/proc/stat\");\n");
   Write("src/config/a.cc", "std::ifstream file(path);\n");
   EXPECT_THAT(CheckReading(root_), ElementsAre("src/config/a.cc:1: ifstream: "
-                                               "base/regular_file.h reads files"));
+                                               "base/files/regular_file.h reads files"));
 }
 
 TEST_F(PlantedHouse, PrivateNamesThatMeetAreFound) {

@@ -13,7 +13,7 @@
 #include <random>
 #include <string_view>
 
-#include "base/unique_fd.h"
+#include "base/files/unique_fd.h"
 #include "kafka/clients.h"
 #include "kafka/topic.h"
 #include "support/eventually.h"

@@ -5,7 +5,7 @@
 #include <list>
 #include <thread>
 
-#include "base/unique_fd.h"
+#include "base/files/unique_fd.h"
 
 namespace tacit::test {
 

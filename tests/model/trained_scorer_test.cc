@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "model/sequence/sequence_model.h"
 #include "ops/backend.h"
 

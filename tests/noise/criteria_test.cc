@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "noise/noise.h"
 #include "planted_noise.h"
 

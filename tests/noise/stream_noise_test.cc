@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "noise/noise.h"
 #include "support/fixed_noise.h"
 #include "support/statistics.h"

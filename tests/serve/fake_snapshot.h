@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "serve/click_scorer.h"
 #include "store/types/snapshot.h"
 

@@ -8,7 +8,7 @@
 #include <boost/json.hpp>
 #include <sstream>
 
-#include "base/log.h"
+#include "base/files/log.h"
 #include "echo_server.h"
 #include "fake_snapshot.h"
 #include "http/token.h"

@@ -6,7 +6,7 @@
 #include <map>
 #include <random>
 
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "model/ranking/ranker.h"
 #include "model/ranking/released_ranker.h"
 #include "model/sequence/sequence_model.h"

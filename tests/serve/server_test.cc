@@ -14,7 +14,7 @@
 #include <tuple>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "base/files/unique_fd.h"
 #include "echo_server.h"
 
 namespace tacit::serve {

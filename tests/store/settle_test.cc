@@ -7,7 +7,7 @@
 
 #include <optional>
 
-#include "base/unique_fd.h"
+#include "base/files/unique_fd.h"
 #include "script.h"
 #include "store/disk/rocks.h"
 #include "store/view/fold.h"

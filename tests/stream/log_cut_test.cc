@@ -9,7 +9,7 @@
 #include <random>
 #include <set>
 
-#include "base/log.h"
+#include "base/files/log.h"
 #include "log_files.h"
 
 namespace tacit::stream {

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "model/pctr.h"
 #include "ops/backend.h"
 #include "train/click/click_learner.h"

@@ -5,8 +5,8 @@
 #include <map>
 #include <memory>
 
+#include "base/files/is_there.h"
 #include "base/hash.h"
-#include "base/is_there.h"
 #include "base/text.h"
 #include "cli/ledger/ledger.h"
 #include "console/exit_code.h"

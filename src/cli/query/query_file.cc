@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/byte_order_mark.h"
 #include "base/clock.h"
+#include "base/files/byte_order_mark.h"
 #include "base/text.h"
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "cli/parts/ask_daemon.h"
 #include "console/atomic_file.h"
 #include "console/exit_code.h"

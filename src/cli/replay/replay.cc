@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/log.h"
+#include "base/files/log.h"
 #include "cli/replay/pacer.h"
 #include "event/raw_records.h"
 #include "stream/kafka/topic_reader.h"

@@ -4,7 +4,7 @@
 #include <boost/json.hpp>
 #include <cstdio>
 
-#include "base/log.h"
+#include "base/files/log.h"
 #include "base/text.h"
 #include "cli/parts/command.h"
 #include "cli/replay/replay.h"

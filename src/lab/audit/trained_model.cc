@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "base/log.h"
-#include "base/worker_pool.h"
+#include "base/files/log.h"
+#include "base/threads/worker_pool.h"
 #include "lab/audit/audited_records.h"
 #include "lab/passing_folder.h"
 #include "metrics/registry.h"

@@ -12,7 +12,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "lab/audit/twin_noise.h"
 #include "lab/audit/worlds.h"
 #include "ops/backend.h"

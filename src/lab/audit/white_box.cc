@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "lab/audit/tap.h"
 #include "lab/audit/twin_box.h"
 #include "lab/audit/worlds.h"

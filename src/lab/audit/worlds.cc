@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 
 namespace tacit::lab {
 

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "base/result.h"
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "model/histories.h"
 #include "noise/noise.h"
 #include "privacy/spending.h"

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "lab/next_item/constants.h"
 #include "lab/next_item/method.h"
 

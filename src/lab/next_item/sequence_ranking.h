@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "lab/next_item/method.h"
 #include "lab/next_item/sequence_data.h"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "lab/next_item/method.h"
 #include "lab/next_item/sequence_data.h"
 #include "lab/next_item/sequence_results.h"

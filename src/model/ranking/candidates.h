@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "model/transitions/estimate.h"
 #include "model/transitions/public_items.h"
 #include "model/transitions/scorer.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "model/transitions/public_items.h"
 #include "model/transitions/released_model.h"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "model/sequence/logit_prior.h"
 #include "model/transitions/estimate.h"
 #include "model/transitions/options.h"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "model/transitions/buckets.h"
 #include "model/transitions/options.h"
 #include "model/transitions/prior.h"

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "model/histories.h"
 #include "model/transitions/options.h"
 #include "model/transitions/prior.h"

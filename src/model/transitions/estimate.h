@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "model/transitions/cells.h"
 #include "model/transitions/posterior.h"
 #include "model/transitions/prior.h"

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "model/transitions/buckets.h"
 #include "model/transitions/options.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "model/histories.h"
 #include "model/transitions/buckets.h"
 #include "model/transitions/estimate.h"

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "base/check.h"
-#include "base/huge_pages.h"
+#include "base/files/huge_pages.h"
 #include "model/transitions/rules.h"
 
 namespace tacit::model::transitions {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "model/transitions/estimate.h"
 
 namespace tacit::model::transitions {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "base/named_thread.h"
+#include "base/threads/named_thread.h"
 #include "privacy/spent_path.h"
 
 namespace tacit::serve {

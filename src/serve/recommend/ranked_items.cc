@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "model/ranking/candidates.h"
 #include "model/ranking/ranker.h"
 #include "model/ranking/released_ranker.h"

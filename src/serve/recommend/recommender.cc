@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/named_thread.h"
+#include "base/threads/named_thread.h"
 #include "serve/model_json.h"
 
 namespace tacit::serve {

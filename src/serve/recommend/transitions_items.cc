@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "model/transitions/released_model.h"
 #include "model/transitions/scorer.h"
 #include "serve/recommend/item_model.h"

@@ -19,7 +19,7 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/crash_point.h"
-#include "base/is_there.h"
+#include "base/files/is_there.h"
 #include "base/text.h"
 #include "store/disk/file_digest.h"
 #include "store/disk/folder.h"

@@ -8,7 +8,7 @@
 #include <set>
 #include <tuple>
 
-#include "base/is_there.h"
+#include "base/files/is_there.h"
 #include "store/checkpoint/checkpoint_draft.h"
 #include "store/checkpoint/checkpoint_hold.h"
 #include "store/disk/file_digest.h"

@@ -13,7 +13,7 @@
 #include <set>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "base/files/unique_fd.h"
 #include "store/checkpoint/checkpoint_draft.h"
 #include "store/disk/file_digest.h"
 #include "store/disk/folder.h"

@@ -2,8 +2,8 @@
 
 #include <string>
 
+#include "base/files/unique_fd.h"
 #include "base/result.h"
-#include "base/unique_fd.h"
 #include "store/checkpoint/checkpoint.h"
 
 namespace tacit::store {

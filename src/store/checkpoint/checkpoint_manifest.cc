@@ -25,7 +25,7 @@
 #include <numeric>
 
 #include "base/bytes.h"
-#include "base/regular_file.h"
+#include "base/files/regular_file.h"
 #include "base/text.h"
 #include "store/checkpoint/checkpoint.h"
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "base/files/unique_fd.h"
 #include "store/disk/folder.h"
 
 namespace tacit::store {

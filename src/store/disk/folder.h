@@ -4,8 +4,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/files/unique_fd.h"
 #include "base/result.h"
-#include "base/unique_fd.h"
 
 // Checks of a store's folder before RocksDB opens it: access, room and lock.
 namespace tacit::store {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/files/unique_fd.h"
 #include "base/result.h"
-#include "base/unique_fd.h"
 
 namespace tacit::store {
 

@@ -20,8 +20,8 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
-#include "base/is_there.h"
-#include "base/log.h"
+#include "base/files/is_there.h"
+#include "base/files/log.h"
 #include "base/text.h"
 #include "store/disk/file_digest.h"
 #include "store/disk/folder.h"

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "base/unique_fd.h"
+#include "base/files/unique_fd.h"
 #include "store/disk/file_digest.h"
 
 namespace tacit::store {

@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "base/is_there.h"
+#include "base/files/is_there.h"
 #include "store/disk/folder.h"
 #include "store/disk/row_families.h"
 

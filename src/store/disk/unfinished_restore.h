@@ -3,8 +3,8 @@
 #include <string>
 #include <utility>
 
+#include "base/files/unique_fd.h"
 #include "base/result.h"
-#include "base/unique_fd.h"
 
 // The lock that a restore has, and what a restore that was killed leaves.
 namespace tacit::store {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/huge_pages.h"
+#include "base/files/huge_pages.h"
 #include "base/radix_sort.h"
 #include "store/rows/row_codec.h"
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/named_thread.h"
+#include "base/threads/named_thread.h"
 
 namespace tacit::store {
 

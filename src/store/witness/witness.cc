@@ -19,7 +19,7 @@
 #include <thread>
 #include <utility>
 
-#include "base/regular_file.h"
+#include "base/files/regular_file.h"
 #include "base/text.h"
 
 namespace tacit::store {

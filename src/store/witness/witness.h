@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/files/unique_fd.h"
 #include "base/result.h"
-#include "base/unique_fd.h"
 #include "store/witness/witness_record.h"
 
 namespace tacit::store {

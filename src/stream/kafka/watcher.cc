@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/named_thread.h"
+#include "base/threads/named_thread.h"
 
 namespace tacit::stream {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/regular_file.h"
+#include "base/files/regular_file.h"
 
 namespace tacit::stream {
 namespace {

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <utility>
 
+#include "base/files/unique_fd.h"
 #include "base/hash.h"
 #include "base/result.h"
-#include "base/unique_fd.h"
 
 namespace tacit::stream {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/byte_order_mark.h"
+#include "base/files/byte_order_mark.h"
 
 namespace tacit::stream {
 namespace {

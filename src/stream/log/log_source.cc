@@ -19,7 +19,7 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
-#include "base/log.h"
+#include "base/files/log.h"
 #include "stream/log/line_reader.h"
 
 namespace tacit::stream {

@@ -10,8 +10,8 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/files/huge_pages.h"
 #include "base/hash.h"
-#include "base/huge_pages.h"
 
 namespace tacit::train {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "store/rows/working_rows.h"
 #include "store/types/delta.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "train/counts/next_item_baselines.h"
 #include "train/counts/recent_histories.h"
 #include "train/learner/learner.h"

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "model/transitions/released_model.h"
 #include "model/transitions/scorer.h"
 #include "noise/noise.h"

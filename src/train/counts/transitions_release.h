@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "model/histories.h"
 #include "model/transitions/released_model.h"
 #include "noise/noise.h"

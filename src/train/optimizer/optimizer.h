@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/moving_average.h"
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "train/optimizer/optimizer_kinds.h"
 
 namespace tacit::train {

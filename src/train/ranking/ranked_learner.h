@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/threads/worker_pool.h"
 #include "base/tuned.h"
-#include "base/worker_pool.h"
 #include "model/ranking/ranker.h"
 #include "model/transitions/released_model.h"
 #include "noise/noise.h"

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/threads/worker_pool.h"
 #include "base/tuned.h"
-#include "base/worker_pool.h"
 #include "mechanism/clipper.h"
 #include "model/histories.h"
 #include "model/ranking/candidates.h"

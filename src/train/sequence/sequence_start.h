@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "model/sequence/logit_prior.h"
 #include "model/transitions/options.h"
 #include "model/transitions/public_items.h"

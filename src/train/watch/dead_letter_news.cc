@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/log.h"
+#include "base/files/log.h"
 #include "base/text.h"
 
 namespace tacit::train {

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <set>
 
-#include "base/regular_file.h"
+#include "base/files/regular_file.h"
 
 namespace tacit::wiring {
 

@@ -12,7 +12,7 @@
 #include "base/hash.h"
 #include "base/result.h"
 #include "base/siphash.h"
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "config/config.h"
 #include "event/feature_transform.h"
 #include "event/item_catalogue.h"

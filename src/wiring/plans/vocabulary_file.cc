@@ -6,7 +6,7 @@
 #include <set>
 #include <string_view>
 
-#include "base/regular_file.h"
+#include "base/files/regular_file.h"
 #include "event/feature_transform.h"
 
 namespace tacit::wiring {

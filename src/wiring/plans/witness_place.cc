@@ -5,8 +5,8 @@
 
 #include <filesystem>
 
-#include "base/is_there.h"
-#include "base/log.h"
+#include "base/files/is_there.h"
+#include "base/files/log.h"
 #include "store/checkpoint/checkpoint.h"
 
 namespace tacit::wiring {

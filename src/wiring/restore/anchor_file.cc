@@ -12,8 +12,8 @@
 #include <filesystem>
 #include <thread>
 
-#include "base/regular_file.h"
-#include "base/unique_fd.h"
+#include "base/files/regular_file.h"
+#include "base/files/unique_fd.h"
 #include "http/kept_file.h"
 
 namespace tacit::wiring {

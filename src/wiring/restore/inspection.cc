@@ -11,8 +11,8 @@
 #include <optional>
 
 #include "base/bytes.h"
+#include "base/files/is_there.h"
 #include "base/hash.h"
-#include "base/is_there.h"
 #include "privacy/gaussian.h"
 #include "store/disk/folder.h"
 #include "store/store.h"

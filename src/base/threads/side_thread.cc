@@ -1,8 +1,8 @@
-#include "base/side_thread.h"
+#include "base/threads/side_thread.h"
 
 #include <utility>
 
-#include "base/named_thread.h"
+#include "base/threads/named_thread.h"
 
 namespace tacit {
 

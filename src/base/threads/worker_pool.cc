@@ -1,4 +1,4 @@
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/named_thread.h"
+#include "base/threads/named_thread.h"
 
 namespace tacit {
 

@@ -1,4 +1,4 @@
-#include "base/is_there.h"
+#include "base/files/is_there.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/files/unique_fd.h"
 #include "base/result.h"
-#include "base/unique_fd.h"
 
 namespace tacit {
 

@@ -1,4 +1,4 @@
-#include "base/log.h"
+#include "base/files/log.h"
 
 #include <fmt/format.h>
 #include <spdlog/pattern_formatter.h>
