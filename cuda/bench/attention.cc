@@ -1,7 +1,7 @@
 // Attention of a transformer's block by itself, bf16, users of one full window each. Its limit is
 // the longer of two times: that of its bytes at the rate of copies, and that of its products, half
 // of which the causal mask leaves, at the rate of those with the catalogue.
-#include "cuda/kernels/attention.h"
+#include "cuda/kernels/sequence/attention.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 #include "cuda/bench/parts.h"
 #include "cuda/bench/products.h"
 #include "cuda/bench/timing.h"
-#include "cuda/kernels/noise.h"
+#include "cuda/kernels/noise/noise.h"
 
 namespace tacit::cuda {
 namespace {

@@ -1,6 +1,6 @@
 // Grid noise into memory. Its limits are the keystream alone, of which each number takes three
 // words, and the memory's own rate, at 16 bytes a number.
-#include "cuda/kernels/noise.h"
+#include "cuda/kernels/noise/noise.h"
 
 #include <algorithm>
 

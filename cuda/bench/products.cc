@@ -9,11 +9,11 @@
 #include "cuda/bench/parts.h"
 #include "cuda/bench/steps.h"
 #include "cuda/bench/timing.h"
-#include "cuda/kernels/gemm.h"
-#include "cuda/kernels/gemm_library.h"
-#include "cuda/kernels/noise.h"
-#include "cuda/kernels/norms.h"
-#include "cuda/kernels/pointwise.h"
+#include "cuda/kernels/dense/norms.h"
+#include "cuda/kernels/dense/pointwise.h"
+#include "cuda/kernels/gemm/gemm.h"
+#include "cuda/kernels/gemm/gemm_library.h"
+#include "cuda/kernels/noise/noise.h"
 
 namespace tacit::cuda {
 namespace {

@@ -18,7 +18,7 @@
 #include "cuda/bench/parts.h"
 #include "cuda/bench/same_row.h"
 #include "cuda/bench/timing.h"
-#include "cuda/kernels/gather.h"
+#include "cuda/kernels/dense/gather.h"
 #include "cuda/learn/gpu.h"
 #include "cuda/rows/cached_rows.h"
 #include "cuda/rows/row_index.h"

@@ -7,7 +7,7 @@
 #include "bench/bench_data.h"
 #include "cuda/device/buffer.h"
 #include "cuda/device/graph.h"
-#include "cuda/kernels/noise.h"
+#include "cuda/kernels/noise/noise.h"
 
 namespace tacit::cuda {
 namespace {

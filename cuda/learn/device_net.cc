@@ -10,11 +10,11 @@
 #include "cuda/device/buffer.h"
 #include "cuda/device/buffer_taker.h"
 #include "cuda/device/device.h"
-#include "cuda/kernels/gemm.h"
-#include "cuda/kernels/gemm_library.h"
-#include "cuda/kernels/norms.h"
-#include "cuda/kernels/pointwise.h"
-#include "cuda/kernels/scales.h"
+#include "cuda/kernels/dense/norms.h"
+#include "cuda/kernels/dense/pointwise.h"
+#include "cuda/kernels/gemm/gemm.h"
+#include "cuda/kernels/gemm/gemm_library.h"
+#include "cuda/kernels/rows/scales.h"
 
 namespace tacit::cuda {
 namespace {

@@ -6,7 +6,7 @@
 #include "cuda/device/buffer.h"
 #include "cuda/device/buffer_taker.h"
 #include "cuda/device/stream.h"
-#include "cuda/kernels/finish.h"
+#include "cuda/kernels/rows/finish.h"
 #include "store/types/delta.h"
 #include "train/optimizer/optimizer.h"
 

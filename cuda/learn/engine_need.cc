@@ -4,8 +4,8 @@
 
 #include "base/check.h"
 #include "cuda/device/buffer_taker.h"
-#include "cuda/kernels/noise.h"
-#include "cuda/kernels/noise_check.h"
+#include "cuda/kernels/noise/noise.h"
+#include "cuda/kernels/noise/noise_check.h"
 #include "cuda/learn/device_net.h"
 #include "cuda/learn/device_optimizer.h"
 #include "cuda/learn/engine_rows.h"

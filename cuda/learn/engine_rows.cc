@@ -6,7 +6,7 @@
 
 #include "cuda/device/buffer_taker.h"
 #include "cuda/device/device.h"
-#include "cuda/kernels/ranks.h"
+#include "cuda/kernels/rows/ranks.h"
 #include "cuda/learn/step_rows_index.h"
 #include "cuda/rows/cached_rows.h"
 #include "cuda/rows/whole_rows.h"

@@ -11,7 +11,7 @@
 #include "cuda/device/buffer.h"
 #include "cuda/device/buffer_taker.h"
 #include "cuda/device/stream.h"
-#include "cuda/kernels/gather.h"
+#include "cuda/kernels/dense/gather.h"
 #include "cuda/learn/device_net.h"
 #include "cuda/learn/engine_need.h"
 #include "cuda/learn/served_places.h"

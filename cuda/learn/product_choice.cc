@@ -7,7 +7,7 @@
 #include "base/files/log.h"
 #include "cuda/device/device.h"
 #include "cuda/device/graph.h"
-#include "cuda/kernels/gemm_library.h"
+#include "cuda/kernels/gemm/gemm_library.h"
 
 namespace tacit::cuda {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cuda/kernels/scales.h"
+#include "cuda/kernels/rows/scales.h"
 #include "mechanism/recipe.h"
 
 namespace tacit::cuda {

@@ -10,9 +10,9 @@
 
 #include "base/check.h"
 #include "cuda/device/stream.h"
-#include "cuda/kernels/finish.h"
-#include "cuda/kernels/noise_check.h"
-#include "cuda/kernels/step_noise.h"
+#include "cuda/kernels/noise/noise_check.h"
+#include "cuda/kernels/noise/step_noise.h"
+#include "cuda/kernels/rows/finish.h"
 #include "cuda/learn/device_optimizer.h"
 #include "cuda/learn/plan_watch.h"
 #include "cuda/learn/recipe_law.h"

@@ -8,7 +8,7 @@
 #include "cuda/device/buffer.h"
 #include "cuda/device/buffer_taker.h"
 #include "cuda/device/device.h"
-#include "cuda/kernels/matrix.h"
+#include "cuda/kernels/parts/matrix.h"
 #include "model/sequence/layout.h"
 
 // Parts of a transformer on the device, and the memory in which a wave keeps what its backward pass

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "cuda/kernels/ranks.h"
+#include "cuda/kernels/rows/ranks.h"
 #include "train/engines/gpu.h"
 
 namespace tacit::cuda {

@@ -7,8 +7,8 @@
 
 #include "base/result.h"
 #include "cuda/device/buffer.h"
-#include "cuda/kernels/matrix.h"
-#include "cuda/kernels/step_rows.h"
+#include "cuda/kernels/parts/matrix.h"
+#include "cuda/kernels/rows/step_rows.h"
 #include "cuda/learn/step_chunks.h"
 #include "stream/steps/participation.h"
 #include "train/engines/gpu.h"

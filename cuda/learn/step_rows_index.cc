@@ -5,9 +5,9 @@
 
 #include "base/check.h"
 #include "cuda/device/device.h"
-#include "cuda/kernels/ranks.h"
-#include "cuda/kernels/select.h"
-#include "cuda/kernels/step_rows.h"
+#include "cuda/kernels/rows/ranks.h"
+#include "cuda/kernels/rows/select.h"
+#include "cuda/kernels/rows/step_rows.h"
 #include "mechanism/contribution.h"
 
 namespace tacit::cuda {

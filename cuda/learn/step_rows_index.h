@@ -9,9 +9,9 @@
 #include "cuda/device/buffer.h"
 #include "cuda/device/buffer_taker.h"
 #include "cuda/device/stream.h"
-#include "cuda/kernels/finish.h"
-#include "cuda/kernels/noise.h"
-#include "cuda/kernels/row_sums.h"
+#include "cuda/kernels/noise/noise.h"
+#include "cuda/kernels/rows/finish.h"
+#include "cuda/kernels/rows/row_sums.h"
 #include "cuda/learn/step_staging.h"
 #include "mechanism/recipe.h"
 

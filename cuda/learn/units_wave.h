@@ -10,7 +10,7 @@
 #include "cuda/device/buffer_taker.h"
 #include "cuda/device/device.h"
 #include "cuda/device/stream.h"
-#include "cuda/kernels/logits.h"
+#include "cuda/kernels/sequence/logits.h"
 #include "cuda/learn/packed_units.h"
 #include "cuda/learn/sequence_wave.h"
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cuda/device/buffer_taker.h"
-#include "cuda/kernels/attention.h"
-#include "cuda/kernels/unit_tiles.h"
+#include "cuda/kernels/sequence/attention.h"
+#include "cuda/kernels/sequence/unit_tiles.h"
 #include "cuda/learn/sequence_parts.h"
 #include "cuda/learn/sequence_wave.h"
 #include "model/sequence/layout.h"

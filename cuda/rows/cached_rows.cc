@@ -7,8 +7,8 @@
 #include "base/check.h"
 #include "base/radix_sort.h"
 #include "cuda/device/device.h"
-#include "cuda/kernels/ranks.h"
-#include "cuda/kernels/step_rows.h"
+#include "cuda/kernels/rows/ranks.h"
+#include "cuda/kernels/rows/step_rows.h"
 #include "store/rows/row_arrival.h"
 
 namespace tacit::cuda {

@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 #include "cuda/device/device.h"
-#include "cuda/kernels/ranks.h"
+#include "cuda/kernels/rows/ranks.h"
 #include "cuda/rows/cached_rows.h"
 #include "store/rows/row_arrival.h"
 

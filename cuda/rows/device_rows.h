@@ -5,8 +5,8 @@
 
 #include "base/result.h"
 #include "cuda/device/buffer.h"
-#include "cuda/kernels/gather.h"
-#include "cuda/kernels/row_places.h"
+#include "cuda/kernels/dense/gather.h"
+#include "cuda/kernels/parts/row_places.h"
 
 namespace tacit::cuda {
 

@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "cuda/device/buffer.h"
 #include "cuda/device/stream.h"
-#include "cuda/kernels/row_places.h"
+#include "cuda/kernels/parts/row_places.h"
 #include "store/rows/row_arrival.h"
 #include "store/rows/working_rows.h"
 

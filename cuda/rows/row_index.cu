@@ -7,7 +7,7 @@
 // look-ups a second in an index that is half full, 1.9 G rows a second placed and filled.
 #include "base/check.h"
 #include "cuda/device/kernel.h"
-#include "cuda/kernels/sorted.h"
+#include "cuda/kernels/parts/sorted.h"
 #include "cuda/rows/row_index.h"
 
 namespace tacit::cuda {

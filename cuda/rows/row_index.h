@@ -6,8 +6,8 @@
 #include "base/result.h"
 #include "cuda/device/buffer.h"
 #include "cuda/device/stream.h"
-#include "cuda/kernels/ranks.h"
-#include "cuda/kernels/row_places.h"
+#include "cuda/kernels/parts/row_places.h"
+#include "cuda/kernels/rows/ranks.h"
 
 // The index of a cache of rows: buckets of 128 places, each row at home in one bucket, which one
 // warp fills. There are no locks and no retries, so what is where is a function of what was asked,

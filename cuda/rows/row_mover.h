@@ -8,7 +8,7 @@
 #include "cuda/device/buffer.h"
 #include "cuda/device/buffer_taker.h"
 #include "cuda/device/stream.h"
-#include "cuda/kernels/row_places.h"
+#include "cuda/kernels/parts/row_places.h"
 #include "store/rows/working_rows.h"
 
 namespace tacit::cuda {

@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "cuda/device/device.h"
-#include "cuda/kernels/ranks.h"
+#include "cuda/kernels/rows/ranks.h"
 #include "store/rows/row_arrival.h"
 
 namespace tacit::cuda {

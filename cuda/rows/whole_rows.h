@@ -10,7 +10,7 @@
 #include "base/row_space.h"
 #include "cuda/device/buffer.h"
 #include "cuda/device/stream.h"
-#include "cuda/kernels/gather.h"
+#include "cuda/kernels/dense/gather.h"
 #include "cuda/rows/device_rows.h"
 #include "cuda/rows/homecoming.h"
 #include "cuda/rows/row_mover.h"

@@ -9,8 +9,8 @@
 #include <random>
 #include <vector>
 
-#include "cuda/kernels/attention.h"
-#include "cuda/kernels/attention_tiles.h"
+#include "cuda/kernels/sequence/attention.h"
+#include "cuda/kernels/sequence/attention_tiles.h"
 #include "cuda/trial_device.h"
 #include "ops/bf16.h"
 

@@ -1,9 +1,9 @@
-#include "cuda/kernels/chacha.h"
+#include "cuda/kernels/parts/chacha.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cuda/kernels/noise.h"
+#include "cuda/kernels/noise/noise.h"
 #include "cuda/trial_device.h"
 
 namespace tacit::cuda::testing {

@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "cuda/device/emulated.h"
-#include "cuda/kernels/gather.h"
-#include "cuda/kernels/gemm.h"
-#include "cuda/kernels/norms.h"
-#include "cuda/kernels/pointwise.h"
+#include "cuda/kernels/dense/gather.h"
+#include "cuda/kernels/dense/norms.h"
+#include "cuda/kernels/dense/pointwise.h"
+#include "cuda/kernels/gemm/gemm.h"
 #include "cuda/trial_device.h"
 
 namespace tacit::cuda::testing {

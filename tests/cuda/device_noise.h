@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "cuda/device/buffer.h"
 #include "cuda/device/stream.h"
-#include "cuda/kernels/step_noise.h"
+#include "cuda/kernels/noise/step_noise.h"
 #include "noise/noise.h"
 
 namespace tacit::cuda::testing {

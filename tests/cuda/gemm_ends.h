@@ -8,8 +8,8 @@
 #include <random>
 #include <vector>
 
-#include "cuda/kernels/gemm.h"
-#include "cuda/kernels/pointwise.h"
+#include "cuda/kernels/dense/pointwise.h"
+#include "cuda/kernels/gemm/gemm.h"
 #include "cuda/trial_device.h"
 #include "ops/bf16.h"
 

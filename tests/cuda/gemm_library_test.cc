@@ -1,6 +1,6 @@
 // Products of bf16 matrices by the library against float64 loops, as our own are held; by cuBLAS on
 // a device that has it, by the stand-in on the emulated one.
-#include "cuda/kernels/gemm_library.h"
+#include "cuda/kernels/gemm/gemm_library.h"
 
 #include <gtest/gtest.h>
 

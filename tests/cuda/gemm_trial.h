@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "cuda/kernels/gemm.h"
+#include "cuda/kernels/gemm/gemm.h"
 #include "cuda/trial_device.h"
 #include "ops/bf16.h"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cuda/gemm_trial.h"
-#include "cuda/kernels/gemm.h"
+#include "cuda/kernels/gemm/gemm.h"
 #include "cuda/trial_device.h"
 
 namespace tacit::cuda::testing {

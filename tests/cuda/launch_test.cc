@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "cuda/device/emulated.h"
-#include "cuda/kernels/noise_check.h"
+#include "cuda/kernels/noise/noise_check.h"
 #include "cuda/trial_device.h"
 
 namespace tacit::cuda::testing {

@@ -9,7 +9,7 @@
 #include "cuda/blas_trial.h"
 #include "cuda/device/emulated.h"
 #include "cuda/device_trial.h"
-#include "cuda/kernels/gemm_library.h"
+#include "cuda/kernels/gemm/gemm_library.h"
 #include "cuda/learn/device_net.h"
 #include "cuda/trial_device.h"
 

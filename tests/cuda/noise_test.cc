@@ -1,13 +1,13 @@
 // Noise on the device against the CPU's own arithmetic: bit for bit, for the same words.
-#include "cuda/kernels/noise.h"
+#include "cuda/kernels/noise/noise.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 
-#include "cuda/kernels/chacha.h"
-#include "cuda/kernels/noise_check.h"
+#include "cuda/kernels/noise/noise_check.h"
+#include "cuda/kernels/parts/chacha.h"
 #include "cuda/trial_device.h"
 #include "noise/grid_gaussian.h"
 #include "noise/noise.h"

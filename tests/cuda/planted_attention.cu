@@ -2,7 +2,7 @@
 // functions that may leave a part of them out.
 #define Attend RightAttend
 #define AttendVariance RightAttendVariance
-#include "cuda/kernels/attention.cu"
+#include "cuda/kernels/sequence/attention.cu"
 #undef Attend
 #undef AttendVariance
 #include "cuda/planted_sequence.h"

@@ -7,7 +7,7 @@
 #define FirstQueryTile RightFirstQueryTile
 #define AwaitTiles RightAwaitTiles
 #define ReleaseTiles RightReleaseTiles
-#include "cuda/kernels/attention_parts.h"
+#include "cuda/kernels/sequence/attention_parts.h"
 #undef IsSeen
 #undef EndOfKeyTiles
 #undef FirstQueryTile
@@ -44,4 +44,4 @@ void testing::PlantInAttentionTiles(SequenceFault fault) { planted = fault; }
 
 }  // namespace tacit::cuda
 
-#include "cuda/kernels/attention_tiles.cu"
+#include "cuda/kernels/sequence/attention_tiles.cu"

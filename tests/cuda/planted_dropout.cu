@@ -1,6 +1,6 @@
 // dropout.cu with faults: draws go through a function that may change what they are asked for.
 #define DropNumbers RightDropNumbers
-#include "cuda/kernels/dropout.cu"
+#include "cuda/kernels/sequence/dropout.cu"
 #undef DropNumbers
 #include "cuda/planted_sequence.h"
 

@@ -2,9 +2,9 @@
 #include <string_view>
 
 #include "cuda/device/kernel.h"
-#include "cuda/kernels/finish.h"
-#include "cuda/kernels/finish_step.h"
-#include "cuda/kernels/grid_draw.h"
+#include "cuda/kernels/noise/grid_draw.h"
+#include "cuda/kernels/rows/finish.h"
+#include "cuda/kernels/rows/finish_step.h"
 #include "cuda/planted_step.h"
 
 namespace tacit::cuda {
@@ -74,4 +74,4 @@ void testing::PlantInFinish(StepFault fault, uint64_t period) {
 #define DrawPlace PlantedDrawPlace
 #define RowOf PlantedRowOf
 #define Launch PlantedLaunch
-#include "cuda/kernels/finish.cu"
+#include "cuda/kernels/rows/finish.cu"

@@ -1,8 +1,8 @@
 // gemm16.cu with faults: its barrier may be left out, and its ends may be wrong.
 #include "cuda/device/kernel.h"
-#include "cuda/kernels/gemm_args.h"
-#include "cuda/kernels/gemm_ends.h"
-#include "cuda/kernels/gemm_sm90a.h"
+#include "cuda/kernels/gemm/gemm_args.h"
+#include "cuda/kernels/gemm/gemm_ends.h"
+#include "cuda/kernels/gemm/gemm_sm90a.h"
 #include "cuda/planted_step.h"
 
 namespace tacit::cuda {
@@ -75,4 +75,4 @@ void testing::PlantInGemm(StepFault fault) { planted = fault; }
 #define PutSquares PlantedPutSquares
 #define ActivateEnd PlantedActivateEnd
 #define MaskEnd PlantedMaskEnd
-#include "cuda/kernels/gemm16.cu"
+#include "cuda/kernels/gemm/gemm16.cu"

@@ -1,7 +1,7 @@
 // logits.cu with faults: the prior and the mask go through functions that may change them.
 #define FillPrior RightFillPrior
 #define MaskSeen RightMaskSeen
-#include "cuda/kernels/logits.cu"
+#include "cuda/kernels/sequence/logits.cu"
 #undef FillPrior
 #undef MaskSeen
 #include "cuda/planted_sequence.h"

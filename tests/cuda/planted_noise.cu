@@ -1,6 +1,6 @@
 #include "cuda/device/kernel.h"
-#include "cuda/kernels/grid_draw.h"
-#include "cuda/kernels/noise.h"
+#include "cuda/kernels/noise/grid_draw.h"
+#include "cuda/kernels/noise/noise.h"
 #include "cuda/planted_noise.h"
 #include "noise/grid_gaussian.h"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// planted_noise.cu in the place of cuda/kernels/noise.cu: the same functions with a fault.
+// planted_noise.cu in the place of cuda/kernels/noise/noise.cu: the same functions with a fault.
 namespace tacit::cuda::testing {
 
 enum class NoiseFault {

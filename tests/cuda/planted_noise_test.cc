@@ -9,7 +9,7 @@
 
 #include "criteria.h"
 #include "cuda/device_noise.h"
-#include "cuda/kernels/noise_check.h"
+#include "cuda/kernels/noise/noise_check.h"
 #include "cuda/trial_device.h"
 
 namespace tacit::cuda::testing {

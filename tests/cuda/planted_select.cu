@@ -1,6 +1,6 @@
 // select.cu with a fault: the noise of its counts may be left out.
 #include "cuda/device/kernel.h"
-#include "cuda/kernels/grid_draw.h"
+#include "cuda/kernels/noise/grid_draw.h"
 #include "cuda/planted_step.h"
 
 namespace tacit::cuda {
@@ -21,4 +21,4 @@ void testing::PlantInSelect(StepFault fault) { planted = fault; }
 }  // namespace tacit::cuda
 
 #define DrawOne PlantedDrawOne
-#include "cuda/kernels/select.cu"
+#include "cuda/kernels/rows/select.cu"

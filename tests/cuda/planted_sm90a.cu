@@ -1,7 +1,7 @@
 // gemm_sm90a.cu with faults: its descriptors, tiles and waits go through functions that may spoil
 // them.
 #include "cuda/device/kernel.h"
-#include "cuda/kernels/wgmma.h"
+#include "cuda/kernels/gemm/wgmma.h"
 #include "cuda/planted_wgmma.h"
 
 namespace tacit::cuda {
@@ -78,4 +78,4 @@ Status testing::PlantInWgmma(Stream& stream, WgmmaFault fault) {
 #define WaitBarrier PlantedWaitBarrier
 #define Arrive PlantedArrive
 #define WaitProducts PlantedWaitProducts
-#include "cuda/kernels/gemm_sm90a.cu"
+#include "cuda/kernels/gemm/gemm_sm90a.cu"

@@ -6,7 +6,7 @@
 #include "cuda/device/emulator.h"
 #include "cuda/device_trial.h"
 #include "cuda/gemm_ends.h"
-#include "cuda/kernels/gemm.h"
+#include "cuda/kernels/gemm/gemm.h"
 #include "cuda/trial_device.h"
 
 namespace tacit::cuda::testing {

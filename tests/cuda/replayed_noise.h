@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/check.h"
-#include "cuda/kernels/chacha.h"
-#include "cuda/kernels/noise.h"
+#include "cuda/kernels/noise/noise.h"
+#include "cuda/kernels/parts/chacha.h"
 #include "noise/grid_gaussian.h"
 #include "noise/noise.h"
 #include "support/fixed_noise.h"

@@ -7,7 +7,7 @@
 #include <optional>
 #include <random>
 
-#include "cuda/kernels/scales.h"
+#include "cuda/kernels/rows/scales.h"
 #include "cuda/learn/step_rows_index.h"
 #include "cuda/replayed_noise.h"
 #include "cuda/step_trial.h"

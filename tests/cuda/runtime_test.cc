@@ -8,7 +8,7 @@
 
 #include "cuda/device/device.h"
 #include "cuda/device/errors.h"
-#include "cuda/kernels/noise.h"
+#include "cuda/kernels/noise/noise.h"
 
 namespace tacit::cuda {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "cuda/device/emulated.h"
 #include "cuda/device_trial.h"
-#include "cuda/kernels/finish.h"
-#include "cuda/kernels/noise.h"
-#include "cuda/kernels/noise_check.h"
+#include "cuda/kernels/noise/noise.h"
+#include "cuda/kernels/noise/noise_check.h"
+#include "cuda/kernels/rows/finish.h"
 #include "cuda/learn/engine_need.h"
 #include "cuda/logged_by.h"
 #include "cuda/sequence_trial.h"

@@ -1,5 +1,5 @@
 // A step's key: fresh, drawn from once, and gone when the step has ended.
-#include "cuda/kernels/step_noise.h"
+#include "cuda/kernels/noise/step_noise.h"
 
 #include <gtest/gtest.h>
 

@@ -113,8 +113,9 @@ TEST_F(PlantedHouse, RoomsOfCudaHaveArrowsOfTheirOwn) {
   Write("src/noise/grid_portable.h", "#pragma once\n");
   Write("src/noise/keystream.h", "#pragma once\n");
   Write("cuda/device/runtime.cc", "#include <cuda_runtime_api.h>\n#include \"base/x.h\"\n");
-  Write("cuda/device/b.cc", "#include \"cuda/kernels/noise.h\"\n#include \"noise/keystream.h\"\n");
-  Write("cuda/kernels/noise.cu",
+  Write("cuda/device/b.cc",
+        "#include \"cuda/kernels/noise/noise.h\"\n#include \"noise/keystream.h\"\n");
+  Write("cuda/kernels/noise/noise.cu",
         "#include \"cuda/device/kernel.h\"\n#include \"noise/grid_portable.h\"\n"
         "#include \"noise/keystream.h\"\n#include <cuda_runtime.h>\n");
   Write("src/ops/a.cc", "#include \"cuda/device/device.h\"\n");
@@ -123,10 +124,10 @@ TEST_F(PlantedHouse, RoomsOfCudaHaveArrowsOfTheirOwn) {
   EXPECT_THAT(
       CheckIncludes(root_),
       ElementsAre("cuda/attic/a.cu: cuda/attic is no room of the house",
-                  "cuda/device/b.cc:1: cuda/device may not include cuda/kernels/noise.h",
+                  "cuda/device/b.cc:1: cuda/device may not include cuda/kernels/noise/noise.h",
                   "cuda/device/b.cc:2: cuda/device may not include noise/keystream.h",
-                  "cuda/kernels/noise.cu:3: cuda/kernels may not include noise/keystream.h",
-                  "cuda/kernels/noise.cu:4: <cuda_runtime.h> is not at home in cuda/kernels",
+                  "cuda/kernels/noise/noise.cu:3: cuda/kernels may not include noise/keystream.h",
+                  "cuda/kernels/noise/noise.cu:4: <cuda_runtime.h> is not at home in cuda/kernels",
                   "src/ops/a.cc:1: ops may not include cuda/device/device.h"));
 }
 
