@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <set>
 
 namespace tacit::house {
@@ -186,6 +187,20 @@ std::vector<std::string> CheckSourceLists(const fs::path& root) {
   return offences;
 }
 
+std::vector<std::string> CheckFolders(const fs::path& root) {
+  constexpr size_t kUnitsMost = 30;  // a header with its source
+  std::map<fs::path, std::set<std::string>> units;
+  for (const char* folder : {"src", "cuda"})
+    for (const SourceFile& file : ReadSources(root, folder, {".cc", ".h", ".cu"}))
+      units[fs::path(file.path).parent_path()].insert(fs::path(file.path).stem());
+  std::vector<std::string> offences;
+  for (const auto& [folder, names] : units)
+    if (names.size() > kUnitsMost)
+      offences.push_back(
+          fmt::format("{}: {} units, more than {}", folder.string(), names.size(), kUnitsMost));
+  return offences;
+}
+
 std::vector<std::string> CheckFiles(const fs::path& root) {
   std::vector<std::string> offences;
   for (const char* folder : {"src", "tests", "cuda"}) {
@@ -250,6 +265,7 @@ std::vector<std::string> CheckHouse(const fs::path& root) {
   Append(&offences, CheckPrivateNames(root));
   Append(&offences, CheckSignposts(root));
   Append(&offences, CheckChecks(root));
+  Append(&offences, CheckFolders(root));
   Append(&offences, CheckFiles(root));
   return offences;
 }

@@ -40,6 +40,8 @@ std::vector<std::string> CheckProcessor(const std::filesystem::path& root);
 std::vector<std::string> CheckReading(const std::filesystem::path& root);
 // Shipped programs are not built for the machine they were built on.
 std::vector<std::string> CheckCompileFlags(const std::filesystem::path& root);
+// No folder has more units than a reader takes in.
+std::vector<std::string> CheckFolders(const std::filesystem::path& root);
 // A source stands on a line of its own in CMake's lists, in order.
 std::vector<std::string> CheckSourceLists(const std::filesystem::path& root);
 // No two files of a room of `src` have a private type or constant of the same name: TACIT_UNITY

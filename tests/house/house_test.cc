@@ -23,6 +23,7 @@ TEST(House, RandomnessComesFromNoise) { EXPECT_THAT(CheckRandomness(kRoot), IsEm
 TEST(House, TheProcessorIsAskedInOnePlace) { EXPECT_THAT(CheckProcessor(kRoot), IsEmpty()); }
 TEST(House, FilesAreReadInOnePlace) { EXPECT_THAT(CheckReading(kRoot), IsEmpty()); }
 TEST(House, NothingIsBuiltForThisMachineOnly) { EXPECT_THAT(CheckCompileFlags(kRoot), IsEmpty()); }
+TEST(House, NoFolderIsCrowded) { EXPECT_THAT(CheckFolders(kRoot), IsEmpty()); }
 TEST(House, SourcesAreListedOneALine) { EXPECT_THAT(CheckSourceLists(kRoot), IsEmpty()); }
 TEST(House, FilesThatAreCompiledTogetherShareNoPrivateName) {
   EXPECT_THAT(CheckPrivateNames(kRoot), IsEmpty());
@@ -249,6 +250,11 @@ TEST_F(PlantedHouse, NativeFlagsAreFound) {
   EXPECT_THAT(CheckCompileFlags(root_),
               ElementsAre("src/ops/CMakeLists.txt:1: march=native: a shipped binary must run on "
                           "other machines than this"));
+}
+
+TEST_F(PlantedHouse, CrowdedFoldersAreFound) {
+  for (int i = 0; i < 31; ++i) Write("src/ops/a" + std::to_string(i) + ".h", "#pragma once\n");
+  EXPECT_THAT(CheckFolders(root_), ElementsAre("src/ops: 31 units, more than 30"));
 }
 
 TEST_F(PlantedHouse, CrowdedSourceListsAreFound) {
