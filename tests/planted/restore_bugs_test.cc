@@ -167,6 +167,7 @@ privacy::Charge ChargeOf(const Setting& setting, const Phase& phase) {
           .noise_multiplier = 2,
           .sigma_gradient = 2,
           .clip_gradient = 1,
+          .sampling_rate = setting.in_blocks() ? privacy::Draw::Allocate(phase.block).rate : 1,
           .block_steps = setting.in_blocks() ? phase.block : 0};
 }
 

@@ -26,7 +26,7 @@ class ReleasedModelTest : public testing::Test {
 
   std::vector<float> Sums(size_t n, double deviation, uint64_t seed) {
     std::mt19937_64 random(seed);
-    std::normal_distribution<float> noise(0, static_cast<float>(deviation));
+    std::normal_distribution<float> noise(0, deviation > 0 ? static_cast<float>(deviation) : 1);
     std::vector<float> sums;
     for (size_t i = 0; i < n; ++i)
       sums.push_back(static_cast<float>(random() % 50) * 0.3f +
