@@ -15,7 +15,7 @@ inline constexpr uint8_t kFormatWithoutBounds = 2;
 // The cheap part of VerifyChain, run at every start: checks indices, links and heads.
 Status CheckLinks(std::span<const LedgerEntry> entries);
 
-// The part of VerifyChain that looks at the fields of one entry, but for its links and its cost. A
+// The part of VerifyChain that looks at the fields of one entry, without its links and its cost. A
 // charge that passes may be added up.
 Status CheckEntry(const LedgerEntry& entry);
 

@@ -100,7 +100,7 @@ const std::map<std::string, Names>& FolderArrows() {
       {"base/", {}},
       {"base/files", {"base/"}},
       {"base/threads", {"base/"}},
-      // A kind of model knows no other, but for the counts that others begin with.
+      // A kind of model knows no other, except the counts that others begin with.
       {"model/", {}},
       {"model/linear", {}},
       {"model/transitions", {"model/"}},

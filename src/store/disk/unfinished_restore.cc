@@ -36,7 +36,7 @@ Result<RestoreLock> RestoreLock::Take(const std::string& path) {
   if (error) return Fail(FolderError(error.value(), "creating", parent));
   for (;;) {
     TACIT_ASSIGN(UniqueFd lock,
-                 LockFileAlone(file, 0644,  // whoever stands by may be another user, and asks
+                 LockFileAlone(file, 0644,  // a standby may be another user, and asks
                                fmt::format("another process restores store {}: let it end", path)));
     // The last holder may have removed the file between open and here: then it locks nothing.
     struct stat locked {
