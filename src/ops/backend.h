@@ -101,8 +101,8 @@ class Backend {
   // out[r] = sum_c x[r,c]^2, in double inside.
   virtual void RowSquaredNorms(ConstMatrix x, std::span<float> out) = 0;
   // The squared Frobenius norm of A_u^T G_u for every unit u, whose rows of a and g end at
-  // unit_end[u]: sum over pairs (s, t) of <a_s, a_t> <g_s, g_t>, in double throughout. Where the
-  // rows of a unit nearly cancel, or are so many that it is cheaper, A_u^T G_u is formed. Where a
+  // unit_end[u]: sum over pairs (s, t) of <a_s, a_t> <g_s, g_t>, in double throughout. If a
+  // unit's rows nearly cancel, or if it is cheaper for their number, A_u^T G_u is formed. If a
   // unit's only row of `a` is longer than 2^64, the norm is infinite (row_gradient_norm.h).
   virtual void UnitSquaredNorms(std::span<const uint32_t> unit_end, ConstMatrix a, ConstMatrix g,
                                 std::span<float> out) = 0;

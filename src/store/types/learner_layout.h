@@ -33,7 +33,8 @@ struct GrownModel {
     // The table of the stored model that it goes on from; nothing: it begins as the configuration
     // says, but with an initial scale of 0.
     std::optional<uint32_t> from = std::nullopt;
-    // Each bucket of that table, except bucket 0, becomes so many, one after the other.
+    // The number of buckets that each bucket of that table becomes, one after the other. Bucket 0
+    // stays one.
     uint32_t spread = 1;
     // Turns a row into one of other floats; null: rows keep theirs. `is` begins as a row that was
     // never written: the embedding drawn, the optimiser's floats 0.
