@@ -82,7 +82,11 @@ class BrokerDouble final : public MessageFetcher {
   const TopicScript& script_;
   const Victim victim_;
   const SetClock& clock_;
+  // Every world has breaks: a world is read in many more calls.
+  static constexpr uint64_t kMostCallsToABreak = 400;
+
   std::mt19937_64 random_;
+  uint64_t calls_left_ = 1 + random_() % kMostCallsToABreak;
   std::map<int, std::string> values_;  // by schema
   std::string large_;
   const std::string null_;
@@ -177,7 +181,10 @@ inline const std::string& BrokerDouble::ValueOf(int32_t partition, uint64_t offs
 
 inline Status BrokerDouble::Fetch(int32_t partition, size_t max, milliseconds,
                                   std::vector<FetchedMessage>* messages) {
-  if (random_() % 1000 == 0) return Fail(ErrorCode::kUnavailable, "the connection broke");
+  if (--calls_left_ == 0) {
+    calls_left_ = 1 + random_() % kMostCallsToABreak;
+    return Fail(ErrorCode::kUnavailable, "the connection broke");
+  }
   const auto p = static_cast<size_t>(partition);
   Line& line = lines_[p];
   const auto& records = script_.partitions[p];
