@@ -13,7 +13,7 @@
 #include "train/engines/gpu.h"
 
 // The device memory that engines take when they are made, from what they are made of. A test holds
-// it to what they take (tests/cuda/engine_need_test.cc), of steps of the planned size as well.
+// it to what they take (tests/unit/cuda/engine_need_test.cc), of steps of the planned size as well.
 namespace tacit::cuda {
 
 // The layers of a click model's network, as they lie in its dense parameters.

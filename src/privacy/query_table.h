@@ -11,8 +11,8 @@
 
 // All queries that Tacit asks of user records, with their charges: one row for each kind of query,
 // one cell for each participation and unit. Noise planning, charging and refusing use this table. A
-// new query needs a row here, and its cells in tests/wiring/query_table_test.cc, which builds every
-// one of them.
+// new query needs a row here, and its cells in tests/unit/wiring/query_table_test.cc, which builds
+// every one of them.
 namespace tacit::privacy {
 
 enum class Query : uint8_t {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/row_space.h"
-#include "mechanism/step.h"
+#include "unit/mechanism/step.h"
 
 // The instances an auditor chooses: everything but whether the canary is there is known to him.
 namespace tacit::audit {

@@ -8,8 +8,8 @@
 #include "event/json_shape.h"
 #include "event/letter_line.h"
 #include "fuzz.h"
-#include "serve/fake_snapshot.h"
 #include "support/criteo_schema.h"
+#include "unit/serve/fake_snapshot.h"
 
 namespace tacit::event {
 namespace {

@@ -3,8 +3,8 @@
 #include <boost/json.hpp>
 
 #include "fuzz.h"
-#include "serve/fake_snapshot.h"
-#include "serve/infer_rig.h"
+#include "unit/serve/fake_snapshot.h"
+#include "unit/serve/infer_rig.h"
 
 namespace tacit::fuzz {
 

@@ -16,10 +16,10 @@
 #include "privacy/ledger.h"
 #include "store/checkpoint/checkpoint.h"
 #include "store/disk/seal.h"
-#include "store/script.h"
 #include "store/types/learner_record.h"
 #include "store/view/delta_codec.h"
 #include "store/witness/witness_record.h"
+#include "unit/store/script.h"
 
 namespace tacit {
 namespace {

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "store/witness/price_tally.h"
-#include "stream/seeded_coins.h"
 #include "train/learner/position.h"
+#include "unit/stream/seeded_coins.h"
 #include "wiring/restore/gap.h"
 
 namespace tacit::wiring {

@@ -1,0 +1,244 @@
+// Tests that the parts of records are told by their values, where names say nothing.
+#include "inspect/roles.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <list>
+
+#include "support/process.h"
+#include "support/real_data.h"
+#include "support/temp_dir.h"
+#include "unit/inspect/logs.h"
+
+namespace tacit::inspect {
+namespace {
+
+using config::TimeUnit;
+using FeatureKind = config::Feature::Kind;
+using testing::HasSubstr;
+
+class RolesTest : public testing::Test {
+ protected:
+  // A file's sample; it must be readable.
+  const Sample& Read(const std::string& name, const std::string& text) {
+    test::WriteFile(dir_ / name, text);
+    auto sample = ReadSample({dir_ / name}, {});
+    EXPECT_TRUE(sample) << sample.error().message;
+    samples_.push_back(sample ? std::move(*sample) : Sample());
+    return samples_.back();
+  }
+  static std::string NameOfColumn(const Sample& sample, const std::optional<size_t>& column) {
+    return column ? sample.columns[*column].name : "(none)";
+  }
+  static const FeatureRole* FeatureOf(const Sample& sample, const Roles& roles,
+                                      const std::string& name) {
+    for (const FeatureRole& feature : roles.features)
+      if (sample.columns[feature.column].name == name) return &feature;
+    return nullptr;
+  }
+  static std::string ReasonLeftOut(const Sample& sample, const Roles& roles,
+                                   const std::string& name) {
+    for (const auto& [column, reason] : roles.left_out)
+      if (sample.columns[column].name == name) return reason;
+    return "";
+  }
+
+  test::TempDir dir_;
+  std::list<Sample> samples_;
+};
+
+TEST_F(RolesTest, ARatingsPartsAreToldByTheirValues) {
+  const std::string data = test::RealData("ml-latest-small_stream.csv");
+  if (data.empty()) GTEST_SKIP() << "needs ../shared/data/ml-latest-small_stream.csv";
+  const std::string csv = test::ReadFile(data);
+  for (const uint64_t seed : {1, 2, 3}) {
+    SCOPED_TRACE(seed);
+    const test::MovieNames names(seed);
+    const Sample& sample = Read("movies.jsonl", test::MoviesAsJson(csv, names));
+    const Roles roles = FindRoles(sample);
+    EXPECT_EQ(sample.lines, 100'836u);
+    ASSERT_TRUE(roles.label);
+    EXPECT_EQ(NameOfColumn(sample, roles.label->column), names.rating);
+    EXPECT_EQ(roles.label->at_least, 4);
+    EXPECT_EQ(NameOfColumn(sample, roles.user), names.user);
+    EXPECT_EQ(NameOfColumn(sample, roles.item), names.item);
+    ASSERT_TRUE(roles.time);
+    EXPECT_EQ(NameOfColumn(sample, roles.time->column), names.time);
+    EXPECT_EQ(roles.time->unit, TimeUnit::kSeconds);
+    EXPECT_EQ(roles.profiles[*roles.user].distinct, 610u);
+    EXPECT_EQ(roles.profiles[*roles.item].distinct, 9724u);
+    ASSERT_EQ(roles.features.size(), 1u);
+    EXPECT_EQ(roles.features[0].name, names.item);
+  }
+}
+
+TEST_F(RolesTest, CriteosColumnsAreToldByTheirValues) {
+  const std::string data = test::RealData("criteo_first8000_raw.tsv");
+  if (data.empty()) GTEST_SKIP() << "needs ../shared/data/criteo_first8000_raw.tsv";
+  const std::string tsv = test::ReadFile(data);
+  const std::vector<std::string> names = test::CriteoNames(5);
+  std::string text;
+  for (const std::string& line : test::LinesOf(tsv)) text += test::CriteoAsJson(line, names);
+  const Sample& sample = Read("clicks.jsonl", text);
+  const Roles roles = FindRoles(sample);
+  EXPECT_EQ(sample.lines, 8000u);
+  ASSERT_TRUE(roles.label);
+  EXPECT_EQ(NameOfColumn(sample, roles.label->column), names[0]);
+  EXPECT_FALSE(roles.user) << NameOfColumn(sample, roles.user) << ": Criteo's log has no users";
+  EXPECT_FALSE(roles.time);
+  EXPECT_EQ(roles.features.size() + roles.left_out.size(), 39u);
+  size_t dense = 0, categorical = 0;
+  for (size_t i = 1; i < 40; ++i)
+    if (const FeatureRole* feature = FeatureOf(sample, roles, names[i])) {
+      dense += feature->kind == FeatureKind::kDense ? 1 : 0;
+      categorical += feature->kind == FeatureKind::kCategorical && i > 13 ? 1 : 0;
+      EXPECT_TRUE(i <= 13 || feature->kind == FeatureKind::kCategorical) << i;
+    }
+  EXPECT_GE(dense, 7u) << "counts of many values are amounts";
+  EXPECT_GE(categorical, 25u);
+  // The file itself has a format of its own.
+  const Sample& plain = Read("clicks.tsv", tsv);
+  EXPECT_EQ(plain.shape.format, Format::kCriteoTsv);
+  EXPECT_EQ(plain.shape.dense, 13u);
+  EXPECT_EQ(plain.shape.categorical, 26u);
+  EXPECT_EQ(FindRoles(plain).features.size(), 39u);
+}
+
+TEST_F(RolesTest, AShopsLinesOfValues) {
+  const Sample& sample = Read("shop.csv", test::ShopAsCsv(3, 5000));
+  EXPECT_EQ(sample.shape.separator, ';');
+  EXPECT_TRUE(sample.shape.header);
+  const Roles roles = FindRoles(sample);
+  ASSERT_TRUE(roles.label);
+  EXPECT_EQ(NameOfColumn(sample, roles.label->column), "taken");
+  EXPECT_EQ(roles.label->values, (config::Words{{"no", "0"}, {"yes", "1"}}));
+  ASSERT_TRUE(roles.time);
+  EXPECT_EQ(NameOfColumn(sample, roles.time->column), "when");
+  EXPECT_EQ(roles.time->unit, TimeUnit::kRfc3339);
+  const std::pair<const char*, FeatureKind> kKinds[] = {{"shelf", FeatureKind::kCategorical},
+                                                        {"price", FeatureKind::kDense},
+                                                        {"hour", FeatureKind::kCategorical},
+                                                        {"tags", FeatureKind::kMultiHot},
+                                                        {"seen", FeatureKind::kDense}};
+  for (const auto& [name, kind] : kKinds) {
+    const FeatureRole* feature = FeatureOf(sample, roles, name);
+    ASSERT_NE(feature, nullptr) << name;
+    EXPECT_EQ(feature->kind, kind) << name;
+  }
+}
+
+// Whole numbers that are names foretell the label by themselves, amounts by their size.
+TEST_F(RolesTest, NumbersAreNamesOrAmountsByWhatForetellsTheLabel) {
+  std::mt19937_64 random(11);
+  std::string text = "code,amount,clicked\n";
+  for (int i = 0; i < 20'000; ++i) {
+    const uint64_t code = 1000 + 37 * (random() % 90), amount = random() % 5000;
+    const double p = 0.2 + (code % 2 == 0 ? 0.4 : 0) + (amount > 1500 ? 0.3 : 0);
+    text += fmt::format("{},{},{}\n", code, amount,
+                        static_cast<double>(random() % 1000) < 1000 * p ? 1 : 0);
+  }
+  const Sample& sample = Read("numbers.csv", text);
+  const Roles roles = FindRoles(sample);
+  ASSERT_EQ(roles.features.size(), 2u);
+  EXPECT_EQ(roles.features[0].kind, FeatureKind::kCategorical) << roles.features[0].reason;
+  EXPECT_EQ(roles.features[1].kind, FeatureKind::kDense) << roles.features[1].reason;
+}
+
+TEST_F(RolesTest, LabelsOfManyKinds) {
+  const auto label_of = [&](const std::vector<std::string>& values) {
+    std::string text;
+    for (size_t i = 0; i < 400; ++i)
+      text += fmt::format("{{\"what\":{},\"colour\":\"c{}\"}}\n", values[i % values.size()], i % 9);
+    const Roles roles = FindRoles(Read("labels.jsonl", text));
+    return roles.label.value_or(LabelRole());
+  };
+  EXPECT_THAT(label_of({"0", "0", "1"}).reason, HasSubstr("0 or 1"));
+  EXPECT_THAT(label_of({"true", "false"}).reason, HasSubstr("0 or 1"));
+  EXPECT_EQ(label_of({"1", "2", "2"}).at_least, 2);
+  EXPECT_EQ(label_of({"\"view\"", "\"view\"", "\"buy\""}).values,
+            (config::Words{{"buy", "1"}, {"view", "0"}}));
+  EXPECT_EQ(label_of({"\"a\"", "\"a\"", "\"b\""}).values, (config::Words{{"a", "0"}, {"b", "1"}}))
+      << "the rarer word is the click";
+  // Numbers in quotes are words to the codec.
+  EXPECT_EQ(label_of({"\"0\"", "\"0\"", "\"1\""}).values, (config::Words{{"0", "0"}, {"1", "1"}}));
+  EXPECT_EQ(label_of({"1", "2", "3", "4", "5"}).at_least, 3);
+  EXPECT_EQ(label_of({"7"}).reason, "") << "one value is no label";
+  // Nor is it where a person says so, and neither are lists.
+  for (const char* value : {"7", "[1,2]"}) {
+    std::string text;
+    for (int i = 0; i < 100; ++i)
+      text += fmt::format("{{\"what\":{},\"colour\":\"c{}\"}}\n", value, i % 9);
+    EXPECT_FALSE(FindRoles(Read("named.jsonl", text), {.label = "/what"}).label) << value;
+  }
+}
+
+TEST_F(RolesTest, FieldsThatAreNoFeatureAreLeftOutWithTheReason) {
+  std::string text;
+  for (int i = 0; i < 2000; ++i)
+    text += fmt::format(
+        R"({{"click":{},"id":"r{}","note":"{}","one":3,"deep":[{{"a":1}}],"mix":{},"c":"v{}"{}}})"
+        "\n",
+        i % 3 == 0 ? 1 : 0, i, i * 7919, i % 5 == 0 ? "{\"in\":1}" : "2", i % 20,
+        i == 77 ? ",\"odd\":4" : "");
+  const Sample& sample = Read("odd.jsonl", text);
+  const Roles roles = FindRoles(sample);
+  EXPECT_EQ(NameOfColumn(sample, roles.event_id), "id");
+  EXPECT_THAT(ReasonLeftOut(sample, roles, "one"), HasSubstr("one value"));
+  EXPECT_THAT(ReasonLeftOut(sample, roles, "deep"), HasSubstr("objects"));
+  EXPECT_THAT(ReasonLeftOut(sample, roles, "odd"), HasSubstr("hardly any"));
+  EXPECT_THAT(ReasonLeftOut(sample, roles, "mix"), HasSubstr("some records have an object there"));
+  EXPECT_NE(FeatureOf(sample, roles, "c"), nullptr);
+}
+
+// Among so many ids some share their hash, and are ids all the same.
+TEST_F(RolesTest, IdsOfManyRecordsAreKnown) {
+  std::string text = "click,key,colour\n";
+  for (int i = 0; i < 200'000; ++i)
+    text += fmt::format("{},r{},c{}\n", i % 3 == 0 ? 1 : 0, i * 7919, i % 50);
+  const Sample& sample = Read("ids.csv", text);
+  const Roles roles = FindRoles(sample);
+  ASSERT_EQ(NameOfColumn(sample, roles.event_id), "key");
+  EXPECT_NEAR(static_cast<double>(roles.profiles[*roles.event_id].distinct), 200'000, 60);
+}
+
+// Records of users and of what they met, a user after the other: the label is that they met. In
+// the order of time a column of one run a value is a day.
+TEST_F(RolesTest, MeetingsHaveNoLabel) {
+  std::mt19937_64 random(4);
+  std::string grouped = "a,b,c\n", days = "a,b,t\n";
+  for (int i = 0; i < 20'000; ++i) {
+    const uint64_t item = random() % 2000;
+    grouped += fmt::format("u{},i{},{}\n", i / 9, item, i);
+    days += fmt::format("d{},i{},{}\n", i / 9, item, 1'700'000'000 + i * 60);
+  }
+  const Sample& sample = Read("grouped.csv", grouped);
+  const Roles roles = FindRoles(sample);
+  EXPECT_TRUE(roles.are_meetings());
+  EXPECT_EQ(NameOfColumn(sample, roles.user), "a");
+  EXPECT_EQ(NameOfColumn(sample, roles.item), "b");
+  EXPECT_THAT(roles.user_reason, HasSubstr("grouped"));
+  const Sample& of_days = Read("days.csv", days);
+  EXPECT_EQ(NameOfColumn(of_days, FindRoles(of_days).user), "(none)");
+}
+
+TEST_F(RolesTest, ThePlainFormIsKnown) {
+  std::string text, other;
+  for (int i = 0; i < 300; ++i) {
+    text += fmt::format(
+        R"({{"label":{},"user":"u{}","timestamp_ms":{},"features":{{"n":{},"c":"x{}"}}}})"
+        "\n",
+        i % 2, i % 40, 1'700'000'000'000 + i * 1000, i % 90, i % 7);
+    // A flag is no category of the plain form.
+    other += fmt::format(R"({{"label":{},"features":{{"new":{},"c":"x{}"}}}})"
+                         "\n",
+                         i % 2, i % 3 == 0 ? "true" : "false", i % 7);
+  }
+  const Roles plain = FindRoles(Read("plain.jsonl", text));
+  EXPECT_TRUE(plain.plain_json);
+  EXPECT_EQ(plain.features.size(), 2u);
+  EXPECT_FALSE(FindRoles(Read("flags.jsonl", other)).plain_json);
+}
+
+}  // namespace
+}  // namespace tacit::inspect

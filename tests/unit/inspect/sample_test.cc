@@ -1,0 +1,114 @@
+// Tests how samples are read: the forms of files, and what is said of lines that are none.
+#include "inspect/sample.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/process.h"
+#include "support/temp_dir.h"
+#include "unit/inspect/logs.h"
+
+namespace tacit::inspect {
+namespace {
+
+using testing::HasSubstr;
+
+class SampleTest : public testing::Test {
+ protected:
+  std::string Write(const std::string& name, const std::string& text) {
+    test::WriteFile(dir_ / name, text);
+    return dir_ / name;
+  }
+  static std::string Refusal(const std::vector<std::string>& files,
+                             std::optional<Format> format = std::nullopt) {
+    const auto sample = ReadSample(files, {.format = format});
+    return sample ? "" : sample.error().message;
+  }
+
+  test::TempDir dir_;
+};
+
+TEST_F(SampleTest, FormsOfLinesAreKnown) {
+  const auto shape = [&](const std::string& text) {
+    const auto sample = ReadSample({Write("log", text)}, {});
+    EXPECT_TRUE(sample) << sample.error().message;
+    return sample ? sample->shape : Shape();
+  };
+  EXPECT_EQ(shape("{\"a\":1}\n{\"a\":2}\n").format, Format::kJson);
+  EXPECT_EQ(shape("1\t2\tx\n0\t\ty\n1\t7\tx\n").format, Format::kCriteoTsv);
+  const Shape csv = shape("a,b\n1,2\n3,4\n");
+  EXPECT_EQ(csv.format, Format::kCsv);
+  EXPECT_TRUE(csv.header);
+  EXPECT_EQ(csv.columns, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(shape("a\tb\n1\t2\n").separator, '\t');
+  EXPECT_EQ(shape("\"a, of all\";b\n\"1,5\";2\n").separator, ';');
+  const Shape bare = shape("1,2\n3,4\n");
+  EXPECT_FALSE(bare.header);
+  EXPECT_EQ(bare.columns, (std::vector<std::string>{"c1", "c2"}));
+}
+
+TEST_F(SampleTest, FilesThatAreNoLogAreRefusedByName) {
+  EXPECT_THAT(Refusal({dir_ / "nowhere"}), HasSubstr("nowhere: No such file"));
+  EXPECT_THAT(Refusal({dir_.path()}), HasSubstr("is a directory"));
+  EXPECT_THAT(Refusal({Write("empty", "")}), HasSubstr("empty: is empty"));
+  EXPECT_THAT(Refusal({Write("blank", "\n\n")}), HasSubstr("blank: is empty"));
+  std::string bytes;
+  for (int i = 0; i < 4000; ++i) bytes += static_cast<char>(i * 37);
+  EXPECT_THAT(Refusal({Write("bytes", bytes)}), HasSubstr("is binary"));
+  EXPECT_THAT(Refusal({Write("table", "PAR1 abc")}), HasSubstr("Parquet"));
+  EXPECT_THAT(Refusal({Write("array", "[{\"a\":1},\n{\"a\":2}]\n")}), HasSubstr("JSON array"));
+  EXPECT_THAT(Refusal({Write("pretty", "{\n  \"a\": 1\n}\n")}), HasSubstr("several lines"));
+  EXPECT_THAT(Refusal({Write("prose", "once upon\na time\n")}), HasSubstr("neither JSON"));
+  EXPECT_THAT(Refusal({Write("csv", "a,b\n1,2\n")}, Format::kCriteoTsv), HasSubstr("Criteo"));
+  EXPECT_THAT(Refusal({Write("twice", "a,b,a\nx,1,y\n")}), HasSubstr("names 'a' twice"));
+  const std::string one = Write("one", "{\"a\":1}\n");
+  EXPECT_THAT(Refusal({one, one}), HasSubstr("is the same file as"));
+  EXPECT_THAT(Refusal({one, Write("two", "a,b\n1,2\n")}), HasSubstr("a source has one format"));
+  EXPECT_THAT(Refusal({Write("three", "a,b\n1,2\n"), Write("four", "a,c\n1,2\n")}),
+              HasSubstr("column 2 is called 'c', and in"));
+}
+
+TEST_F(SampleTest, LinesThatAreNoneAreCountedByTheirReason) {
+  std::string text;
+  for (int i = 0; i < 300; ++i) text += fmt::format("{{\"a\":{}}}\n", i % 17);
+  const auto sample =
+      ReadSample({Write("log", text + "{\"a\":\n\n[1]\n{\"a\":\n{\"a\":3}\n{\"a\":3}\n")}, {});
+  ASSERT_TRUE(sample) << sample.error().message;
+  EXPECT_EQ(sample->lines, 306u);
+  EXPECT_EQ(sample->rows, 302u);
+  EXPECT_EQ(sample->complaints.total(), 4u);
+  const std::vector<Complaint> list = sample->complaints.List();
+  ASSERT_EQ(list.size(), 3u);
+  EXPECT_EQ(list[0].count, 2u);
+  EXPECT_EQ(list[0].line, 301u);
+  EXPECT_THAT(list[0].reason, HasSubstr("no valid JSON"));
+  EXPECT_EQ(sample->repeats, 306u - 17 - 3) << "17 values, and three broken lines, are new once";
+  EXPECT_TRUE(sample->whole);
+  EXPECT_EQ(sample->lines_in_all, 306);
+}
+
+TEST_F(SampleTest, ReasonsThatDifferInAValueAreOne) {
+  Complaints complaints;
+  complaints.Add("f", 3, "label: '7' is neither 0 nor 1");
+  complaints.Add("f", 9, "label: 'many' is neither 0 nor 1");
+  complaints.Add("f", 10, "12 values instead of 13");
+  complaints.Add("g", 11, "9 values instead of 13");
+  ASSERT_EQ(complaints.List().size(), 2u);
+  EXPECT_EQ(complaints.List()[0].count, 2u);
+  EXPECT_EQ(complaints.total(), 4u);
+}
+
+// A part of the files tells how many records there are in all of them.
+TEST_F(SampleTest, WhatIsNotReadIsEstimated) {
+  const std::string csv = test::ShopAsCsv(1, 40'000);
+  const auto sample =
+      ReadSample({Write("a.csv", csv), Write("b.csv", csv)}, {.format = {}, .rows_most = 10'000});
+  ASSERT_TRUE(sample) << sample.error().message;
+  EXPECT_EQ(sample->lines, 10'000u);
+  EXPECT_FALSE(sample->whole);
+  EXPECT_NEAR(sample->lines_in_all, 80'000, 4'000);
+}
+
+}  // namespace
+}  // namespace tacit::inspect
