@@ -88,4 +88,21 @@ std::string DumpSchema(const Config& config) {
   return yaml;
 }
 
+std::string DumpReading(const Config& config) {
+  const Source& source = config.source;
+  Source reading;
+  reading.kind = source.kind;
+  reading.kinds = source.kinds;
+  reading.format = source.format;
+  reading.framing = source.framing;
+  reading.max_record_bytes = source.max_record_bytes;
+  reading.json = source.json;
+  reading.csv = source.csv;
+  std::string yaml;
+  Dumper(&yaml, 0, /*compact=*/false).Section("source", [&](Fields& below) {
+    DescribeSource(below, reading);
+  });
+  return yaml + DumpSchema(config);
+}
+
 }  // namespace tacit::config

@@ -569,5 +569,8 @@ std::string PatternOf(std::string_view file);
 std::string Dump(const Config& config);
 // The schema section alone, as Dump writes it.
 std::string DumpSchema(const Config& config);
+// All that decides whether a record can be read, and which user it names: the format, the places of
+// its parts, framing, the longest record, and the features.
+std::string DumpReading(const Config& config);
 
 }  // namespace tacit::config

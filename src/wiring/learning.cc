@@ -62,9 +62,14 @@ train::Spent SpentForGood(const LearnerPlan& plan, uint64_t period_steps,
 
 Result<std::vector<stream::Position>> ReadPositions(const Assembly& assembly,
                                                     const store::Store& store) {
+  const uint64_t reading = ReadingOf(assembly.config);
   std::vector<stream::Position> positions;
   for (const LearnerPlan& plan : assembly.learners) {
     TACIT_ASSIGN(auto position, train::DecodePosition(store.State(plan.index).position));
+    if (position.reading != reading) {
+      position.reading = reading;
+      position.reading_since = position.step;
+    }
     TACIT_ASSIGN(const std::string allocation, store.ReadAllocation(plan.index));
     TACIT_ASSIGN(position.allocation,
                  train::DecodeAllocation(allocation, plan.charge.noise_multiplier));

@@ -44,6 +44,9 @@ struct Position {
   // Held periods: the most steps that any of them can have had since step `longest_since`; before
   // that an older program took them. 0: none was held since.
   uint64_t longest_period = 0, longest_since = 0;
+  // A digest of how records are read, and the step since which all were read so. Where records were
+  // read in another way, a restore cannot count their users again. 0: not known.
+  uint64_t reading = 0, reading_since = 0;
   // The number of periods that shared records with the one before: `allocate` begins one anew whose
   // allocation is unknown, and the rest of a period that was cut short is another one's.
   uint64_t begun_anew = 0;

@@ -7,7 +7,7 @@
 namespace tacit::train {
 namespace {
 
-constexpr uint8_t kFormat = 2, kFormatBegunAnew = 3, kFormatOfHeldPeriods = 4;
+constexpr uint8_t kFormat = 5, kFormatBegunAnew = 3, kFormatOfHeldPeriods = 4;
 constexpr uint8_t kAllocationFormat = 1;
 constexpr uint32_t kMaxPartitions = 1 << 20;
 
@@ -32,10 +32,10 @@ bool GetRanges(ByteReader* in, std::vector<OffsetRange>* ranges) {
 
 std::string EncodePosition(const stream::Position& position) {
   ByteWriter out;
-  const bool held = position.begun_anew > 0 || position.longest_period > 0;
-  out.Put(held ? kFormatOfHeldPeriods : kFormat).Put(position.pass).Put(position.period);
+  out.Put(kFormat).Put(position.pass).Put(position.period);
   out.Put(position.step).Put(position.period_step).Put(position.period_marks);
-  if (held) out.Put(position.begun_anew).Put(position.longest_period).Put(position.longest_since);
+  out.Put(position.begun_anew).Put(position.longest_period).Put(position.longest_since);
+  out.Put(position.reading).Put(position.reading_since);
   PutRanges(position.period_start, &out);
   PutRanges(position.next, &out);
   return std::move(out).Take();
@@ -53,10 +53,13 @@ Result<stream::Position> DecodePosition(std::string_view bytes) {
   if (format >= kFormatOfHeldPeriods)
     for (uint64_t* number : {&position.longest_period, &position.longest_since})
       *number = in.Get<uint64_t>();
+  if (format == kFormat)
+    for (uint64_t* number : {&position.reading, &position.reading_since})
+      *number = in.Get<uint64_t>();
   const bool ranges =
       GetRanges(&in, &position.period_start) && GetRanges(&in, &position.next) && in.at_end();
-  if (format == 0 || format > kFormatOfHeldPeriods || !ranges)
-    return Fail(ErrorCode::kCorruption, "a learner's stored position is not in format 1 to 4");
+  if (format == 0 || format > kFormat || !ranges)
+    return Fail(ErrorCode::kCorruption, "a learner's stored position is not in format 1 to 5");
   return position;
 }
 

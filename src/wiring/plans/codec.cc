@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <utility>
 
+#include "base/hash.h"
 #include "event/csv_codec.h"
 #include "event/json_shape.h"
 #include "stream/log/log_source.h"
@@ -127,6 +129,10 @@ std::unique_ptr<event::Codec> MakeCodec(const config::Source& source,
   if (source.format == "json") return event::MakeJsonCodec(transform, options);
   if (source.format == "protobuf") return event::MakeProtobufCodec(transform, options);
   return event::MakeCriteoTsvCodec(transform, label);
+}
+
+uint64_t ReadingOf(const config::Config& config) {
+  return std::max<uint64_t>(BucketHash(config::DumpReading(config), 0), 1);
 }
 
 }  // namespace tacit::wiring

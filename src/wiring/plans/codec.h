@@ -26,4 +26,7 @@ std::unique_ptr<event::Codec> MakeCodec(const config::Source& source,
                                         std::shared_ptr<const event::ItemCatalogue> items = nullptr,
                                         event::LabelUse label = event::LabelUse::kLearnt);
 
+// A digest of how records are read (config::DumpReading); never 0.
+uint64_t ReadingOf(const config::Config& config);
+
 }  // namespace tacit::wiring

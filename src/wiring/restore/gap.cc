@@ -318,8 +318,9 @@ class GapFinder {
                       .periods = PeriodsSince(from ? *from : stream::Position()),
                       .period_steps = narrow(period)};
     found->steps_per_record = std::max<uint64_t>(periods_per_offset_ * longest_period_, 1);
-    if (from && from->pass == end_.pass && knows_shared_records_)
-      found->unaccounted = RangesBetween(*from, end_);
+    if (!from || from->pass != end_.pass || !knows_shared_records_) return;
+    found->unaccounted = RangesBetween(*from, end_);
+    found->counted_steps = from->step;
   }
 
   // Finds the largest allowance that any step was taken under; without one a user may be in all.

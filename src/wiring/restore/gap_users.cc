@@ -90,6 +90,19 @@ Result<std::vector<stream::PartitionOffset>> FirstOffsets(std::span<const FoundG
   return offsets;
 }
 
+// A user whom the records do not name as they are read now is not counted, and may have been learnt
+// from. Only the configuration decides this, and it is public.
+Status CheckReading(const config::Config& config, const FoundGap& gap) {
+  TACIT_ASSIGN(const stream::Position position, train::DecodePosition(gap.gap.position));
+  if (position.reading == ReadingOf(config) && position.reading_since <= gap.counted_steps)
+    return {};
+  return Fail(ErrorCode::kNotFound,
+              "these records were read under another source.format, source.json, source.csv, "
+              "source.framing, source.max_record_bytes or schema, and may name other users now; "
+              "restored with the settings of then, and changed afterwards, their users are "
+              "counted");
+}
+
 uint64_t MissingOf(const std::vector<GapCounter>& counters) {
   uint64_t missing = 0;
   for (const GapCounter& counter : counters) missing += counter.missing();
@@ -128,6 +141,7 @@ Status CountUsersAgain(const Assembly& assembly, const std::string& source_ident
     if (!NeedsUsers(gap)) continue;
     if (gap.unaccounted.empty())
       return Fail(ErrorCode::kNotFound, "which records were learnt from cannot be told");
+    TACIT_RETURN_IF_ERROR(CheckReading(assembly.config, gap));
     counters.emplace_back(&gap);
   }
   if (counters.empty()) return {};

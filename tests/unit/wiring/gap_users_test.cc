@@ -7,6 +7,7 @@
 #include "support/process.h"
 #include "train/learner/position.h"
 #include "unit/stream/mock_kafka.h"
+#include "wiring/plans/codec.h"
 
 namespace tacit::wiring {
 namespace {
@@ -32,6 +33,14 @@ Assembly AssembleFor(const std::string& brokers, const std::string& store,
   return *std::move(assembly);
 }
 
+// A learner's position after three steps, all read as the configuration says.
+std::string After3Steps(const Assembly& assembly, std::vector<OffsetRange> next) {
+  return train::EncodePosition({.period_start = {},
+                                .next = std::move(next),
+                                .step = 3,
+                                .reading = ReadingOf(assembly.config)});
+}
+
 // A paused partition keeps its turn before all others, so one that no gap needs must not be paused:
 // its records come first here, and those of the gap would never come.
 TEST(GapUsersTest, OtherPartitionsDoNotHoldUpTheCount) {
@@ -47,8 +56,7 @@ TEST(GapUsersTest, OtherPartitionsDoNotHoldUpTheCount) {
   const Assembly assembly = AssembleFor(kafka.bootstrap(), dir / "store");
   std::vector<FoundGap> gaps(1);
   gaps[0].gap.users = store::LearnerGap::Users::kAll;
-  gaps[0].gap.position =
-      train::EncodePosition({.period_start = {}, .next = {{0, 10, 10}, {1, 17, 17}}, .step = 3});
+  gaps[0].gap.position = After3Steps(assembly, {{0, 10, 10}, {1, 17, 17}});
   gaps[0].unaccounted = {{1, 5, 17}};
   const Status counted = CountUsersAgain(assembly, "", {}, gaps);
   ASSERT_TRUE(counted) << counted.error().message;
@@ -79,8 +87,7 @@ TEST(GapUsersTest, NoSchemaDecidesWhoIsCounted) {
                   ", framing: confluent, registry: {url: 'http://127.0.0.1:1'}");
   std::vector<FoundGap> gaps(1);
   gaps[0].gap.users = store::LearnerGap::Users::kAll;
-  gaps[0].gap.position =
-      train::EncodePosition({.period_start = {}, .next = {{0, 8, 8}}, .step = 3});
+  gaps[0].gap.position = After3Steps(assembly, {{0, 8, 8}});
   gaps[0].unaccounted = {{0, 0, 8}};
   const Status counted = CountUsersAgain(assembly, "", {}, gaps);
   ASSERT_TRUE(counted) << counted.error().message;
@@ -104,8 +111,7 @@ TEST(GapUsersTest, WhatIsRefusedByNowMayHaveBeenLearntFrom) {
   const Assembly assembly = AssembleFor(kafka.bootstrap(), dir / "store", ", missing: reject");
   std::vector<FoundGap> gaps(1);
   gaps[0].gap.users = store::LearnerGap::Users::kAll;
-  gaps[0].gap.position =
-      train::EncodePosition({.period_start = {}, .next = {{0, 2, 2}}, .step = 3});
+  gaps[0].gap.position = After3Steps(assembly, {{0, 2, 2}});
   gaps[0].unaccounted = {{0, 0, 2}};
   const Status counted = CountUsersAgain(assembly, "", {}, gaps);
   ASSERT_TRUE(counted) << counted.error().message;
@@ -122,13 +128,43 @@ TEST(GapUsersTest, RecordsThatAreGoneAreNotPassedOver) {
   const Assembly assembly = AssembleFor(kafka.bootstrap(), dir / "store");
   std::vector<FoundGap> gaps(1);
   gaps[0].gap.users = store::LearnerGap::Users::kAll;
-  gaps[0].gap.position =
-      train::EncodePosition({.period_start = {}, .next = {{0, 1, 1}}, .step = 3});
+  gaps[0].gap.position = After3Steps(assembly, {{0, 1, 1}});
   gaps[0].unaccounted = {{0, 0, 5}};
   const Status counted = CountUsersAgain(assembly, "", {}, gaps, std::chrono::seconds(2));
   ASSERT_FALSE(counted);
   EXPECT_EQ(counted.error().code, ErrorCode::kNotFound) << counted.error().message;
   EXPECT_EQ(gaps[0].gap.users, store::LearnerGap::Users::kAll);
+}
+
+// Another pointer to the user, a shorter longest record, or other features: records that name
+// nobody now may have been learnt from.
+TEST(GapUsersTest, RecordsThatWereReadInAnotherWayAreNotCounted) {
+  const test::TempDir dir;
+  stream::MockKafka kafka;
+  kafka.Create("t", 1);
+  kafka.Write("t", 0, R"({"label":1,"user":"u1","features":{"n":1}})");
+  kafka.Flush();
+  const Assembly then = AssembleFor(kafka.bootstrap(), dir / "store");
+  const auto count = [&](const Assembly& now, uint64_t since, uint64_t counted_steps) {
+    std::vector<FoundGap> gaps(1);
+    gaps[0].gap.users = store::LearnerGap::Users::kAll;
+    gaps[0].gap.position = train::EncodePosition({.period_start = {},
+                                                  .next = {{0, 1, 1}},
+                                                  .step = 3,
+                                                  .reading = ReadingOf(then.config),
+                                                  .reading_since = since});
+    gaps[0].unaccounted = {{0, 0, 1}};
+    gaps[0].counted_steps = counted_steps;
+    const bool counted = CountUsersAgain(now, "", {}, gaps).has_value();
+    EXPECT_EQ(gaps[0].gap.users == store::LearnerGap::Users::kCounted, counted);
+    return counted;
+  };
+  EXPECT_TRUE(count(then, 0, 0));
+  EXPECT_TRUE(count(then, 2, 2)) << "read so since the copy";
+  EXPECT_FALSE(count(then, 2, 1)) << "the first steps after the copy were read in another way";
+  for (const char* source : {", json: {user: /uid}", ", max_record_bytes: 64"})
+    EXPECT_FALSE(count(AssembleFor(kafka.bootstrap(), dir / "store", source), 0, 0)) << source;
+  EXPECT_TRUE(count(AssembleFor(kafka.bootstrap(), dir / "store", ", missing: reject"), 0, 0));
 }
 
 }  // namespace
