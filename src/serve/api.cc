@@ -16,6 +16,7 @@
 #include "serve/ledger_route.h"
 #include "serve/lookup_route.h"
 #include "serve/model_json.h"
+#include "serve/recommend/recommend_route.h"
 #include "serve/row_scoring.h"
 #include "serve/score_answer.h"
 #include "serve/score_lines.h"
@@ -470,19 +471,6 @@ void ShowServedVersions(metrics::Registry& registry, const std::vector<Recommend
 }
 
 }  // namespace
-
-std::vector<ServedLearner> LearnersOf(const Services& services) {
-  std::vector<ServedLearner> learners;
-  for (const ScoringModel& model : services.models)
-    learners.push_back({model.index, model.promise});
-  for (const RecommendModel& model : services.recommenders)
-    learners.push_back({model.index, model.promise});
-  std::ranges::sort(learners, {}, [](const ServedLearner& l) { return l.index.value; });
-  for (const ServedQuality& quality : services.qualities)
-    learners.push_back({quality.index, quality.promise});
-  if (services.breaker) learners.push_back(*services.breaker);
-  return learners;
-}
 
 std::string PrivacyJson(const store::Snapshot& snapshot, const std::vector<ServedLearner>& learners,
                         const std::function<bool(LearnerIndex)>& budget_exhausted,

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "http/http.h"
-#include "serve/api.h"
 #include "serve/dashboard/budget_board.h"
+#include "serve/services.h"
 
 namespace tacit::serve {
 

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "http/router.h"
-#include "serve/api.h"
 #include "serve/inference/infer_request.h"
 #include "serve/inference/repository.h"
 #include "serve/inference/tensor_rows.h"
 #include "serve/recommend/recommend_route.h"
 #include "serve/row_scoring.h"
+#include "serve/services.h"
 #include "serve/versions/versions.h"
 
 // Private to this room.
