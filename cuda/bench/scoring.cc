@@ -12,7 +12,7 @@
 #include "cuda/bench/steps.h"
 #include "cuda/bench/timing.h"
 #include "cuda/learn/gpu.h"
-#include "serve/device_scorer.h"
+#include "serve/scoring/device_scorer.h"
 #include "wiring/kinds/click.h"
 
 namespace tacit::cuda {

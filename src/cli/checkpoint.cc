@@ -17,7 +17,7 @@
 #include "cli/parts/command.h"
 #include "console/exit_code.h"
 #include "console/number_check.h"
-#include "serve/checkpoint_route.h"
+#include "serve/routes/checkpoint_route.h"
 #include "store/checkpoint/checkpoint_archive.h"
 #include "wiring/restore/restore.h"
 

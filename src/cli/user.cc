@@ -8,7 +8,7 @@
 #include "cli/parts/ask_daemon.h"
 #include "cli/parts/command.h"
 #include "console/exit_code.h"
-#include "serve/user_route.h"
+#include "serve/routes/user_route.h"
 
 namespace tacit::cli {
 namespace {

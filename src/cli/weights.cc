@@ -11,8 +11,8 @@
 #include "console/number_check.h"
 #include "console/text_table.h"
 #include "event/feature_transform.h"
-#include "serve/learner_kinds.h"
-#include "serve/weights_route.h"
+#include "serve/answers/learner_kinds.h"
+#include "serve/routes/weights_route.h"
 #include "wiring/assembly.h"
 #include "wiring/plans/vocabulary_file.h"
 

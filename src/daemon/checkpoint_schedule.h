@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "config/config.h"
 #include "metrics/registry.h"
-#include "serve/checkpoint_route.h"
+#include "serve/routes/checkpoint_route.h"
 #include "store/store.h"
 
 namespace tacit::daemon {

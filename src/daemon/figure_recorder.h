@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "daemon/allowance_census.h"
 #include "daemon/sample_rings.h"
-#include "serve/dashboard/figures.h"
+#include "serve/routes/figures.h"
 #include "store/store.h"
 #include "stream/source.h"
 #include "train/progress.h"

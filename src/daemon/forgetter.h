@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "metrics/registry.h"
-#include "serve/user_route.h"
+#include "serve/routes/user_route.h"
 #include "store/store.h"
 #include "train/opt_out.h"
 #include "wiring/assembly.h"

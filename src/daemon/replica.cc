@@ -11,7 +11,7 @@
 #include "daemon/service_manager.h"
 #include "daemon/service_metrics.h"
 #include "daemon/start_server.h"
-#include "serve/commit_signal.h"
+#include "serve/items/commit_signal.h"
 #include "train/ledger_metrics.h"
 #include "wiring/plan_text.h"
 #include "wiring/plans/code_version.h"

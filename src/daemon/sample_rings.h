@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "serve/dashboard/figures.h"
+#include "serve/routes/figures.h"
 
 namespace tacit::daemon {
 

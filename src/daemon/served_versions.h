@@ -11,9 +11,9 @@
 
 #include "base/result.h"
 #include "metrics/registry.h"
-#include "serve/recommend/recommender.h"
+#include "serve/items/recommender.h"
+#include "serve/routes/versions_route.h"
 #include "serve/versions/versions.h"
-#include "serve/versions/versions_route.h"
 #include "store/checkpoint/checkpoint_hold.h"
 #include "store/store.h"
 

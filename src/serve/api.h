@@ -7,8 +7,8 @@
 
 #include "http/http.h"
 #include "privacy/ledger.h"
-#include "serve/ledger_route.h"
-#include "serve/services.h"
+#include "serve/routes/ledger_route.h"
+#include "serve/routes/services.h"
 #include "store/types/snapshot.h"
 
 namespace tacit::serve {

@@ -10,7 +10,7 @@
 
 #include "feed/row_blocks.h"
 #include "http/server.h"
-#include "serve/score_request.h"
+#include "serve/scoring/score_request.h"
 #include "store/rows/row_arrival.h"
 #include "store/store.h"
 #include "stream/source.h"

@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "serve/user_route.h"
+#include "serve/routes/user_route.h"
 #include "store/store.h"
 #include "wiring/assembly.h"
 

@@ -17,7 +17,7 @@
 #include "serve/api.h"
 #include "serve/inference/infer_answer.h"
 #include "serve/inference/tensor_rows.h"
-#include "serve/linear_scorer.h"
+#include "serve/scoring/linear_scorer.h"
 #include "support/criteo_schema.h"
 
 namespace tacit::serve {

@@ -11,7 +11,7 @@
 #include "base/threads/worker_pool.h"
 #include "model/sequence/sequence_model.h"
 #include "model/transitions/released_model.h"
-#include "serve/recommend/item_ranker.h"
+#include "serve/items/item_ranker.h"
 
 namespace tacit::serve {
 namespace {

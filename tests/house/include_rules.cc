@@ -141,6 +141,17 @@ const std::map<std::string, Names>& FolderArrows() {
       {"cuda/kernels/noise", {"cuda/kernels/parts"}},
       {"cuda/kernels/rows", {"cuda/kernels/parts", "cuda/kernels/dense", "cuda/kernels/noise"}},
       {"cuda/kernels/sequence", {"cuda/kernels/parts", "cuda/kernels/gemm", "cuda/kernels/rows"}},
+      // Scores and items out of a snapshot, the versions they come from, what is said of them; then
+      // the routes, and the whole.
+      {"serve/scoring", {}},
+      {"serve/items", {"serve/scoring"}},
+      {"serve/versions", {"serve/items"}},
+      {"serve/answers", {"serve/scoring", "serve/items", "serve/versions"}},
+      {"serve/routes", {"serve/scoring", "serve/items", "serve/versions"}},
+      {"serve/dashboard", {"serve/scoring", "serve/routes"}},
+      {"serve/inference", {"serve/scoring", "serve/versions", "serve/answers", "serve/routes"}},
+      {"serve/",
+       {"serve/scoring", "serve/answers", "serve/routes", "serve/dashboard", "serve/inference"}},
       // The options of one thing each; then the whole, which kinds and restores see.
       {"wiring/plans", {}},
       {"wiring/", {"wiring/plans"}},

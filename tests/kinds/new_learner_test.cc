@@ -12,7 +12,7 @@
 
 #include "config/reader.h"
 #include "config/sections.h"
-#include "serve/row_scorer.h"
+#include "serve/scoring/row_scorer.h"
 #include "support/process.h"
 #include "wiring/learning.h"
 #include "wiring/plans/noise_plan.h"

@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "serve/recommend/item_model.h"
-#include "serve/row_scorer.h"
+#include "serve/items/item_model.h"
+#include "serve/scoring/row_scorer.h"
 
 namespace tacit::cli {
 namespace {

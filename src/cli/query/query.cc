@@ -12,7 +12,7 @@
 #include "console/exit_code.h"
 #include "console/number_check.h"
 #include "event/codec.h"
-#include "serve/score_answer.h"
+#include "serve/answers/score_answer.h"
 #include "wiring/assembly.h"
 #include "wiring/plans/codec.h"
 #include "wiring/plans/source.h"

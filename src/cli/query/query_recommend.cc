@@ -14,7 +14,7 @@
 #include "cli/parts/ask_daemon.h"
 #include "cli/query/query_file.h"
 #include "console/exit_code.h"
-#include "serve/recommend/recommend_route.h"
+#include "serve/answers/recommend_route.h"
 #include "wiring/assembly.h"
 
 namespace tacit::cli {

@@ -13,8 +13,8 @@
 
 #include "base/ids.h"
 #include "privacy/forecast.h"
-#include "serve/dashboard/figures.h"
-#include "serve/ledger_route.h"
+#include "serve/routes/figures.h"
+#include "serve/routes/ledger_route.h"
 #include "store/types/snapshot.h"
 
 namespace tacit::serve {

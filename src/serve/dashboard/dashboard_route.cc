@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "http/query_fields.h"
 #include "serve/dashboard/figures_json.h"
-#include "serve/model_json.h"
+#include "serve/scoring/model_json.h"
 
 namespace tacit::serve {
 namespace {

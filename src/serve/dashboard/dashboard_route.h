@@ -8,7 +8,7 @@
 
 #include "http/http.h"
 #include "serve/dashboard/budget_board.h"
-#include "serve/services.h"
+#include "serve/routes/services.h"
 
 namespace tacit::serve {
 

@@ -5,7 +5,7 @@
 #include <iterator>
 
 #include "http/http.h"
-#include "serve/model_json.h"
+#include "serve/scoring/model_json.h"
 
 namespace tacit::serve {
 namespace {

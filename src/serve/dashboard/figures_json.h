@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "serve/dashboard/figures.h"
+#include "serve/routes/figures.h"
 
 namespace tacit::serve {
 

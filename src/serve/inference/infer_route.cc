@@ -10,7 +10,7 @@
 #include "http/query_fields.h"
 #include "http/request_json.h"
 #include "serve/inference/infer_answer.h"
-#include "serve/model_json.h"
+#include "serve/scoring/model_json.h"
 
 namespace tacit::serve {
 namespace {

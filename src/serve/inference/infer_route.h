@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "http/router.h"
+#include "serve/answers/recommend_route.h"
 #include "serve/inference/infer_request.h"
-#include "serve/inference/repository.h"
 #include "serve/inference/tensor_rows.h"
-#include "serve/recommend/recommend_route.h"
-#include "serve/row_scoring.h"
-#include "serve/services.h"
+#include "serve/routes/services.h"
+#include "serve/scoring/repository.h"
+#include "serve/scoring/row_scoring.h"
 #include "serve/versions/versions.h"
 
 // Private to this room.

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "http/request_json.h"
-#include "serve/score_request.h"
+#include "serve/scoring/score_request.h"
 
 namespace tacit::serve {
 namespace {

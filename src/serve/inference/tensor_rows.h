@@ -8,7 +8,7 @@
 
 #include "event/batch.h"
 #include "serve/inference/infer_request.h"
-#include "serve/row_reader.h"
+#include "serve/scoring/row_reader.h"
 
 // Private to this room.
 namespace tacit::serve {

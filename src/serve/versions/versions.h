@@ -12,7 +12,7 @@
 #include "base/result.h"
 #include "http/http.h"
 #include "metrics/registry.h"
-#include "serve/recommend/recommender.h"
+#include "serve/items/recommender.h"
 #include "serve/versions/canary.h"
 #include "store/types/snapshot.h"
 

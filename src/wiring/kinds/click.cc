@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "serve/click_scorer.h"
+#include "serve/scoring/click_scorer.h"
 #include "wiring/assembly.h"
 #include "wiring/kinds/kinds.h"
 #include "wiring/plans/mechanism_factory.h"

@@ -2,7 +2,7 @@
 
 #include "base/text.h"
 #include "mechanism/row_sums.h"
-#include "serve/linear_scorer.h"
+#include "serve/scoring/linear_scorer.h"
 #include "train/linear/linear_learner.h"
 #include "wiring/kinds/kinds.h"
 #include "wiring/plans/model_form.h"

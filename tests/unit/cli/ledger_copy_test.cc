@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "cli/ledger/ledger.h"
 #include "http/server.h"
-#include "serve/ledger_route.h"
+#include "serve/routes/ledger_route.h"
 
 namespace tacit::cli {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "cuda/learn/pctr_scorer.h"
 #include "metrics/registry.h"
-#include "serve/device_scorer.h"
+#include "serve/scoring/device_scorer.h"
 #include "unit/serve/fake_snapshot.h"
 #include "unit/serve/random_batch.h"
 

@@ -11,8 +11,8 @@
 
 #include "echo_server.h"
 #include "fake_snapshot.h"
-#include "serve/ledger_route.h"
-#include "serve/score_request.h"
+#include "serve/routes/ledger_route.h"
+#include "serve/scoring/score_request.h"
 
 namespace tacit::serve {
 namespace {

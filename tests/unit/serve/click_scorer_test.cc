@@ -1,4 +1,4 @@
-#include "serve/click_scorer.h"
+#include "serve/scoring/click_scorer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -10,7 +10,7 @@
 
 #include "base/hash.h"
 #include "base/threads/worker_pool.h"
-#include "serve/click_scorer.h"
+#include "serve/scoring/click_scorer.h"
 #include "store/types/snapshot.h"
 
 namespace tacit::serve {

@@ -14,7 +14,7 @@
 #include "model/transitions/scorer.h"
 #include "ops/backend.h"
 #include "recommend_fakes.h"
-#include "serve/recommend/item_model.h"
+#include "serve/items/item_model.h"
 
 namespace tacit::serve {
 namespace {

@@ -1,4 +1,4 @@
-#include "serve/recommend/item_ranker.h"
+#include "serve/items/item_ranker.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

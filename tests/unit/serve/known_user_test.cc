@@ -6,8 +6,8 @@
 
 #include "http/caller.h"
 #include "recommend_fakes.h"
-#include "serve/recommend/item_ranker.h"
-#include "serve/recommend/recommend_route.h"
+#include "serve/answers/recommend_route.h"
+#include "serve/items/item_ranker.h"
 
 namespace tacit::serve {
 namespace {

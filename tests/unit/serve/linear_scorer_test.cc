@@ -1,4 +1,4 @@
-#include "serve/linear_scorer.h"
+#include "serve/scoring/linear_scorer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -21,7 +21,7 @@
 #include "model/linear/update.h"
 #include "recommend_fakes.h"
 #include "serve/api.h"
-#include "serve/linear_scorer.h"
+#include "serve/scoring/linear_scorer.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 

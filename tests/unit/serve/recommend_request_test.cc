@@ -1,4 +1,4 @@
-#include "serve/recommend/recommend_request.h"
+#include "serve/answers/recommend_request.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "serve/recommend/recommend_route.h"
+#include "serve/answers/recommend_route.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

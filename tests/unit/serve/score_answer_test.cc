@@ -1,4 +1,4 @@
-#include "serve/score_answer.h"
+#include "serve/answers/score_answer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

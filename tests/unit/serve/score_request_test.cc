@@ -1,4 +1,4 @@
-#include "serve/score_request.h"
+#include "serve/scoring/score_request.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

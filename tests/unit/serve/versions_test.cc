@@ -12,8 +12,8 @@
 #include "fake_snapshot.h"
 #include "infer_rig.h"
 #include "recommend_fakes.h"
-#include "serve/score_answer.h"
-#include "serve/score_request.h"
+#include "serve/answers/score_answer.h"
+#include "serve/scoring/score_request.h"
 #include "support/json.h"
 
 namespace tacit::serve {

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "http/request_json.h"
+#include "serve/items/recommender.h"
+#include "serve/scoring/row_scorer.h"
+
+// Private to this room: what a route says of learners that are asked at another one.
+namespace tacit::serve {
+
+// Learners that score rows, as the routes of recommendations see them.
+std::vector<LearnerElsewhere> AskedForScores(std::span<const ScoringModel> models);
+// Learners that recommend, as the routes of rows see them.
+std::vector<LearnerElsewhere> AskedForItems(std::span<const RecommendModel> models);
+
+}  // namespace tacit::serve

@@ -1,0 +1,224 @@
+#include "serve/routes/lookup_route.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "http/request_json.h"
+#include "serve/scoring/model_json.h"
+
+namespace tacit::serve {
+namespace {
+
+constexpr size_t kLookupRowsMost = 4096, kLookupDepthMost = 4;
+constexpr std::string_view kLookupKeys[] = {"learner", "rows"};
+constexpr std::string_view kLookupRowKeys[] = {"feature", "value", "bucket"};
+
+struct LookupRow {
+  std::string feature;
+  std::optional<std::string> value;
+  std::optional<uint64_t> bucket;
+};
+
+struct LookupRequest {
+  std::optional<std::string> learner;
+  std::vector<LookupRow> rows;
+  bool has_rows = false;
+};
+
+// Reads {"learner":ID,"rows":[{"feature":NAME,"value":TEXT}|{"feature":NAME,"bucket":N},..]}.
+class LookupSink final : public JsonSink {
+ public:
+  explicit LookupSink(LookupRequest* request) : request_(request) {}
+
+  bool BeginObject() override {
+    if (at_ == At::kStart) {
+      at_ = At::kRequest;
+      return true;
+    }
+    if (at_ != At::kRows) return RefuseKind();
+    if (request_->rows.size() == kLookupRowsMost)
+      return Refuse(fmt::format("more than {} rows in one request", kLookupRowsMost));
+    request_->rows.emplace_back();
+    at_ = At::kRow;
+    return true;
+  }
+  bool EndObject() override {
+    const bool was_row = at_ == At::kRow;
+    at_ = was_row ? At::kRows : At::kStart;
+    if (!was_row) return true;
+    const LookupRow& row = request_->rows.back();
+    return (!row.feature.empty() && row.value.has_value() != row.bucket.has_value()) ||
+           RefuseRow("must have \"feature\", and either \"value\" or \"bucket\"");
+  }
+  bool BeginArray() override {
+    if (at_ != At::kRequest || key_ != "rows") return RefuseKind();
+    request_->has_rows = true;
+    at_ = At::kRows;
+    return true;
+  }
+  bool EndArray() override {
+    at_ = At::kRequest;
+    return true;
+  }
+  bool Key(std::string_view key) override {
+    key_ = key;
+    if (at_ == At::kRow) {
+      if (std::ranges::find(kLookupRowKeys, key) != std::end(kLookupRowKeys)) return true;
+      return RefuseRow(UnknownName("key", key, kLookupRowKeys));
+    }
+    if (std::ranges::find(kLookupKeys, key) == std::end(kLookupKeys))
+      return Refuse(UnknownName("key", key, kLookupKeys));
+    const bool has = key == "rows" ? request_->has_rows : request_->learner.has_value();
+    return !has || Refuse(fmt::format("\"{}\" is there twice", key));
+  }
+  bool Scalar(const JsonScalar& value) override {
+    const bool is_text = value.kind == JsonScalar::Kind::kString;
+    if (at_ == At::kRequest && key_ == "learner" && is_text) {
+      request_->learner = value.text;
+    } else if (at_ == At::kRow && key_ == "feature" && is_text) {
+      request_->rows.back().feature = value.text;
+    } else if (at_ == At::kRow && key_ == "value" && is_text) {
+      request_->rows.back().value = value.text;
+    } else if (at_ == At::kRow && key_ == "bucket" && value.kind == JsonScalar::Kind::kInt64 &&
+               value.int64 >= 0) {
+      request_->rows.back().bucket = static_cast<uint64_t>(value.int64);
+    } else {
+      return RefuseKind();
+    }
+    return true;
+  }
+
+ private:
+  enum class At : uint8_t { kStart, kRequest, kRows, kRow };
+
+  bool RefuseRow(std::string_view what) {
+    return Refuse(fmt::format("row {}: {}", request_->rows.size() - 1, what));
+  }
+  bool RefuseKind() {
+    if (at_ == At::kStart) return Refuse("the request must be a JSON object");
+    if (at_ == At::kRows) return Refuse("\"rows\" must hold objects");
+    if (at_ == At::kRow)
+      return RefuseRow(key_ == "bucket" ? "\"bucket\" must be a whole number"
+                                        : fmt::format("\"{}\" must be a string", key_));
+    return Refuse(key_ == "rows" ? "\"rows\" must be an array" : "\"learner\" must be a string");
+  }
+
+  LookupRequest* const request_;
+  At at_ = At::kStart;
+  std::string key_;
+};
+
+struct Found {
+  std::string_view feature;
+  uint64_t row = 0, bucket = 0;
+  size_t begin = 0, width = 0;  // of its numbers
+};
+
+Result<Found> Locate(const ScoringModel& model, const LookupRow& row) {
+  const auto& features = model.transform->schema().categorical;
+  const auto at = std::ranges::find(features, row.feature, &event::CategoricalFeature::name);
+  if (at == features.end()) {
+    std::vector<std::string_view> names;
+    for (const auto& feature : features) names.push_back(feature.name);
+    return BadRequest(UnknownName("categorical feature", row.feature, names));
+  }
+  const auto feature = static_cast<size_t>(at - features.begin());
+  Found found{.feature = at->name,
+              .row = 0,
+              .bucket = 0,
+              .begin = 0,
+              .width = model.model->RowWidth(feature)};
+  if (found.width == 0) return BadRequest("the learner's model has no tables");
+  const uint64_t first = model.transform->row_space().tables()[feature].first;
+  if (row.bucket && *row.bucket >= at->buckets)
+    return BadRequest(
+        fmt::format("{} has buckets 0 to {}, not {}", at->name, at->buckets - 1, *row.bucket));
+  found.row = row.bucket ? first + *row.bucket : model.transform->Row(feature, *row.value);
+  found.bucket = found.row - first;
+  return found;
+}
+
+// Reads the numbers of what was found: the store takes each row once, in ascending order.
+Result<std::vector<float>> ReadNumbers(const store::Snapshot& snapshot, LearnerIndex learner,
+                                       std::vector<Found>* found) {
+  std::vector<Found*> order;
+  for (Found& one : *found) order.push_back(&one);
+  std::ranges::sort(order, {}, [](const Found* one) { return one->row; });
+  std::vector<uint64_t> rows;
+  size_t size = 0;
+  for (Found* one : order) {
+    if (rows.empty() || rows.back() != one->row) {
+      rows.push_back(one->row);
+      size += one->width;
+    }
+    one->begin = size - one->width;
+  }
+  std::vector<float> numbers(size);
+  TACIT_RETURN_IF_ERROR(snapshot.Rows(learner, rows, numbers));
+  return numbers;
+}
+
+Result<size_t> ReadLookup(const std::vector<ScoringModel>& models,
+                          std::span<const LearnerElsewhere> elsewhere, const Request& request,
+                          std::vector<Found>* found) {
+  LookupRequest asked;
+  LookupSink sink(&asked);
+  TACIT_RETURN_IF_ERROR(ReadJson(request.body, kLookupDepthMost, &sink));
+  std::vector<std::string_view> learners;
+  for (const ScoringModel& model : models) learners.push_back(model.promise.learner);
+  TACIT_ASSIGN(const size_t model, FindLearner(asked.learner, learners, elsewhere));
+  if (!asked.has_rows) return BadRequest("\"rows\" is missing");
+  const ScoringModel& is = models[model];
+  if (!std::isfinite(is.promise.epsilon) && request.role == Role::kPublic)
+    return Fail(ErrorCode::kRefused,
+                fmt::format("learner '{}' promises no privacy, so its rows are the operator's: "
+                            "ask at serve.operator_listen",
+                            is.promise.learner));
+  for (size_t i = 0; i < asked.rows.size(); ++i) {
+    auto one = Locate(is, asked.rows[i]);
+    if (!one) return Fail(std::move(one.error()).Context(fmt::format("row {}", i)));
+    found->push_back(*one);
+  }
+  return model;
+}
+
+}  // namespace
+
+void AnswerLookup(const std::vector<ScoringModel>& models,
+                  std::span<const LearnerElsewhere> elsewhere, const store::Snapshot& snapshot,
+                  std::optional<uint64_t> version, const Request& request, Reply* reply) {
+  std::vector<Found> found;
+  const auto model = ReadLookup(models, elsewhere, request, &found);
+  if (!model) return SetFailure(model.error(), reply);
+  const ScoringModel& is = models[*model];
+  if (snapshot.Dense(is.index) == nullptr && snapshot.Released(is.index) == nullptr)
+    return SetFailure(NotYetCommitted(is.promise.learner), reply);
+  if (version && *version != snapshot.version().value)
+    return SetFailure(NoSuchVersion(is.promise.learner, *version, snapshot.version().value), reply);
+  const auto numbers = ReadNumbers(snapshot, is.index, &found);
+  if (!numbers) return SetServerFailure(numbers.error(), reply);
+  std::string& out = reply->body;
+  out = R"({"rows":[)";
+  for (const Found& one : found) {
+    out += &one == &found.front() ? R"({"feature":)" : R"(,{"feature":)";
+    AppendJsonString(one.feature, &out);
+    fmt::format_to(std::back_inserter(out), R"(,"bucket":{},"values":[)", one.bucket);
+    for (size_t i = 0; i < one.width; ++i) {
+      if (i > 0) out += ',';
+      AppendNumber((*numbers)[one.begin + i], &out);
+    }
+    out += "]}";
+  }
+  out += "],";
+  AppendModel(snapshot, is.promise, &out);
+  out += "}\n";
+}
+
+}  // namespace tacit::serve

@@ -1,0 +1,87 @@
+#include "serve/scoring/model_json.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <iterator>
+
+#include "base/text.h"
+#include "http/http.h"
+#include "privacy/tradeoff.h"
+
+namespace tacit::serve {
+
+privacy::LedgerTotal TotalOf(const store::Snapshot& snapshot, const privacy::Promise& promise) {
+  privacy::LedgerTotal found{
+      .learner = promise.learner, .unit = promise.unit, .delta = promise.delta};
+  for (const privacy::LedgerTotal& total : snapshot.learners())
+    if (total.learner == promise.learner) found = total;
+  if (!std::isfinite(promise.epsilon)) found.epsilon = INFINITY;
+  return found;
+}
+
+bool IsPrivate(const privacy::LedgerTotal& total) { return std::isfinite(total.epsilon); }
+
+void AppendNumber(double number, std::string* out) {
+  if (std::isfinite(number)) {
+    fmt::format_to(std::back_inserter(*out), "{}", number);
+  } else {
+    *out += "null";
+  }
+}
+
+void AppendLoss(const privacy::LedgerTotal& total, std::string* out) {
+  *out += R"("epsilon":)";
+  AppendNumber(total.epsilon, out);
+  *out += R"(,"delta":)";
+  AppendNumber(total.delta, out);
+  if (!total.not_covered.empty()) {
+    *out += R"(,"not_covered":)";
+    AppendJsonString(total.not_covered, out);
+  }
+  if (!total.epsilon_of_record) return;
+  *out += R"(,"epsilon_of_record":)";
+  AppendNumber(*total.epsilon_of_record, out);
+}
+
+void AppendAtMost(const privacy::LedgerTotal& total, std::string* out) {
+  const double advantage = total.AdvantageAtMost();
+  *out += R"("at_most":{"accuracy":)";
+  AppendNumber(advantage < 1 ? privacy::AccuracyAtMost(advantage) : INFINITY, out);
+  *out += R"(,"words":)";
+  AppendJsonString(privacy::PlainWords(advantage), out);
+  *out += '}';
+}
+
+void AppendParameters(const store::Snapshot& snapshot, const privacy::Promise& promise,
+                      std::string* out) {
+  privacy::LedgerTotal total = TotalOf(snapshot, promise);
+  const bool is_private = IsPrivate(total);
+  fmt::format_to(std::back_inserter(*out), R"("version":{},"snapshot":"sha256:{}",)",
+                 snapshot.version().value, ToHex(snapshot.head()));
+  if (total.epsilon_of_record && !std::isfinite(*total.epsilon_of_record))
+    total.epsilon_of_record.reset();
+  if (is_private && std::isfinite(total.delta)) {
+    AppendLoss(total, out);
+    *out += ',';
+  }
+  fmt::format_to(std::back_inserter(*out), R"("private":{})", is_private);
+}
+
+Error NoSuchVersion(std::string_view learner, uint64_t asked, uint64_t served) {
+  return {ErrorCode::kNotFound, fmt::format("model '{}' has no version {}: version {} is served",
+                                            learner, asked, served)};
+}
+
+void AppendModel(const store::Snapshot& snapshot, const privacy::Promise& promise,
+                 std::string* out) {
+  const privacy::LedgerTotal total = TotalOf(snapshot, promise);
+  *out += R"("model":{"learner":)";
+  AppendJsonString(promise.learner, out);
+  fmt::format_to(std::back_inserter(*out), R"(,"version":{},"snapshot":"sha256:{}",)",
+                 snapshot.version().value, ToHex(snapshot.head()));
+  AppendLoss(total, out);
+  fmt::format_to(std::back_inserter(*out), R"(,"private":{}}})", IsPrivate(total));
+}
+
+}  // namespace tacit::serve
