@@ -7,11 +7,11 @@
 #include <random>
 #include <vector>
 
-#include "../serve/recommend_fakes.h"
 #include "base/threads/worker_pool.h"
 #include "model/sequence/sequence_model.h"
 #include "model/transitions/released_model.h"
 #include "serve/items/item_ranker.h"
+#include "unit/serve/recommend_fakes.h"
 
 namespace tacit::serve {
 namespace {

@@ -15,8 +15,8 @@
 #include <random>
 #include <thread>
 
-#include "../serve/raw_connection.h"
 #include "service.h"
+#include "unit/serve/raw_connection.h"
 
 namespace tacit {
 namespace {

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "../serve/test_authority.h"
 #include "service.h"
+#include "unit/serve/test_authority.h"
 
 namespace tacit {
 namespace {

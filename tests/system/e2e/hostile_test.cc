@@ -10,8 +10,8 @@
 #include <memory>
 #include <thread>
 
-#include "../serve/raw_connection.h"
 #include "service.h"
+#include "unit/serve/raw_connection.h"
 
 namespace tacit {
 namespace {

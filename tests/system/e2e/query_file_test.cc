@@ -11,11 +11,11 @@
 #include <iterator>
 #include <set>
 
-#include "../serve/fake_snapshot.h"
-#include "../serve/recommend_fakes.h"
 #include "http/server.h"
 #include "service.h"
 #include "support/small_run.h"
+#include "unit/serve/fake_snapshot.h"
+#include "unit/serve/recommend_fakes.h"
 
 namespace tacit {
 namespace {

@@ -5,9 +5,9 @@
 #include <boost/json.hpp>
 #include <filesystem>
 
-#include "../serve/recommend_fakes.h"
 #include "http/server.h"
 #include "support/small_run.h"
+#include "unit/serve/recommend_fakes.h"
 
 namespace tacit {
 namespace {

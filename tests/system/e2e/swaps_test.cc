@@ -18,8 +18,8 @@
 #include <sstream>
 #include <thread>
 
-#include "../serve/raw_connection.h"
 #include "service.h"
+#include "unit/serve/raw_connection.h"
 
 namespace tacit {
 namespace {

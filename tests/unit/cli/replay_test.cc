@@ -8,12 +8,12 @@
 
 #include <random>
 
-#include "../stream/mock_kafka.h"
 #include "base/clock.h"
 #include "cli/replay/line_fields.h"
 #include "cli/replay/mark.h"
 #include "cli/replay/pacer.h"
 #include "support/process.h"
+#include "unit/stream/mock_kafka.h"
 
 namespace tacit::cli {
 namespace {

@@ -9,10 +9,10 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "../e2e/service.h"
 #include "base/files/byte_order_mark.h"
 #include "support/files_below.h"
 #include "support/small_run.h"
+#include "system/e2e/service.h"
 
 namespace tacit {
 namespace {

@@ -12,9 +12,9 @@
 #include <numeric>
 #include <random>
 
-#include "../transitions/world.h"
 #include "model/ranking/ranker.h"
 #include "model/transitions/released_model.h"
+#include "unit/model/transitions/world.h"
 
 namespace tacit::model::ranking {
 namespace {
