@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "service.h"
-#include "unit/serve/test_authority.h"
+#include "unit/http/test_authority.h"
 
 namespace tacit {
 namespace {

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "service.h"
-#include "unit/serve/raw_connection.h"
+#include "unit/http/raw_connection.h"
 
 namespace tacit {
 namespace {

@@ -18,7 +18,7 @@
 #include "store/disk/rocks.h"
 #include "store/view/load.h"
 #include "support/planted_secrets.h"
-#include "unit/serve/test_authority.h"
+#include "unit/http/test_authority.h"
 
 // A shop whose users, records, tokens and keys are planted secrets, and what asks its daemons
 // everything.

@@ -9,10 +9,10 @@
 #include <map>
 #include <thread>
 
-#include "echo_server.h"
 #include "fake_snapshot.h"
 #include "serve/routes/ledger_route.h"
 #include "serve/scoring/score_request.h"
+#include "unit/http/echo_server.h"
 
 namespace tacit::serve {
 namespace {

@@ -5,10 +5,10 @@
 
 #include <boost/json.hpp>
 
-#include "echo_server.h"
 #include "fake_snapshot.h"
 #include "serve/api.h"
 #include "serve/dashboard/dashboard_route.h"
+#include "unit/http/echo_server.h"
 
 namespace tacit::serve {
 namespace {

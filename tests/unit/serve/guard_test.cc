@@ -9,13 +9,13 @@
 #include <sstream>
 
 #include "base/files/log.h"
-#include "echo_server.h"
 #include "fake_snapshot.h"
 #include "http/token.h"
 #include "recommend_fakes.h"
 #include "serve/api.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
+#include "unit/http/echo_server.h"
 
 namespace tacit::serve {
 namespace {

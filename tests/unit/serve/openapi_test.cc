@@ -13,7 +13,6 @@
 #include <regex>
 #include <set>
 
-#include "echo_server.h"
 #include "fake_snapshot.h"
 #include "http/gzip.h"
 #include "http/token.h"
@@ -24,6 +23,7 @@
 #include "serve/scoring/linear_scorer.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
+#include "unit/http/echo_server.h"
 
 namespace tacit::serve {
 namespace {

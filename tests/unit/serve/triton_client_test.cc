@@ -7,10 +7,10 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "echo_server.h"
 #include "fake_snapshot.h"
 #include "serve/api.h"
 #include "support/process.h"
+#include "unit/http/echo_server.h"
 
 namespace tacit::serve {
 namespace {
