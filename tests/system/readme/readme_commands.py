@@ -1,10 +1,16 @@
-"""The commands of README.md: finds them, checks that they could run, runs them.
+"""The commands of README.md and docs/: finds them, checks that they could run, runs them.
 
-A command is a line of a block that begins with ```sh. A comment above a block,
+A command is a line of a block that begins with ```sh. The blocks of all pages run one after the other, in the
+order of PAGES. A comment above a block,
 
     <!-- left out: REASON -->
 
-keeps a block from being run. Commands in prose stand between backticks; they are checked, not run.
+keeps a block from being run, and
+
+    <!-- state: NAME -->
+
+leaves it to operator_test.py, which runs it against a service. Commands in prose stand between backticks; they are
+checked, not run.
 """
 
 import dataclasses
@@ -17,9 +23,29 @@ import subprocess
 import sys
 import tempfile
 
+# A page needs what the pages before it have made. readme_test compares the list with the pages that have commands.
+PAGES = (
+    "README.md",
+    "docs/using/kafka.md",
+    "docs/operating/replicas.md",
+    "docs/start.md",
+    "docs/audit.md",
+    "docs/using/criteo.md",
+    "docs/using/recommending.md",
+    "docs/using/gpu.md",
+    "docs/operating/install.md",
+    "docs/operating/upgrade.md",
+    "docs/operating/checkpoints.md",
+    "docs/operating/versions.md",
+    "docs/using/querying.md",
+    "docs/operating/shards.md",
+    "docs/operating/restore.md",
+    "docs/operating/users.md",
+    "docs/using/changing-data.md",
+)
 PROGRAMS = ("tacit", "tacitd")
-SHELL_WORDS = ("curl", "kill", "mv", "wait")  # all else that README may use
-MARK = re.compile(r"^ *<!-- left out: (.+) -->$")
+SHELL_WORDS = ("apt", "curl", "kill", "mv", "wait")  # all else that pages may use
+MARK = re.compile(r"^ *<!-- (left out|state): (.+) -->$")
 IN_PROSE = re.compile(r"`((?:tacitd?|tools/[a-z-]+)(?: [^`]+)?)`")
 
 
@@ -28,6 +54,11 @@ class Command:
     line: int
     text: str
     left_out: str = ""  # the reason why it is not run
+    page: str = ""
+
+    @property
+    def place(self):
+        return f"{self.page}:{self.line}" if self.page else str(self.line)
 
     @property
     def background(self):
@@ -46,49 +77,50 @@ def split(text):
     return list(words)
 
 
-def parse(text):
-    """All commands of a page, in its order. Raises Wrong where one could be overlooked."""
-    commands, reason, block, pending = [], "", None, None
+def parse(text, page=""):
+    """All commands of a page, in its order, except those of operator_test. Raises Wrong where one could be overlooked."""
+    commands, mark, block, pending = [], None, None, None
+    begin = f"{page}:" if page else ""
     for number, line in enumerate(text.splitlines(), 1):
         bare = line.strip()
         if block is None:
-            mark = MARK.match(line)
             if bare == "```sh":
-                block, commands_before = (number, reason), len(commands)
-            elif reason:
-                raise Wrong(f"{number}: 'left out' stands above no block of commands")
+                block, found = (number, *(mark.groups() if mark else ("", ""))), []
+            elif mark:
+                raise Wrong(f"{begin}{number}: '{mark.group(1)}' stands above no block of commands")
             elif re.match(r"^ {4,}(\$ |tacitd? |tools/|curl )", line):
-                raise Wrong(f"{number}: a command outside of a ```sh block: {bare}")
-            reason = mark.group(1) if mark else ""
+                raise Wrong(f"{begin}{number}: a command outside of a ```sh block: {bare}")
+            mark = MARK.match(line)
             continue
         if bare == "```":
             if pending:
-                raise Wrong(f"{number}: the command of line {pending.line} goes on after its block")
-            if len(commands) == commands_before:
-                raise Wrong(f"{block[0]}: a block without a command")
-            block = None
-            reason = ""
+                raise Wrong(f"{begin}{number}: the command of line {pending.line} goes on after its block")
+            if not found:
+                raise Wrong(f"{begin}{block[0]}: a block without a command")
+            if block[1] != "state":
+                commands += found
+            block = mark = None
             continue
         if pending:
             pending.text += " " + bare.rstrip("\\").rstrip()
         elif not bare or bare.startswith("#"):
             continue
         else:
-            pending = Command(number, bare.rstrip("\\").rstrip(), block[1])
+            pending = Command(number, bare.rstrip("\\").rstrip(), block[2], page)
         if not bare.endswith("\\"):
-            commands.append(pending)
+            found.append(pending)
             pending = None
     if block is not None:
-        raise Wrong(f"{block[0]}: a block without an end")
+        raise Wrong(f"{begin}{block[0]}: a block without an end")
     return commands
 
 
-def in_prose(text):
+def in_prose(text, page=""):
     """Commands between backticks, outside of blocks."""
     outside = re.sub(r"(?ms)^ *```.*?^ *```$", lambda found: "\n" * found.group().count("\n"), text)
     for number, line in enumerate(outside.splitlines(), 1):
         for found in IN_PROSE.finditer(line):
-            yield Command(number, found.group(1))
+            yield Command(number, found.group(1), page=page)
 
 
 def simple_commands(words):
@@ -214,11 +246,11 @@ class Checker:
                         self.check_config(rest)
                         self.made.add(value_of(rest, "--output"))
                 else:
-                    raise Wrong(f"'{words[0]}' is no program that README may use")
+                    raise Wrong(f"'{words[0]}' is no program that pages may use")
         except ValueError as error:
-            raise Wrong(f"{command.line}: {command.text}: {error}") from error
+            raise Wrong(f"{command.place}: {command.text}: {error}") from error
         except Wrong as wrong:
-            raise Wrong(f"{command.line}: {command.text}: {wrong}") from wrong
+            raise Wrong(f"{command.place}: {command.text}: {wrong}") from wrong
 
 
 def stand_ins(config, folder):
@@ -242,15 +274,16 @@ def value_of(words, option):
     return None
 
 
-def check_page(text, tree, programs):
-    """Every sentence that is wrong with the commands of a page."""
+def check_pages(pages, tree, programs):
+    """Every sentence that is wrong with the commands of pages: texts by name, in the order in which they run."""
     found = []
     try:
-        commands = parse(text)
+        commands = [command for page, text in pages.items() for command in parse(text, page)]
     except Wrong as wrong:
         return [str(wrong)]
+    prose = [command for page, text in pages.items() for command in in_prose(text, page)]
     checker = Checker(tree, programs)
-    for command, whole in [(c, True) for c in commands] + [(c, False) for c in in_prose(text)]:
+    for command, whole in [(c, True) for c in commands] + [(c, False) for c in prose]:
         try:
             checker.check(command, whole)
         except Wrong as wrong:
@@ -272,10 +305,10 @@ ready() {
   done
   return 1
 }
-ended() {  # LINE STATUS BEGUN LOG TEXT
-  printf '%4s  %4s s  %s\n' "$1" "$((SECONDS - $3))" "$5"
+ended() {  # PLACE STATUS BEGUN LOG TEXT
+  printf '%-34s  %4s s  %s\n' "$1" "$((SECONDS - $3))" "$5"
   [ "$2" -eq 0 ] && return
-  printf 'README.md:%s: ended with status %s\n' "$1" "$2"
+  printf '%s: ended with status %s\n' "$1" "$2"
   tail -n 40 "$4"
   exit 1
 }
@@ -288,14 +321,14 @@ def script(commands):
     for i, command in enumerate(commands):
         text = shlex.quote(command.text)
         if command.left_out:
-            lines.append(f"printf '%4s  left out  %s (%s)\\n' {command.line} {text} "
+            lines.append(f"printf '%-34s  left out  %s (%s)\\n' {command.place} {text} "
                          f"{shlex.quote(command.left_out)}")
             continue
-        log = f'"$LOGS/{i:02}.log"'
+        log = f'"$LOGS/{i:03}.log"'
         lines += ["begun=$SECONDS", "{", command.text, f"}} >{log} 2>&1 </dev/null", "status=$?"]
         if command.background:
             lines.append(f"ready {listens(command)} $! || status=1")
-        lines.append(f"ended {command.line} $status $begun {log} {text}")
+        lines.append(f"ended {command.place} $status $begun {log} {text}")
     return "\n".join(lines) + "\n"
 
 
@@ -310,9 +343,9 @@ def listens(command):
 
 
 def main():
-    """readme_commands.py run LOGS: runs the commands of ./README.md."""
+    """readme_commands.py run LOGS: runs the commands of the pages of the tree that it is started in."""
     _, _, logs = sys.argv
-    commands = parse(pathlib.Path("README.md").read_text())
+    commands = [command for page in PAGES for command in parse(pathlib.Path(page).read_text(), page)]
     pathlib.Path(logs).mkdir(parents=True, exist_ok=True)
     path = pathlib.Path(logs) / "commands.sh"
     path.write_text(script(commands))

@@ -1,19 +1,54 @@
-"""Every command of README.md could run: programs, commands, options and keys are there.
+"""Every command of README.md and docs/ could run, and every link leads somewhere.
 
-readme_test.py TREE PROGRAMS. The whole page is run by tests/campaign/readme.
+readme_test.py TREE PROGRAMS. Programs, commands, options and keys are there. All commands are run by
+tests/campaign/readme.
 """
 
 import pathlib
+import re
 import sys
 import unittest
 
 import readme_commands
 
 TREE, PROGRAMS = sys.argv[1:3]
+LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
 def check(text):
-    return readme_commands.check_page(text, TREE, PROGRAMS)
+    return readme_commands.check_pages({"": text}, TREE, PROGRAMS)
+
+
+def without_blocks(text):
+    return re.sub(r"(?ms)^ *```.*?^ *```$", "", text)
+
+
+def anchors(text):
+    """The names that GitHub gives to the headings of a page."""
+    heads = re.findall(r"(?m)^#+ (.+)$", without_blocks(text))
+    return {re.sub(r"[^\w -]", "", head).lower().replace(" ", "-") for head in heads}
+
+
+def dead_links(pages, tree):
+    """Links of pages (texts by their paths) to files, folders and headings that are not there."""
+    dead = []
+    for page, text in pages.items():
+        for link in LINK.findall(without_blocks(text)):
+            if re.match("https?:", link):
+                continue
+            path, _, anchor = link.partition("#")
+            target = (pathlib.Path(tree) / page).parent / path if path else pathlib.Path(tree) / page
+            if not target.exists():
+                dead.append(f"{page}: there is no {link}")
+            elif anchor and anchor not in anchors(text if not path else target.read_text()):
+                dead.append(f"{page}: there is no heading {link}")
+    return dead
+
+
+def all_pages():
+    tree = pathlib.Path(TREE)
+    paths = [tree / "README.md", tree / "CONTRIBUTING.md", *sorted((tree / "docs").rglob("*.md"))]
+    return {str(path.relative_to(tree)): path.read_text() for path in paths}
 
 
 def block(*lines):
@@ -22,10 +57,24 @@ def block(*lines):
 
 class Readme(unittest.TestCase):
     def test_every_command_could_run(self):
-        text = (pathlib.Path(TREE) / "README.md").read_text()
-        self.assertEqual(check(text), [])
-        self.assertGreater(len(readme_commands.parse(text)), 40)
-        self.assertGreater(len(list(readme_commands.in_prose(text))), 10)
+        pages = {page: (pathlib.Path(TREE) / page).read_text() for page in readme_commands.PAGES}
+        # Pages without commands to run have commands in prose.
+        pages |= {page: text for page, text in all_pages().items() if page not in pages and page != "CONTRIBUTING.md"}
+        self.assertEqual(readme_commands.check_pages(pages, TREE, PROGRAMS), [])
+        self.assertGreater(sum(len(readme_commands.parse(text)) for text in pages.values()), 40)
+        self.assertGreater(sum(len(list(readme_commands.in_prose(text))) for text in pages.values()), 10)
+
+    def test_every_page_with_commands_has_its_place_in_the_order(self):
+        with_commands = {page for page, text in all_pages().items()
+                         if page != "CONTRIBUTING.md" and readme_commands.parse(text)}
+        self.assertEqual(with_commands, set(readme_commands.PAGES))
+        self.assertEqual(len(readme_commands.PAGES), len(set(readme_commands.PAGES)))
+
+    def test_every_link_leads_somewhere(self):
+        self.assertEqual(dead_links(all_pages(), TREE), [])
+
+    def test_the_first_page_is_short(self):
+        self.assertLessEqual(len((pathlib.Path(TREE) / "README.md").read_text().split()), 1300)
 
 
 class Planted(unittest.TestCase):
@@ -77,6 +126,7 @@ class Planted(unittest.TestCase):
         self.wrong("    $ tacit ledger show --store x\n", "outside")
         self.wrong("    tacitd --config x\n", "outside")
         self.wrong("<!-- left out: a reason -->\nWords.\n", "above no block")
+        self.wrong("<!-- state: running -->\nWords.\n", "above no block")
         self.wrong("```sh\ntacit ledger show --store x\n", "without an end")
         self.wrong(block("# nothing"), "without a command")
         self.wrong(block("tacit ledger show \\"), "goes on after its block")
@@ -85,6 +135,19 @@ class Planted(unittest.TestCase):
         commands = readme_commands.parse("<!-- left out: a GPU -->\n" + block("tools/test") +
                                          block("tools/demo"))
         self.assertEqual([c.left_out for c in commands], ["a GPU", ""])
+
+    def test_what_operator_test_runs_is_not_run_here(self):
+        commands = readme_commands.parse("<!-- state: running -->\n" + block("systemctl reload tacitd") +
+                                         block("tools/demo"))
+        self.assertEqual([c.text for c in commands], ["tools/demo"])
+
+    def test_links_that_lead_nowhere(self):
+        pages = {"docs/audit.md": "# A page\n\n[a](#a-page) [b](../README.md) [c](https://x.example/y)\n"}
+        self.assertEqual(dead_links(pages, TREE), [])
+        pages = {"docs/audit.md": "# A page\n\n[a](#another) [b](README.md) [c](../README.md#another)\n"}
+        self.assertEqual(dead_links(pages, TREE), [
+            "docs/audit.md: there is no heading #another", "docs/audit.md: there is no README.md",
+            "docs/audit.md: there is no heading ../README.md#another"])
 
 
 if __name__ == "__main__":
