@@ -247,8 +247,9 @@ void AddStore(CLI::App& cli, Action* chosen) {
   auto* repair = command->add_subcommand("repair", "Make anew what follows from the rest");
   AddPlace(repair, options);
   repair->footer(
-      "It never guesses: where rows, the ledger or counts are damaged it refuses, and README, "
-      "\"When the\nstore is lost\", is the way on.\nExample:\n  tacit store repair --store "
+      "It never guesses: where rows, the ledger or counts are damaged it refuses, and "
+      "docs/operating/restore.md,\n\"When the store is lost\", is the way on.\nExample:\n  tacit "
+      "store repair --store "
       "demo-data/store");
   repair->callback([options, chosen] { *chosen = [options] { return Repair(*options); }; });
 

@@ -72,7 +72,7 @@ bool Scrubber::Pass() {
     const store::Damage& damage = (*found)[i];
     spdlog::error(
         "{} {}. What lies in it may be missing or refused from now on. Make no checkpoint the only "
-        "copy; README, \"When the store is lost\", says how to go on",
+        "copy; docs/operating/restore.md, \"When the store is lost\", says how to go on",
         damage.file, damage.what);
     if (i < kNamedMost)
       names += fmt::format("{}{} {}", i == 0 ? "" : "; ", damage.file, damage.what);

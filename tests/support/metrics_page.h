@@ -11,7 +11,8 @@
 
 #include "support/process.h"
 
-// The metrics that a page of Prometheus' text form has, and those that README's table promises.
+// The metrics that a page of Prometheus' text form has, and those that docs/reference/metrics.md
+// promises.
 namespace tacit::test {
 
 struct MetricShape {
@@ -59,13 +60,13 @@ struct PromisedMetric {
   std::string of = {};
 };
 
-// The rows | `name{label,label}` | type | everybody or operators | help | of a page of README.
-inline std::map<std::string, PromisedMetric> PromisedMetrics(const std::string& readme) {
+// The rows | `name{label,label}` | type | everybody or operators | help | of the page.
+inline std::map<std::string, PromisedMetric> PromisedMetrics(const std::string& text) {
   static const std::regex kRow(
       R"(\| `(\w+)(?:\{([\w,]+)\})?` \| (\w+) \| (everybody|operators) \| )"
       R"((?:(Kafka|Checkpoints|Replicas|GPU) alone\. |With a (feed)\. )?(.*) \|)");
   std::map<std::string, PromisedMetric> promised;
-  std::istringstream lines(readme);
+  std::istringstream lines(text);
   std::smatch row;
   for (std::string line; std::getline(lines, line);) {
     if (!std::regex_match(line, row, kRow)) continue;
@@ -78,8 +79,8 @@ inline std::map<std::string, PromisedMetric> PromisedMetrics(const std::string& 
   }
   return promised;
 }
-inline std::map<std::string, PromisedMetric> ReadmeMetrics() {
-  return PromisedMetrics(ReadFile(std::string(TACIT_SOURCE_DIR) + "/README.md"));
+inline std::map<std::string, PromisedMetric> DocumentedMetrics() {
+  return PromisedMetrics(ReadFile(std::string(TACIT_SOURCE_DIR) + "/docs/reference/metrics.md"));
 }
 
 // Differences between the table and pages, in words: what a page has must be in the table as it is

@@ -70,7 +70,8 @@ Status RefuseToGuess(const StoreCheck& check) {
       ErrorCode::kCorruption,
       fmt::format(
           "{} {}. Nothing in the store tells what was there, so that it is not "
-          "repaired{}. README, \"When the store is lost\", says how to go on",
+          "repaired{}. docs/operating/restore.md, \"When the store is lost\", says how "
+          "to go on",
           check.damage[0].file, check.damage[0].what,
           check.damage.size() > 1 ? fmt::format(" ({} more)", check.damage.size() - 1) : ""));
 }

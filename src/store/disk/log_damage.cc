@@ -152,8 +152,9 @@ Result<std::vector<LogDamage>> CheckLogs(const std::string& store) {
 std::string ExplainCorruption(const std::string& store, const std::string& own_words) {
   constexpr std::string_view kAdvice =
       "What was committed after it cannot be read. Leave the files as they are. tacit store verify "
-      "lists all that is damaged; README, \"When the store is lost\", says how to go on from a "
-      "checkpoint, which takes what is left of this store into account";
+      "lists all that is damaged; docs/operating/restore.md, \"When the store is lost\", says how "
+      "to "
+      "go on from a checkpoint, which takes what is left of this store into account";
   const auto found = CheckLogs(store);
   if (found)
     for (const LogDamage& damage : *found)

@@ -1,5 +1,5 @@
-// The metrics of a running daemon: README's table has them all, promtool finds nothing to say, and
-// a Prometheus that scrapes them has data for every panel and every alert.
+// The metrics of a running daemon: docs/reference/metrics.md has them all, promtool finds nothing
+// to say, and a Prometheus that scrapes them has data for every panel and every alert.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,11 +26,11 @@ std::string Config(const std::string& name) {
   return std::string(TACIT_SOURCE_DIR) + "/config/" + name;
 }
 
-TEST(MetricsTest, ReadmesTableIsWhatARunningDaemonExports) {
+TEST(MetricsTest, TheDocumentedTableIsWhatARunningDaemonExports) {
   TempDir dir;
   WatchedShop shop(dir);
   ASSERT_TRUE(shop.WaitUntilLearnt());
-  const auto promised = test::ReadmeMetrics();
+  const auto promised = test::DocumentedMetrics();
   const auto of_operators = test::ShapesOf(shop.Page(1)), of_all = test::ShapesOf(shop.Page(0));
   EXPECT_GT(of_operators.size(), 80u);
   EXPECT_THAT(test::Differences(promised, of_operators, of_all, true), IsEmpty());
@@ -79,9 +79,9 @@ TEST(MetricsTest, AServerOfACheckpointHasNoMetricBesideTheTable) {
   })) << server.Err();
   const auto shapes = test::ShapesOf(page);
   test::MetricShapes of_all;
-  for (const auto& [name, row] : test::ReadmeMetrics())
+  for (const auto& [name, row] : test::DocumentedMetrics())
     if (row.is_public) of_all[name] = {};
-  EXPECT_THAT(test::Differences(test::ReadmeMetrics(), shapes, of_all, false), IsEmpty());
+  EXPECT_THAT(test::Differences(test::DocumentedMetrics(), shapes, of_all, false), IsEmpty());
   for (const char* name : {"tacit_build_info", "tacit_canary_share", "tacit_serving_version",
                            "tacit_version_answers_total"})
     EXPECT_TRUE(shapes.contains(name)) << name;

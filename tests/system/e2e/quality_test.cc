@@ -77,7 +77,7 @@ TEST_F(QualityTest, EverybodySeesNoisedFiguresThatWerePaidFor) {
     EXPECT_THAT(page, HasSubstr("tacit_private_auc{learner=\"ctr\"} 0."));
     EXPECT_THAT(page, HasSubstr("tacit_private_quality_windows{learner=\"ctr\"} 4"));
     EXPECT_THAT(page, HasSubstr("tacit_privacy_epsilon{learner=\"ctr.quality\"} "));
-    EXPECT_THAT(test::Differences(test::ReadmeMetrics(), test::ShapesOf(raw->body),
+    EXPECT_THAT(test::Differences(test::DocumentedMetrics(), test::ShapesOf(raw->body),
                                   test::ShapesOf(page), false),
                 testing::IsEmpty());
     ASSERT_TRUE(service.Stop());

@@ -71,7 +71,7 @@ TEST_F(FeedDaemonTest, WhatIsCommittedIsPublishedWhole) {
 }
 
 // Another store, with the same configuration: training goes on, the feed does not.
-TEST_F(FeedDaemonTest, ReadmesTableHasTheMetricsOfAFeed) {
+TEST_F(FeedDaemonTest, TheDocumentedTableHasTheMetricsOfAFeed) {
   WriteEvents(100);
   const std::string socket = dir_ / "socket";
   Process daemon({TACITD, "--config", config_, "--set", "feed.topic=" + model_, "--set",
@@ -84,7 +84,7 @@ TEST_F(FeedDaemonTest, ReadmesTableHasTheMetricsOfAFeed) {
     return page.find("tacit_feed_") != std::string::npos;
   })) << daemon.Err();
   const MetricShapes shown = ShapesOf(page);
-  const auto promised = ReadmeMetrics();
+  const auto promised = DocumentedMetrics();
   size_t rows = 0;
   for (const auto& [name, row] : promised) {
     if (!name.starts_with("tacit_feed_")) continue;
@@ -95,7 +95,7 @@ TEST_F(FeedDaemonTest, ReadmesTableHasTheMetricsOfAFeed) {
   }
   EXPECT_EQ(rows, 8u);
   for (const auto& [name, shape] : shown)
-    EXPECT_TRUE(promised.contains(name)) << name << " is not in README's table";
+    EXPECT_TRUE(promised.contains(name)) << name << " is not in docs/reference/metrics.md";
 }
 
 TEST_F(FeedDaemonTest, AnotherStoreIsRefusedUntilItTakesOver) {

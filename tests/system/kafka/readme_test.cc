@@ -1,4 +1,4 @@
-// "Next to your Kafka" of the README, as it stands there.
+// "Next to your Kafka" of docs/using/kafka.md, as it stands there.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,10 +14,10 @@ namespace {
 
 // The commands under a heading, but for those that start, fill or stop a broker.
 std::string CommandsUnder(const std::string& heading) {
-  std::istringstream readme(ReadFile(std::string(TACIT_SOURCE_DIR) + "/README.md"));
+  std::istringstream page(ReadFile(std::string(TACIT_SOURCE_DIR) + "/docs/using/kafka.md"));
   std::string commands;
   bool here = false, shell = false;
-  for (std::string line; std::getline(readme, line);) {
+  for (std::string line; std::getline(page, line);) {
     if (line.starts_with("## ")) here = line == heading;
     if (line.starts_with("```")) shell = line == "```sh";
     const bool command = here && shell && !line.starts_with("```");

@@ -84,11 +84,11 @@ class GpuScoringDaemon : public ::testing::Test {
     scores.version = answer.at("model").at("version").to_number<int64_t>();
     return scores;
   }
-  // Holds README's rows of such daemons against a page, and returns how many there are.
+  // Holds the documented rows of such daemons against a page, and returns how many there are.
   static size_t ExportedRowsOfReadme(const std::string& page) {
     const auto shown = test::ShapesOf(page);
     size_t rows = 0;
-    for (const auto& [name, row] : test::ReadmeMetrics()) {
+    for (const auto& [name, row] : test::DocumentedMetrics()) {
       if (row.of != "GPU") continue;
       ++rows;
       EXPECT_FALSE(row.is_public) << name;

@@ -446,10 +446,10 @@ TEST_F(KafkaSourceTest, CommitsGoOutWhileReading) {
   })) << registry.Scrape(metrics::Audience::kOperator);
   EXPECT_THAT(registry.Scrape(metrics::Audience::kPublic),
               testing::Not(HasSubstr("tacit_source_lag")));
-  // README's table has these, and says that they are Kafka's.
+  // docs/reference/metrics.md has these, and says that they are Kafka's.
   const auto shown = test::ShapesOf(registry.Scrape(metrics::Audience::kOperator));
-  EXPECT_THAT(test::Differences(test::ReadmeMetrics(), shown, {}, false), testing::IsEmpty());
-  for (const auto& [name, row] : test::ReadmeMetrics())
+  EXPECT_THAT(test::Differences(test::DocumentedMetrics(), shown, {}, false), testing::IsEmpty());
+  for (const auto& [name, row] : test::DocumentedMetrics())
     EXPECT_TRUE(row.of != "Kafka" || shown.contains(name)) << name;
 }
 
