@@ -354,7 +354,7 @@ class Guide(unittest.TestCase):
         marks = sum(text.count("<!-- state:") for text in pages())
         self.assertEqual(sum(kind == "state" for kind, _, _ in found), marks, "a state above no block")
         # Blocks without a state are readme_test's. It lets a page install a package, which the package's test runs.
-        package = (TREE / "tests/package/package_test").read_text()
+        package = (TREE / "tests/system/package/package_test").read_text()
         installs = [text for kind, _, text in found if kind == "left out" and "apt " in text]
         self.assertEqual(len(installs), 2)
         for text in installs:
