@@ -1,12 +1,10 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
 
-#include "base/siphash.h"
 #include "http/http.h"
 #include "http/request_json.h"
 #include "metrics/registry.h"
@@ -18,9 +16,6 @@
 #include "serve/versions/versions.h"
 
 namespace tacit::serve {
-
-// Hashes a user id to its key in the store's histories.
-using UserHash = std::function<Hash128(std::string_view user)>;
 
 // POST /v1/recommend. Owns its working memory; not thread-safe, one per thread.
 class RecommendRoute {

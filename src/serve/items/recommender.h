@@ -7,11 +7,13 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "base/siphash.h"
 #include "event/item_catalogue.h"
 #include "privacy/ledger.h"
 #include "serve/items/commit_signal.h"
@@ -20,6 +22,9 @@
 #include "store/types/snapshot.h"
 
 namespace tacit::serve {
+
+// Hashes a user id to its key in the store's histories.
+using UserHash = std::function<Hash128(std::string_view user)>;
 
 // A learner that can recommend the next item, as configured. A value type.
 struct RecommendModel {
