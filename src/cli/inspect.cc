@@ -18,6 +18,7 @@
 #include "inspect/report.h"
 #include "inspect/topic_records.h"
 #include "noise/noise.h"
+#include "wiring/plans/noise_plan.h"
 #include "wiring/restore/inspection.h"
 
 namespace tacit::cli {
@@ -126,6 +127,19 @@ tl::unexpected<Error> Missing(std::string_view what) {
   return Fail(ErrorCode::kInvalidArgument, fmt::format("--private: {}", what));
 }
 
+// Checks that some learner can promise the epsilon that the proposal is to have: a pair that no
+// learner can have is refused before the inspection is paid for.
+Status CheckPromise(const inspect::Asked& asked) {
+  if (!asked.epsilon) return {};
+  config::Learner learner;
+  learner.id = "the proposed one";
+  learner.model.kind = config::ModelKind::kLinear;
+  learner.mechanism.kind = config::MechanismKind::kSums;
+  learner.privacy = {.unit = *asked.unit, .epsilon = *asked.epsilon, .delta = *asked.delta};
+  TACIT_RETURN_IF_ERROR(wiring::StepNoise(learner, {}));
+  return {};
+}
+
 // Checks that a person has said what may not follow from the records.
 Status CheckPrivate(const InspectOptions& options) {
   if (!options.is_private()) {
@@ -140,6 +154,7 @@ Status CheckPrivate(const InspectOptions& options) {
   if (!options.asked.delta) return Missing("--delta is missing: what epsilon is stated at");
   if (options.format.empty())
     return Missing("--format is missing: to guess it would be to look at records");
+  TACIT_RETURN_IF_ERROR(CheckPromise(options.asked));
   const bool of_users = options.asked.unit == "user";
   if (options.of_topic() && options.format == "csv")
     return Missing(

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <random>
 
@@ -101,6 +102,15 @@ TEST_F(PrivateE2e, TheStoreThatLearnsGoesOnWithTheAccount) {
   EXPECT_NE(refused.exit_code, 0);
   EXPECT_THAT(refused.err, HasSubstr("delta was 1e-06 and is 1e-07"));
   EXPECT_THAT(refused.out, IsEmpty()) << "nothing is told that is not charged";
+}
+
+TEST_F(PrivateE2e, AnEpsilonThatNoLearnerCanPromiseIsRefusedBeforeTheCharge) {
+  std::vector<std::string> command = Command("1");
+  *(std::ranges::find(command, "--epsilon") + 1) = "1e-6";
+  const Ended refused = Tacit(command);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("calls for a noise multiplier"));
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "data"));
 }
 
 TEST_F(PrivateE2e, AKillBehindTheChargeLeavesItAndTellsNothing) {
