@@ -142,7 +142,7 @@ class Store {
   // folder of checkpoints; nothing is lost, and the next call goes on. May be called from any
   // thread.
   virtual Result<uint64_t> EraseForgotten(const std::string& /*checkpoints*/,
-                                          std::atomic<bool>* /*given_up*/) {
+                                          const std::atomic<bool>* /*given_up*/) {
     return uint64_t{0};
   }
 

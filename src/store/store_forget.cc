@@ -95,7 +95,7 @@ Status StoreImpl::ForgetNow(std::span<const Hash128> users) {
 }
 
 Result<uint64_t> StoreImpl::EraseForgotten(const std::string& checkpoints,
-                                           std::atomic<bool>* given_up) {
+                                           const std::atomic<bool>* given_up) {
   const std::lock_guard one(erase_mutex_);
   const Rocks& rocks = *parts_.rocks;
   const ForgottenUsers::ToErase erase = forgotten_.Unerased();

@@ -72,7 +72,7 @@ class StoreImpl final : public Store {
     return forgotten_.Find(user);
   }
   Result<uint64_t> EraseForgotten(const std::string& checkpoints,
-                                  std::atomic<bool>* given_up) override;
+                                  const std::atomic<bool>* given_up) override;
   double EpsilonAfter(std::span<const privacy::CommitCharge> charges) const override;
   double TotalEpsilonAfter(std::span<const privacy::CommitCharge> charges,
                            std::optional<Delta> delta) const override;

@@ -52,10 +52,10 @@ Status WaitForReaders(const Rocks& rocks, uint64_t deletion, const std::atomic<b
 }
 
 Status Rewrite(const Rocks& rocks, const std::string* begin, const std::string* end,
-               std::atomic<bool>* given_up) {
+               const std::atomic<bool>* given_up) {
   rocksdb::CompactRangeOptions options;
   options.exclusive_manual_compaction = false;
-  options.canceled = given_up;
+  options.canceled = const_cast<std::atomic<bool>*>(given_up);  // RocksDB only reads it
   options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
   const rocksdb::Slice first = begin == nullptr ? rocksdb::Slice() : AsSlice(*begin);
   const rocksdb::Slice last = end == nullptr ? rocksdb::Slice() : AsSlice(*end);
@@ -181,7 +181,7 @@ Result<std::vector<ForgottenUser>> ReadForgotten(const Rocks& rocks) {
 }
 
 Status EraseFromFiles(const Rocks& rocks, size_t learners, const ForgottenUsers::ToErase& erase,
-                      std::atomic<bool>* given_up) {
+                      const std::atomic<bool>* given_up) {
   TACIT_RETURN_IF_ERROR(WaitForReaders(rocks, erase.deletion, *given_up));
   std::vector<fs::path> logs;
   TACIT_RETURN_IF_ERROR(AddFiles(rocks, ".log", &logs));

@@ -64,7 +64,7 @@ Result<std::vector<ForgottenUser>> ReadForgotten(const Rocks& rocks);
 // Rewrites the files, and ends the logs, that hold bytes of these users' deleted histories. Waits
 // for readers of snapshots from before `deletion`. kUnavailable once `given_up` is set.
 Status EraseFromFiles(const Rocks& rocks, size_t learners, const ForgottenUsers::ToErase& erase,
-                      std::atomic<bool>* given_up);
+                      const std::atomic<bool>* given_up);
 
 // Forgets users in a copy that no process has open: those whom it does not know as forgotten at
 // that time or later.
