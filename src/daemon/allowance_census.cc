@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/files/log.h"
 #include "base/text.h"
-#include "base/threads/named_thread.h"
 #include "privacy/weakness.h"
 
 namespace tacit::daemon {
@@ -17,7 +16,7 @@ namespace {
 
 constexpr std::array<const char*, 5> kLeftNames = {"nothing", "quarter", "half", "three_quarters",
                                                    "all"};
-constexpr std::chrono::duration<double> kLeastPause(600);
+constexpr PacedThread::Seconds kLeastPause(600);
 constexpr double kShareOfTime = 0.02;  // of a thread, where counting takes long
 
 }  // namespace
@@ -40,35 +39,22 @@ AllowanceCensus::AllowanceCensus(const wiring::Assembly& assembly, const store::
           {{"learner", plan.id}, {"left", kLeftNames[i]}});
     subjects_.push_back(std::move(subject));
   }
-  if (subjects_.empty()) return;
-  thread_ = NamedThread("tacit-census", [this] { Loop(); });
-}
-
-AllowanceCensus::~AllowanceCensus() {
-  {
-    std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
-}
-
-bool AllowanceCensus::going_on() const {
-  std::lock_guard lock(mutex_);
-  return !stopping_;
+  last_.resize(subjects_.size());
+  if (!subjects_.empty()) thread_.Start("tacit-census", [this] { Loop(); });
 }
 
 std::optional<AllowanceCensus::Census> AllowanceCensus::last(LearnerIndex learner) const {
-  std::lock_guard lock(mutex_);
-  for (const Subject& subject : subjects_)
-    if (subject.index == learner) return subject.last;
+  const MutexLock lock(mutex_);
+  for (size_t i = 0; i < subjects_.size(); ++i)
+    if (subjects_[i].index == learner) return last_[i];
   return std::nullopt;
 }
 
 // Returns false once the census is to stop.
-bool AllowanceCensus::Count(Subject* subject) const {
-  const auto by_used = store_.CountUsers(subject->index, [this] { return going_on(); });
-  if (!going_on()) return false;
+bool AllowanceCensus::Count(size_t index) {
+  Subject* const subject = &subjects_[index];
+  const auto by_used = store_.CountUsers(subject->index, [this] { return !thread_.stopping(); });
+  if (thread_.stopping()) return false;
   if (!by_used) {
     spdlog::warn("learner '{}': its users' allowances could not be counted: {}", subject->learner,
                  by_used.error().message);
@@ -76,8 +62,8 @@ bool AllowanceCensus::Count(Subject* subject) const {
   }
   const privacy::AllowancesLeft left = privacy::CountLeft(*by_used, subject->bounds);
   {
-    std::lock_guard lock(mutex_);
-    subject->last = {.time_ms = SystemClock().UnixMillis(), .left = left};
+    const MutexLock lock(mutex_);
+    last_[index] = {.time_ms = SystemClock().UnixMillis(), .left = left};
   }
   subject->left[0].Set(static_cast<double>(left.none));
   for (size_t i = 0; i < left.quarters.size(); ++i)
@@ -97,16 +83,13 @@ bool AllowanceCensus::Count(Subject* subject) const {
 }
 
 void AllowanceCensus::Loop() {
-  for (;;) {
+  PacedThread::Seconds took;
+  do {
     const auto begin = std::chrono::steady_clock::now();
-    for (Subject& subject : subjects_)
-      if (!Count(&subject)) return;
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    std::unique_lock lock(mutex_);
-    if (changed_.wait_for(lock, std::max(kLeastPause, took / kShareOfTime),
-                          [&] { return stopping_; }))
-      return;
-  }
+    for (size_t subject = 0; subject < subjects_.size(); ++subject)
+      if (!Count(subject)) return;
+    took = std::chrono::steady_clock::now() - begin;
+  } while (thread_.Rest(std::max(kLeastPause, took / kShareOfTime)));
 }
 
 }  // namespace tacit::daemon

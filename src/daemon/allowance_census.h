@@ -1,14 +1,13 @@
 #pragma once
 
 #include <array>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "base/threads/mutex.h"
+#include "base/threads/paced_thread.h"
 #include "metrics/registry.h"
 #include "privacy/allowance_forecast.h"
 #include "store/store.h"
@@ -26,9 +25,6 @@ class AllowanceCensus {
   // Learners whose unit is an event have no users; without others there is no thread.
   AllowanceCensus(const wiring::Assembly& assembly, const store::Store& store,
                   metrics::Registry& registry);
-  ~AllowanceCensus();
-  AllowanceCensus(const AllowanceCensus&) = delete;
-  AllowanceCensus& operator=(const AllowanceCensus&) = delete;
 
   // The last count of a learner's users, and its time (UTC).
   struct Census {
@@ -46,20 +42,17 @@ class AllowanceCensus {
     privacy::Bounds bounds;
     std::array<metrics::Gauge, 5> left;  // nothing, up to a quarter, ..., up to all
     std::optional<int> tenths_told = {};
-    bool weakness_told = false;       // of delta, among so many users
-    std::optional<Census> last = {};  // under mutex_
+    bool weakness_told = false;  // of delta, among so many users
   };
 
   void Loop();
-  bool Count(Subject* subject) const;
-  bool going_on() const;
+  bool Count(size_t index);
 
   const store::Store& store_;
   std::vector<Subject> subjects_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stopping_ = false;
-  std::thread thread_;  // the last member: it uses all others
+  mutable Mutex mutex_;
+  std::vector<std::optional<Census>> last_ TACIT_GUARDED_BY(mutex_);  // of each subject
+  PacedThread thread_;  // the last member: it uses all others
 };
 
 }  // namespace tacit::daemon

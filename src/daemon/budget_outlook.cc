@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "base/files/log.h"
-#include "base/threads/named_thread.h"
 
 namespace tacit::daemon {
 namespace {
@@ -74,16 +73,10 @@ BudgetOutlook::BudgetOutlook(const wiring::Assembly& assembly, Latest latest,
                               "tacit_privacy_total_budget_runs_out_timestamp_seconds",
                               "The same of the budget of all learners together"));
   for (const auto& [learner, gauge] : runs_out_) gauge.Set(NAN);
-  thread_ = NamedThread("tacit-outlook", [this] { Loop(); });
-}
-
-BudgetOutlook::~BudgetOutlook() {
-  {
-    std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  changed_.notify_all();
-  thread_.join();
+  thread_.Start("tacit-outlook", [this] {
+    do Look();
+    while (thread_.Rest(kLookPause));
+  });
 }
 
 void BudgetOutlook::Look() {
@@ -99,14 +92,6 @@ void BudgetOutlook::Look() {
   for (const auto& [learner, gauge] : runs_out_) {
     const auto own = std::ranges::find(forecasts, learner, &wiring::BudgetForecast::learner);
     if (own != forecasts.end()) gauge.Set(RunsOutAt(own->forecast));
-  }
-}
-
-void BudgetOutlook::Loop() {
-  for (;;) {
-    Look();
-    std::unique_lock lock(mutex_);
-    if (changed_.wait_for(lock, kLookPause, [&] { return stopping_; })) return;
   }
 }
 

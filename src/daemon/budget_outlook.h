@@ -1,14 +1,12 @@
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/threads/paced_thread.h"
 #include "metrics/registry.h"
 #include "store/types/snapshot.h"
 #include "wiring/assembly.h"
@@ -25,22 +23,15 @@ class BudgetOutlook {
 
   // The registry and all that `latest` uses must outlive it.
   BudgetOutlook(const wiring::Assembly& assembly, Latest latest, metrics::Registry& registry);
-  ~BudgetOutlook();
-  BudgetOutlook(const BudgetOutlook&) = delete;
-  BudgetOutlook& operator=(const BudgetOutlook&) = delete;
 
  private:
-  void Loop();
   void Look();
 
   const Latest latest_;
   wiring::ForecastBudgets budgets_;
   std::vector<std::pair<std::string, metrics::Gauge>> runs_out_;  // "": all learners together
   uint64_t version_ = 0;                                          // that was looked at
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stopping_ = false;
-  std::thread thread_;  // the last member: it uses all others
+  PacedThread thread_;  // the last member: it uses all others
 };
 
 }  // namespace tacit::daemon

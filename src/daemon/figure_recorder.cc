@@ -4,7 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "base/threads/named_thread.h"
 #include "event/bad_record.h"
 
 namespace tacit::daemon {
@@ -38,23 +37,15 @@ FigureRecorder::FigureRecorder(const wiring::Assembly& assembly, wiring::Learnin
       store_(store),
       census_(census),
       clock_(clock) {
+  Record();
+  thread_.Start("tacit-figures", [this] {
+    while (thread_.Rest(SampleRings::kEvery)) Record();
+  });
+}
+
+void FigureRecorder::Record() {
+  const MutexLock lock(mutex_);
   rings_.Add(Sample());
-  thread_ = NamedThread("tacit-figures", [this] { Loop(); });
-}
-
-FigureRecorder::~FigureRecorder() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  changed_.notify_all();
-  thread_.join();
-}
-
-void FigureRecorder::Loop() {
-  std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, SampleRings::kEvery, [&] { return stopping_; }))
-    rings_.Add(Sample());
 }
 
 serve::StreamSample FigureRecorder::Sample() const {
@@ -106,7 +97,7 @@ serve::OperatorFigures FigureRecorder::Figures(serve::LookBack back) const {
   const store::Store::Stats stored = store_.stats();
   serve::OperatorFigures figures;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     figures.samples = rings_.Of(back);
   }
   const std::chrono::milliseconds every =

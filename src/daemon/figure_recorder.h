@@ -1,11 +1,10 @@
 #pragma once
 
-#include <condition_variable>
 #include <memory>
-#include <mutex>
-#include <thread>
 
 #include "base/clock.h"
+#include "base/threads/mutex.h"
+#include "base/threads/paced_thread.h"
 #include "daemon/allowance_census.h"
 #include "daemon/sample_rings.h"
 #include "serve/routes/figures.h"
@@ -25,9 +24,6 @@ class FigureRecorder {
   FigureRecorder(const wiring::Assembly& assembly, wiring::Learning& learning,
                  const train::Progress& progress, const stream::Source& source,
                  const store::Store& store, const AllowanceCensus& census, const Clock& clock);
-  ~FigureRecorder();
-  FigureRecorder(const FigureRecorder&) = delete;
-  FigureRecorder& operator=(const FigureRecorder&) = delete;
 
   serve::OperatorFigures Figures(serve::LookBack back) const;
 
@@ -35,7 +31,7 @@ class FigureRecorder {
   serve::StreamSample Sample() const;
   serve::LearnerFigures OfLearner(const wiring::LearnerPlan& plan,
                                   const train::StepTotals::Learner& steps) const;
-  void Loop();
+  void Record();
 
   const wiring::Assembly& assembly_;
   wiring::Learning& learning_;
@@ -44,11 +40,9 @@ class FigureRecorder {
   const store::Store& store_;
   const AllowanceCensus& census_;
   const Clock& clock_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stopping_ = false;
-  SampleRings rings_;
-  std::thread thread_;  // the last member: it uses all others
+  mutable Mutex mutex_;
+  SampleRings rings_ TACIT_GUARDED_BY(mutex_);
+  PacedThread thread_;  // the last member: it uses all others
 };
 
 }  // namespace tacit::daemon

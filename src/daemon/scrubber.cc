@@ -5,12 +5,11 @@
 #include <algorithm>
 
 #include "base/files/log.h"
-#include "base/threads/named_thread.h"
 
 namespace tacit::daemon {
 namespace {
 
-using Seconds = std::chrono::duration<double>;
+using Seconds = PacedThread::Seconds;
 
 constexpr double kDaySeconds = 86400;
 // A small store is not made to last for days.
@@ -26,28 +25,12 @@ Scrubber::Scrubber(const store::Store& store, uint32_t days, metrics::Registry& 
                                        "Files of the store that do not match their checksum")),
       bytes_(registry.AddCounter(metrics::Audience::kOperator, "tacit_store_scrubbed_bytes_total",
                                  "Bytes of the store that were compared with their checksum")) {
-  if (days == 0) return;
-  thread_ = NamedThread("tacit-scrub", [this] { Loop(); });
-}
-
-Scrubber::~Scrubber() {
-  {
-    std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  if (days > 0) thread_.Start("tacit-scrub", [this] { Loop(); });
 }
 
 std::string Scrubber::damage() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return damage_;
-}
-
-// Returns false once the scrubber is to stop.
-bool Scrubber::WaitFor(Seconds time) {
-  std::unique_lock lock(mutex_);
-  return !changed_.wait_for(lock, time, [&] { return stopping_; });
 }
 
 // Nine tenths of the period are for reading, so that a pass is over before the next is due.
@@ -55,7 +38,7 @@ bool Scrubber::Pace(uint64_t read, uint64_t of) {
   bytes_.Add(static_cast<double>(read));
   const double rate =
       std::max(kLeastBytesPerSecond, static_cast<double>(of) / (.9 * period_.count()));
-  return WaitFor(Seconds(static_cast<double>(read) / rate));
+  return thread_.Rest(Seconds(static_cast<double>(read) / rate));
 }
 
 // Returns false once the scrubber is to stop.
@@ -64,9 +47,9 @@ bool Scrubber::Pass() {
       store_.FindDamage([this](uint64_t read, uint64_t of) { return Pace(read, of); });
   if (!found) {
     spdlog::warn("the store's files could not be checked: {}", found.error().message);
-    return WaitFor(Seconds(0));
+    return !thread_.stopping();
   }
-  if (!WaitFor(Seconds(0))) return false;
+  if (thread_.stopping()) return false;
   std::string names;
   for (size_t i = 0; i < found->size(); ++i) {
     const store::Damage& damage = (*found)[i];
@@ -78,18 +61,18 @@ bool Scrubber::Pass() {
       names += fmt::format("{}{} {}", i == 0 ? "" : "; ", damage.file, damage.what);
   }
   damaged_files_.Set(static_cast<double>(found->size()));
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   damage_ = std::move(names);
   return true;
 }
 
 void Scrubber::Loop() {
-  for (;;) {
+  Seconds took;
+  do {
     const auto begin = std::chrono::steady_clock::now();
     if (!Pass()) return;
-    const Seconds took = std::chrono::steady_clock::now() - begin;
-    if (!WaitFor(std::max(period_ - took, Seconds(60)))) return;
-  }
+    took = std::chrono::steady_clock::now() - begin;
+  } while (thread_.Rest(std::max(period_ - took, Seconds(60))));
 }
 
 }  // namespace tacit::daemon

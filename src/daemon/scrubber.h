@@ -1,13 +1,12 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "base/threads/mutex.h"
+#include "base/threads/paced_thread.h"
 #include "metrics/registry.h"
 #include "store/store.h"
 
@@ -20,9 +19,6 @@ class Scrubber {
  public:
   // 0 days: never.
   Scrubber(const store::Store& store, uint32_t days, metrics::Registry& registry);
-  ~Scrubber();
-  Scrubber(const Scrubber&) = delete;
-  Scrubber& operator=(const Scrubber&) = delete;
 
   // Says what the last pass found damaged, for operators; empty: nothing.
   std::string damage() const;
@@ -31,17 +27,14 @@ class Scrubber {
   void Loop();
   bool Pass();
   bool Pace(uint64_t read, uint64_t of);
-  bool WaitFor(std::chrono::duration<double> time);
 
   const store::Store& store_;
   const std::chrono::duration<double> period_;
   const metrics::Gauge damaged_files_;
   const metrics::Counter bytes_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stopping_ = false;
-  std::string damage_;
-  std::thread thread_;  // the last member: it uses all others
+  mutable Mutex mutex_;
+  std::string damage_ TACIT_GUARDED_BY(mutex_);
+  PacedThread thread_;  // the last member: it uses all others
 };
 
 }  // namespace tacit::daemon
