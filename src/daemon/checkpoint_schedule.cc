@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/files/log.h"
-#include "base/threads/named_thread.h"
 
 namespace tacit::daemon {
 namespace {
@@ -29,25 +28,16 @@ CheckpointSchedule::CheckpointSchedule(store::Store& store, const config::Checkp
       last_time_(registry.AddGauge(metrics::Audience::kOperator,
                                    "tacit_checkpoint_last_timestamp_seconds",
                                    "Unix time of the last checkpoint made since the start")),
-      options_(options),
-      thread_(NamedThread("tacit-schedule", [this] { Loop(); })) {}
-
-CheckpointSchedule::~CheckpointSchedule() {
-  stopping_ = true;
-  {
-    const std::lock_guard lock(mutex_);  // so that the thread does not miss the notice
-  }
-  changed_.notify_all();
-  thread_.join();
+      options_(options) {
+  thread_.Start("tacit-schedule", [this] { Loop(); });
 }
 
 void CheckpointSchedule::Change(const config::Checkpoints& options) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     options_ = options;
-    rescheduled_ = true;
   }
-  changed_.notify_all();
+  thread_.Wake();
 }
 
 serve::CheckpointCommands CheckpointSchedule::Commands() {
@@ -58,26 +48,25 @@ serve::CheckpointCommands CheckpointSchedule::Commands() {
 Result<serve::CheckpointJob> CheckpointSchedule::Start(store::CheckpointKind kind) {
   serve::CheckpointJob job;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (last_ && last_->state == serve::CheckpointJob::State::kRunning)
       return Fail(ErrorCode::kUnavailable,
                   "a checkpoint is being made: ask again when it is there");
     job = Begin(kind);
     asked_ = true;
   }
-  changed_.notify_all();
+  thread_.Wake();
   return job;
 }
 
 Result<serve::CheckpointReport> CheckpointSchedule::Report() const {
   serve::CheckpointReport report{.path = path_};
   TACIT_ASSIGN(report.places, store::ListCheckpoints(path_, &report.unreadable));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   report.last = last_;
   return report;
 }
 
-// REQUIRES the lock.
 serve::CheckpointJob CheckpointSchedule::Begin(store::CheckpointKind kind) {
   serve::CheckpointJob job;
   job.id = last_ ? last_->id + 1 : 1;
@@ -87,25 +76,34 @@ serve::CheckpointJob CheckpointSchedule::Begin(store::CheckpointKind kind) {
 }
 
 void CheckpointSchedule::Loop() {
-  std::unique_lock lock(mutex_);
-  while (!stopping_) {
-    rescheduled_ = false;
-    if (std::exchange(asked_, false)) Make(lock);
-    MakeDue(lock);
-    const std::chrono::seconds pause(
-        options_.every_s == 0 ? uint64_t{60} : std::clamp<uint64_t>(options_.every_s / 10, 1, 60));
-    changed_.wait_for(lock, std::min(pause, kMostBetweenLooks),
-                      [&] { return asked_ || rescheduled_ || stopping_; });
-  }
+  do {
+    MakeAsked();
+    MakeDue();
+  } while (thread_.Await(BetweenLooks()));
 }
 
-// Makes the checkpoint that last_ tells of. Gives up the lock meanwhile.
-void CheckpointSchedule::Make(std::unique_lock<std::mutex>& lock) {
-  serve::CheckpointJob job = *last_;
-  lock.unlock();
+std::chrono::seconds CheckpointSchedule::BetweenLooks() const {
+  const MutexLock lock(mutex_);
+  const std::chrono::seconds pause(
+      options_.every_s == 0 ? uint64_t{60} : std::clamp<uint64_t>(options_.every_s / 10, 1, 60));
+  return std::min(pause, kMostBetweenLooks);
+}
+
+void CheckpointSchedule::MakeAsked() {
+  serve::CheckpointJob job;
+  {
+    const MutexLock lock(mutex_);
+    if (!std::exchange(asked_, false)) return;
+    job = *last_;
+  }
+  Make(std::move(job));
+}
+
+// Makes the checkpoint that last_ tells of. Returns false if there is none.
+bool CheckpointSchedule::Make(serve::CheckpointJob job) {
   auto made = store_.MakeCheckpoint(
       {.kind = job.kind, .parent = path_, .schema = schema_, .keep_going = [this] {
-         return !stopping_;
+         return !thread_.stopping();
        }});
   if (made) {
     job.state = serve::CheckpointJob::State::kDone;
@@ -118,8 +116,9 @@ void CheckpointSchedule::Make(std::unique_lock<std::mutex>& lock) {
     failed_.Add();
   }
   Tell(job);
-  lock.lock();
+  const MutexLock lock(mutex_);
   last_ = std::move(job);
+  return last_->made.has_value();
 }
 
 void CheckpointSchedule::Tell(const serve::CheckpointJob& job) const {
@@ -160,29 +159,32 @@ void CheckpointSchedule::TellAhead(const store::CheckpointPlace& place) {
       place.folder);
 }
 
-void CheckpointSchedule::MakeDue(std::unique_lock<std::mutex>& lock) {
-  if (options_.every_s == 0) return;
+void CheckpointSchedule::MakeDue() {
+  config::Checkpoints options;  // they may change meanwhile
+  {
+    const MutexLock lock(mutex_);
+    options = options_;
+  }
+  if (options.every_s == 0) return;
   bool made = false;
-  const config::Checkpoints options = options_;  // they may change meanwhile
   for (const std::string& name : options.kinds) {
     const auto kind = store::CheckpointKindOf(name);
-    lock.unlock();
     const auto due = IsDue(*kind, options.every_s);
     if (!due) spdlog::warn("no checkpoint was made: {}", due.error().message);
-    lock.lock();
-    if (asked_ || stopping_ || !due || !*due) continue;
-    Begin(*kind);
-    Make(lock);
-    made = made || last_->made.has_value();
+    serve::CheckpointJob job;
+    {
+      const MutexLock lock(mutex_);
+      if (asked_ || thread_.stopping() || !due || !*due) continue;
+      job = Begin(*kind);
+    }
+    if (Make(std::move(job))) made = true;
   }
   if (!made) return;
-  lock.unlock();
   std::vector<std::string> held;
   const auto removed = store::PruneCheckpoints(path_, options.keep, &held);
   for (const std::string& folder : held)
     spdlog::info("checkpoint {} stays: it is being served", folder);
   if (!removed) spdlog::warn("older checkpoints stay: {}", removed.error().message);
-  lock.lock();
 }
 
 }  // namespace tacit::daemon

@@ -5,7 +5,6 @@
 
 #include "base/files/log.h"
 #include "base/text.h"
-#include "base/threads/named_thread.h"
 #include "wiring/user_report.h"
 
 namespace tacit::daemon {
@@ -24,16 +23,12 @@ Forgetter::Forgetter(store::Store& store, const wiring::Assembly& assembly,
                                      "Users whose histories were deleted on request")),
       erased_(registry.AddCounter(
           metrics::Audience::kOperator, "tacit_users_erased_total",
-          "Of these, and of those before the start, users of whom no file holds anything")),
-      thread_(NamedThread("tacit-forget", [this] { Loop(); })) {}
-
-Forgetter::~Forgetter() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  changed_.notify_all();
-  thread_.join();
+          "Of these, and of those before the start, users of whom no file holds anything")) {
+  // At once, for an earlier run may have left something; then whenever somebody asks.
+  thread_.Start("tacit-forget", [this] {
+    while (Erase() ? thread_.Await() : thread_.Rest(kBetweenTries)) {
+    }
+  });
 }
 
 serve::UserCommands Forgetter::Commands() {
@@ -51,38 +46,23 @@ Result<serve::UserReport> Forgetter::Forget(std::string_view id) {
   const Hash128 user = SipHash(store_.user_key())(id);
   TACIT_RETURN_IF_ERROR(store_.ForgetUsers({&user, 1}));
   forgotten_.Add();
-  {
-    const std::lock_guard lock(mutex_);
-    asked_ = true;
-  }
-  changed_.notify_all();
+  thread_.Wake();
   return Show(id);
 }
 
-void Forgetter::Loop() {
-  std::unique_lock lock(mutex_);
-  bool again = false;
-  while (!stopping_) {
-    if (again) {
-      changed_.wait_for(lock, kBetweenTries, [&] { return stopping_.load(); });
-    } else {
-      changed_.wait(lock, [&] { return asked_ || stopping_; });
-    }
-    if (stopping_) return;
-    asked_ = false;
-    lock.unlock();
-    const auto erased = store_.EraseForgotten(assembly_.config.store.checkpoints.path, &stopping_);
-    if (erased && *erased > 0) {
-      erased_.Add(static_cast<double>(*erased));
-      spdlog::info("no file of the store holds anything of {} who asked to be forgotten",
-                   Counted(*erased, "user"));
-    } else if (!erased && !stopping_) {
-      spdlog::warn("bytes of forgotten users are still in files, and it is tried again: {}",
-                   erased.error().message);
-    }
-    again = !erased;
-    lock.lock();
+// Returns false if it has to be tried again.
+bool Forgetter::Erase() {
+  const auto erased =
+      store_.EraseForgotten(assembly_.config.store.checkpoints.path, &thread_.stopping());
+  if (erased && *erased > 0) {
+    erased_.Add(static_cast<double>(*erased));
+    spdlog::info("no file of the store holds anything of {} who asked to be forgotten",
+                 Counted(*erased, "user"));
+  } else if (!erased && !thread_.stopping()) {
+    spdlog::warn("bytes of forgotten users are still in files, and it is tried again: {}",
+                 erased.error().message);
   }
+  return erased.has_value();
 }
 
 }  // namespace tacit::daemon

@@ -1,12 +1,9 @@
 #pragma once
 
-#include <atomic>
-#include <condition_variable>
-#include <mutex>
 #include <string>
 #include <string_view>
-#include <thread>
 
+#include "base/threads/paced_thread.h"
 #include "metrics/registry.h"
 #include "serve/routes/user_route.h"
 #include "store/store.h"
@@ -17,16 +14,12 @@ namespace tacit::daemon {
 
 // Forgets users of a running store when the operator asks. Their histories are deleted at once; a
 // thread of its own erases the bytes from the files, begins with what an earlier run left, and
-// tries again within a minute after a failure. Thread-safe. What it is constructed with must
-// outlive it.
+// tries again within a minute after a failure. Its end gives up what is being erased, and the next
+// run goes on. Thread-safe. What it is constructed with must outlive it.
 class Forgetter {
  public:
   Forgetter(store::Store& store, const wiring::Assembly& assembly, const train::OptOut* opt_out,
             metrics::Registry& registry);
-  // Gives up what is being erased; the next run goes on.
-  ~Forgetter();
-  Forgetter(const Forgetter&) = delete;
-  Forgetter& operator=(const Forgetter&) = delete;
 
   // The operator's commands; valid as long as this object.
   serve::UserCommands Commands();
@@ -34,17 +27,13 @@ class Forgetter {
  private:
   Result<serve::UserReport> Show(std::string_view id) const;
   Result<serve::UserReport> Forget(std::string_view id);
-  void Loop();
+  bool Erase();
 
   store::Store& store_;
   const wiring::Assembly& assembly_;
   const train::OptOut* const opt_out_;  // null: there is none
   const metrics::Counter forgotten_, erased_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool asked_ = true;                   // an earlier run may have left something
-  std::atomic<bool> stopping_ = false;  // gives up what is being erased
-  std::thread thread_;                  // the last member: it uses all others
+  PacedThread thread_;  // the last member: it uses all others
 };
 
 }  // namespace tacit::daemon
