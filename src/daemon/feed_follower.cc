@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/files/log.h"
-#include "base/threads/named_thread.h"
 
 namespace tacit::daemon {
 namespace {
@@ -53,40 +52,27 @@ FeedFollower::FeedFollower(store::ReplicaStore& store, const config::Feed& feed,
                                    "Records applied since the start, without marks")),
       bytes_(registry.AddCounter(metrics::Audience::kPublic, "tacit_replica_bytes_total",
                                  "Bytes of their keys and values")),
-      sight_(replica_.sight()),
-      thread_(NamedThread("tacit-replica", [this] { Loop(); })) {}
-
-FeedFollower::~FeedFollower() { Stop(); }
-
-void FeedFollower::Stop() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
+      sight_(replica_.sight()) {
+  thread_.Start("tacit-replica", [this] { Loop(); });
 }
 
 void FeedFollower::Loop() {
-  std::unique_lock lock(mutex_);
-  while (!stopping_) {
-    const bool ended = !ended_.empty();
-    lock.unlock();
+  bool ended = false;
+  while (!thread_.stopping()) {
     heartbeat_.Work();
     const auto stepped = ended ? Result<bool>(false) : replica_.Step(kReadSlice);
-    if (!ended) Note(stepped);
+    if (!ended) ended = Note(stepped);
     ShowLag();
     if (stepped && *stepped) on_version_(replica_.sight().served_time_ms);
-    lock.lock();
-    if (ended || !stepped) changed_.wait_for(lock, kFollowPause, [this] { return stopping_; });
+    if (ended || !stepped) thread_.Rest(kFollowPause);
   }
   heartbeat_.Rest();
 }
 
-void FeedFollower::Note(const Result<bool>& stepped) {
+bool FeedFollower::Note(const Result<bool>& stepped) {
   failing_.Set(stepped ? 0 : 1);
   const feed::ReplicaSight sight = replica_.sight();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   versions_.Add(static_cast<double>(sight.versions - sight_.versions));
   records_.Add(static_cast<double>(sight.records - sight_.records));
   bytes_.Add(static_cast<double>(sight.bytes - sight_.bytes));
@@ -94,7 +80,7 @@ void FeedFollower::Note(const Result<bool>& stepped) {
   if (stepped) {
     if (!failure_.empty()) spdlog::info("the feed is read again");
     failure_.clear();
-    return;
+    return false;
   }
   const ErrorCode code = stepped.error().code;
   if (code == ErrorCode::kIo) {
@@ -102,18 +88,20 @@ void FeedFollower::Note(const Result<bool>& stepped) {
   } else if (code != ErrorCode::kUnavailable) {
     ended_ = "the feed is refused";
   }
-  if (failure_ == stepped.error().message) return;
+  const bool ended = !ended_.empty();
+  if (failure_ == stepped.error().message) return ended;
   failure_ = stepped.error().message;
-  if (!ended_.empty()) {
+  if (ended) {
     spdlog::error("the feed is not followed any more, and version {} goes on being served: {}: {}",
                   sight.served.value, ended_, failure_);
   } else {
     spdlog::warn("the feed cannot be read at present: {}", failure_);
   }
+  return ended;
 }
 
 void FeedFollower::ShowLag() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const feed::ReplicaSight& sight = sight_;
   version_.Set(static_cast<double>(sight.served.value));
   lag_versions_.Set(static_cast<double>(sight.newest.value - sight.served.value));
@@ -128,7 +116,7 @@ void FeedFollower::ShowLag() {
 }
 
 serve::Readiness FeedFollower::readiness() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   serve::Readiness readiness{.ready = store_.Latest() != nullptr, .reason = ""};
   if (!readiness.ready) {
     readiness.reason = "the replica has no whole version yet";

@@ -1,13 +1,12 @@
 #pragma once
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <string>
-#include <thread>
 
 #include "base/clock.h"
 #include "base/threads/heartbeat.h"
+#include "base/threads/mutex.h"
+#include "base/threads/paced_thread.h"
 #include "config/config.h"
 #include "feed/replica.h"
 #include "metrics/registry.h"
@@ -26,9 +25,6 @@ class FeedFollower {
                std::vector<store::LearnerLayout> layouts, feed::ReplicaSource source,
                const Clock& clock, metrics::Registry& registry,
                std::function<void(int64_t published_ms)> on_version);
-  ~FeedFollower();
-  FeedFollower(const FeedFollower&) = delete;
-  FeedFollower& operator=(const FeedFollower&) = delete;
 
   // Ready: a whole version is shown. Degraded: it is older than feed.max_age_ms, or nothing more
   // comes until a new start: the feed is refused, or the store has failed.
@@ -36,11 +32,12 @@ class FeedFollower {
   // A sign of life: each look at the feed is a piece of work.
   const Heartbeat& heartbeat() const { return heartbeat_; }
   // Ends the thread.
-  void Stop();
+  void Stop() { thread_.Stop(); }
 
  private:
   void Loop();
-  void Note(const Result<bool>& stepped);
+  // Returns true if nothing more comes.
+  bool Note(const Result<bool>& stepped);
   void ShowLag();
 
   store::ReplicaStore& store_;
@@ -52,13 +49,12 @@ class FeedFollower {
   const metrics::Gauge version_, lag_versions_, lag_seconds_, lag_records_, lag_bytes_, age_,
       failing_;
   const metrics::Counter versions_, records_, bytes_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stopping_ = false;
-  std::string failure_;  // of the last try; empty: it succeeded
-  std::string ended_;    // why nothing more comes until a new start, in short; empty: it does
-  feed::ReplicaSight sight_;
-  std::thread thread_;  // the last member: it uses all others
+  mutable Mutex mutex_;
+  std::string failure_ TACIT_GUARDED_BY(mutex_);  // of the last try; empty: it succeeded
+  // The reason why nothing more comes until a new start, in short; empty: it does.
+  std::string ended_ TACIT_GUARDED_BY(mutex_);
+  feed::ReplicaSight sight_ TACIT_GUARDED_BY(mutex_);
+  PacedThread thread_;  // the last member: it uses all others
 };
 
 }  // namespace tacit::daemon

@@ -7,7 +7,6 @@
 
 #include "base/files/log.h"
 #include "base/text.h"
-#include "base/threads/named_thread.h"
 
 namespace tacit::daemon {
 namespace {
@@ -44,8 +43,9 @@ FeedSender::FeedSender(store::Store& store, const config::Feed& feed,
       records_(registry.AddCounter(metrics::Audience::kPublic, "tacit_feed_records_total",
                                    "Records published since the start, without marks")),
       bytes_(registry.AddCounter(metrics::Audience::kPublic, "tacit_feed_bytes_total",
-                                 "Bytes of their keys and values")),
-      thread_(NamedThread("tacit-feed", [this] { Loop(); })) {}
+                                 "Bytes of their keys and values")) {
+  thread_.Start("tacit-feed", [this] { Loop(); });
+}
 
 FeedSender::~FeedSender() {
   given_up_ = true;
@@ -54,12 +54,10 @@ FeedSender::~FeedSender() {
 
 void FeedSender::Finish(std::chrono::seconds patience) {
   {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
+    const MutexLock lock(mutex_);
     deadline_ = std::chrono::steady_clock::now() + patience;
   }
-  changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  thread_.Stop();
 }
 
 // Only its thread calls what the options get here.
@@ -71,12 +69,13 @@ feed::PublisherOptions FeedSender::WithStop(feed::PublisherOptions options) {
 
 bool FeedSender::KeepsGoing() const {
   if (given_up_) return false;
-  const std::lock_guard lock(mutex_);
-  return !stopping_ || std::chrono::steady_clock::now() < deadline_;
+  if (!thread_.stopping()) return true;
+  const MutexLock lock(mutex_);
+  return std::chrono::steady_clock::now() < deadline_;
 }
 
 std::string FeedSender::trouble() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (refused_) return failure_;
   if (behind_since_ms_ < 0) return "";
   const int64_t behind_ms = SteadyMillis(clock_) - behind_since_ms_;
@@ -87,21 +86,16 @@ std::string FeedSender::trouble() const {
 
 void FeedSender::Loop() {
   const std::chrono::milliseconds interval(feed_.interval_ms);
-  std::unique_lock lock(mutex_);
-  while (!stopping_) {
-    lock.unlock();
-    const auto next = std::chrono::steady_clock::now() + interval;
+  std::chrono::steady_clock::time_point next;
+  do {
+    next = std::chrono::steady_clock::now() + interval;
     heartbeat_.Work();
     PublishOnce();
     heartbeat_.Rest();
-    lock.lock();
-    changed_.wait_until(lock, next, [this] { return stopping_; });
-  }
+  } while (thread_.Rest(next - std::chrono::steady_clock::now()));
   // The last commit is in the topic if brokers answer now, else after the next start.
-  const auto deadline = deadline_;
-  lock.unlock();
   while (!given_up_ && !PublishOnce()) {
-    if (std::chrono::steady_clock::now() < deadline) {
+    if (KeepsGoing()) {
       std::this_thread::sleep_for(kBetweenLastTries);
       continue;
     }
@@ -113,7 +107,7 @@ void FeedSender::Loop() {
 
 bool FeedSender::PublishOnce() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (refused_) return true;
   }
   NoteLag();
@@ -124,7 +118,7 @@ bool FeedSender::PublishOnce() {
     return published.error().code != ErrorCode::kUnavailable;
   }
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!failure_.empty()) spdlog::info("the feed is published again");
     failure_.clear();
   }
@@ -135,7 +129,7 @@ bool FeedSender::PublishOnce() {
 
 void FeedSender::NoteFailure(const Error& error) {
   const bool stays = error.code != ErrorCode::kUnavailable;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   refused_ = stays;
   if (failure_ == error.message) return;
   failure_ = error.message;
@@ -161,7 +155,7 @@ void FeedSender::NoteLag() {
   const auto known = publisher_.published();
   const uint64_t published = known ? known->value : 0;
   published_version_.Set(static_cast<double>(published));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const bool behind = committed > published;
   if (!behind) behind_since_ms_ = -1;
   if (behind && behind_since_ms_ < 0) behind_since_ms_ = SteadyMillis(clock_);

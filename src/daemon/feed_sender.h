@@ -2,13 +2,12 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <string>
-#include <thread>
 
 #include "base/clock.h"
 #include "base/threads/heartbeat.h"
+#include "base/threads/mutex.h"
+#include "base/threads/paced_thread.h"
 #include "config/config.h"
 #include "feed/publisher.h"
 #include "metrics/registry.h"
@@ -58,14 +57,14 @@ class FeedSender {
   feed::Publisher publisher_;  // used by the thread
   const metrics::Gauge published_version_, lag_versions_, lag_seconds_, failing_;
   const metrics::Counter versions_, whole_, records_, bytes_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stopping_ = false;
-  std::chrono::steady_clock::time_point deadline_;  // once it is stopping
-  std::string failure_;                             // of the last try; empty: it succeeded
-  bool refused_ = false;                            // and it stays
-  int64_t behind_since_ms_ = -1;  // steady; since when a commit is unpublished; -1: none is
-  std::thread thread_;            // the last member: it uses all others
+  mutable Mutex mutex_;
+  // Set before the thread is told to stop.
+  std::chrono::steady_clock::time_point deadline_ TACIT_GUARDED_BY(mutex_);
+  std::string failure_ TACIT_GUARDED_BY(mutex_);   // of the last try; empty: it succeeded
+  bool refused_ TACIT_GUARDED_BY(mutex_) = false;  // and it stays
+  // Steady; since when a commit is unpublished; -1: all are published.
+  int64_t behind_since_ms_ TACIT_GUARDED_BY(mutex_) = -1;
+  PacedThread thread_;  // the last member: it uses all others
 };
 
 }  // namespace tacit::daemon

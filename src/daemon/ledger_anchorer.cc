@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/files/log.h"
-#include "base/threads/named_thread.h"
 #include "wiring/restore/anchor_file.h"
 
 namespace tacit::daemon {
@@ -55,23 +54,12 @@ Result<std::unique_ptr<LedgerAnchorer>> LedgerAnchorer::Open(const store::Store&
     TACIT_ASSIGN(anchorer->signer_, wiring::ReadAnchorSigner("store.anchors.key", options.key));
   }
   TACIT_RETURN_IF_ERROR(anchorer->CheckStore());
-  anchorer->thread_ = NamedThread("tacit-anchor", [raw = anchorer.get()] { raw->Loop(); });
+  anchorer->thread_.Start("tacit-anchor", [raw = anchorer.get()] { raw->Loop(); });
   return anchorer;
 }
 
-LedgerAnchorer::~LedgerAnchorer() { StopThread(); }
-
-void LedgerAnchorer::StopThread() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
-}
-
 std::string LedgerAnchorer::trouble() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return trouble_;
 }
 
@@ -107,35 +95,31 @@ Status LedgerAnchorer::WriteHead() {
   return {};
 }
 
-void LedgerAnchorer::TryWriteHead() {
+// Returns false if it failed.
+bool LedgerAnchorer::TryWriteHead() {
   const Status written = WriteHead();
   const std::string why = written ? "" : written.error().message;
   bool news = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     news = why != trouble_;
     trouble_ = why;
   }
-  if (!news) return;
+  if (!news) return written.has_value();
   if (written)
     spdlog::info("the ledger's head is anchored again");
   else
     spdlog::error("the ledger's head could not be anchored: {}", why);
+  return written.has_value();
 }
 
 void LedgerAnchorer::Loop() {
-  std::unique_lock lock(mutex_);
-  while (!stopping_) {
-    lock.unlock();
-    TryWriteHead();
-    lock.lock();
-    changed_.wait_for(lock, trouble_.empty() ? every_ : std::min(every_, kRetry),
-                      [&] { return stopping_; });
+  while (thread_.Rest(TryWriteHead() ? every_ : std::min(every_, kRetry))) {
   }
 }
 
 void LedgerAnchorer::Finish() {
-  StopThread();
+  thread_.Stop();
   TryWriteHead();
 }
 

@@ -1,15 +1,14 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "base/clock.h"
+#include "base/threads/mutex.h"
+#include "base/threads/paced_thread.h"
 #include "config/config.h"
 #include "privacy/anchor.h"
 #include "store/store.h"
@@ -26,9 +25,6 @@ class LedgerAnchorer {
   static Result<std::unique_ptr<LedgerAnchorer>> Open(const store::Store& store,
                                                       const config::Anchors& options,
                                                       const Clock& clock);
-  ~LedgerAnchorer();
-  LedgerAnchorer(const LedgerAnchorer&) = delete;
-  LedgerAnchorer& operator=(const LedgerAnchorer&) = delete;
 
   // The reason why the last head could not be written; "": it was.
   std::string trouble() const;
@@ -40,9 +36,8 @@ class LedgerAnchorer {
       : store_(store), path_(options.path), every_(options.every_s), clock_(clock) {}
   Status CheckStore();
   Status WriteHead();
-  void TryWriteHead();
+  bool TryWriteHead();
   void Loop();
-  void StopThread();
 
   const store::Store& store_;
   const std::string path_;
@@ -51,11 +46,9 @@ class LedgerAnchorer {
   std::optional<privacy::AnchorSigner> signer_;
   uint64_t written_ = 0;      // anchors that the file has
   uint64_t last_commit_ = 0;  // of the last of them
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stopping_ = false;
-  std::string trouble_;
-  std::thread thread_;
+  mutable Mutex mutex_;
+  std::string trouble_ TACIT_GUARDED_BY(mutex_);
+  PacedThread thread_;  // the last member: it uses all others
 };
 
 }  // namespace tacit::daemon
