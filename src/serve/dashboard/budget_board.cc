@@ -7,7 +7,6 @@
 #include <limits>
 #include <utility>
 
-#include "base/threads/named_thread.h"
 #include "privacy/spent_path.h"
 
 namespace tacit::serve {
@@ -105,15 +104,6 @@ BudgetBoard::BudgetBoard(std::vector<ServedLearner> learners,
                          std::optional<privacy::TotalBudget> total)
     : learners_(std::move(learners)), limits_(std::move(limits)), total_(std::move(total)) {}
 
-BudgetBoard::~BudgetBoard() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
-}
-
 double BudgetBoard::TotalDelta() const {
   if (total_) return total_->delta;
   double delta = 0;
@@ -123,29 +113,31 @@ double BudgetBoard::TotalDelta() const {
 }
 
 std::shared_ptr<const Budgets> BudgetBoard::Look(std::shared_ptr<const store::Snapshot> snapshot) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (found_ == nullptr || found_->version != snapshot->version()) {
     wanted_ = std::move(snapshot);
-    if (!thread_.joinable()) thread_ = NamedThread("tacit-budgets", [this] { Loop(); });
-    changed_.notify_all();
+    if (!thread_.started()) thread_.Start("tacit-budgets", [this] { Loop(); });
+    thread_.Wake();
   }
   return found_;
 }
 
 void BudgetBoard::Loop() {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    changed_.wait(lock, [&] { return stopping_.load() || wanted_ != nullptr; });
-    if (stopping_) return;
-    const auto snapshot = std::exchange(wanted_, nullptr);
-    lock.unlock();
+  while (thread_.Await()) {
+    std::shared_ptr<const store::Snapshot> snapshot;
+    {
+      const MutexLock lock(mutex_);
+      snapshot = std::exchange(wanted_, nullptr);
+    }
+    if (snapshot == nullptr) continue;  // the wake came with one that was found already
     const auto begin = std::chrono::steady_clock::now();
     auto budgets = std::make_shared<const Budgets>(Find(*snapshot));
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    lock.lock();
-    found_ = std::move(budgets);
-    if (changed_.wait_for(lock, took * (1 / kShareOfBoard - 1), [&] { return stopping_.load(); }))
-      return;
+    const PacedThread::Seconds took = std::chrono::steady_clock::now() - begin;
+    {
+      const MutexLock lock(mutex_);
+      found_ = std::move(budgets);
+    }
+    if (!thread_.Rest(took * (1 / kShareOfBoard - 1))) return;
   }
 }
 
@@ -162,7 +154,7 @@ Budgets BudgetBoard::Find(const store::Snapshot& snapshot) const {
   std::vector<std::vector<privacy::SpentMoment>> paths;
   std::optional<privacy::Spending> most_of_all = privacy::Spending();
   for (size_t i = 0; i < learners_.size(); ++i) {
-    if (stopping_) return budgets;
+    if (thread_.stopping()) return budgets;
     const privacy::Promise& promise = learners_[i].promise;
     growths.push_back(privacy::Growth::Of(*entries, promise.learner));
     paths.push_back(privacy::SpentPath(*entries, promise.learner, kMomentsShown));

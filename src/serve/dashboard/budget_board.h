@@ -1,17 +1,15 @@
 #pragma once
 
-#include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/ids.h"
+#include "base/threads/mutex.h"
+#include "base/threads/paced_thread.h"
 #include "privacy/forecast.h"
 #include "serve/routes/figures.h"
 #include "serve/routes/ledger_route.h"
@@ -55,9 +53,6 @@ class BudgetBoard {
  public:
   BudgetBoard(std::vector<ServedLearner> learners, std::map<std::string, privacy::UseLimits> limits,
               std::optional<privacy::TotalBudget> total);
-  ~BudgetBoard();
-  BudgetBoard(const BudgetBoard&) = delete;
-  BudgetBoard& operator=(const BudgetBoard&) = delete;
 
   // Returns the newest there are, null before the first. If they are not the snapshot's, those will
   // be found next.
@@ -75,12 +70,10 @@ class BudgetBoard {
   const std::vector<ServedLearner> learners_;
   const std::map<std::string, privacy::UseLimits> limits_;
   const std::optional<privacy::TotalBudget> total_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::atomic<bool> stopping_ = false;
-  std::shared_ptr<const store::Snapshot> wanted_;
-  std::shared_ptr<const Budgets> found_;
-  std::thread thread_;  // begins with the first look
+  Mutex mutex_;
+  std::shared_ptr<const store::Snapshot> wanted_ TACIT_GUARDED_BY(mutex_);
+  std::shared_ptr<const Budgets> found_ TACIT_GUARDED_BY(mutex_);
+  PacedThread thread_;  // begins with the first look; the last member: it uses all others
 };
 
 }  // namespace tacit::serve
