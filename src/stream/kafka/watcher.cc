@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "base/threads/named_thread.h"
-
 namespace tacit::stream {
 namespace {
 
@@ -32,7 +30,7 @@ Result<std::unique_ptr<EndWatcher>> EndWatcher::Make(const KafkaSourceOptions& o
   watcher->context_->Silence();
   TACIT_ASSIGN(watcher->client_,
                MakeKafkaClient(std::move(conf), KafkaRole::kConsumer, *watcher->context_));
-  watcher->thread_ = NamedThread("tacit-rounds", [self = watcher.get()] { self->Run(); });
+  watcher->thread_.Start("tacit-rounds", [self = watcher.get()] { self->Run(); });
   return watcher;
 }
 
@@ -48,39 +46,24 @@ EndWatcher::EndWatcher(const KafkaSourceOptions& options, const Clock& clock,
       ticks_(options.tick.count() > 0) {}
 
 EndWatcher::~EndWatcher() {
-  {
-    std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  stopped_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  thread_.Stop();
   EndKafkaClient(std::move(client_), context_);
 }
 
 bool EndWatcher::TakeHeard() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::exchange(heard_, false);
 }
 
 bool EndWatcher::shrunk() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return shrunk_;
-}
-
-bool EndWatcher::stopping() const {
-  std::lock_guard lock(mutex_);
-  return stopping_;
-}
-
-bool EndWatcher::WaitUntil(Steady::time_point time) {
-  std::unique_lock lock(mutex_);
-  return !stopped_.wait_until(lock, time, [&] { return stopping_; });
 }
 
 // Asks at fixed times: a time that passes during an answer is skipped, and later ones do not move.
 void EndWatcher::Run() {
   auto next = Steady::now() + options_.round;
-  while (WaitUntil(next)) {
+  while (thread_.Rest(next - Steady::now())) {
     Ask();
     rd_kafka_poll(client_.get(), 0);  // no other code serves its callbacks
     while (next <= Steady::now()) next += options_.round;
@@ -97,7 +80,7 @@ void EndWatcher::Ask() {
   const bool tick = ticks_ && now >= next_tick_;
   while (ticks_ && next_tick_ <= now) next_tick_ += options_.tick;
   const bool closed = rounds_->Close(ends, tick);
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   heard_ = true;
   shrunk_ = !closed;
 }
@@ -105,7 +88,7 @@ void EndWatcher::Ask() {
 std::vector<PartitionEnd> EndWatcher::AskEach() {
   std::vector<PartitionEnd> ends;
   for (const int32_t& partition : partitions_) {
-    if (stopping()) return {};
+    if (thread_.stopping()) return {};
     const auto answer = ReadEnds(client_.get(), options_.topic, {&partition, 1}, kSingleQuestion);
     if (answer) ends.insert(ends.end(), answer->begin(), answer->end());
   }

@@ -1,15 +1,14 @@
 #pragma once
 
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "base/threads/mutex.h"
+#include "base/threads/paced_thread.h"
 #include "stream/kafka/client.h"
 #include "stream/kafka/rounds.h"
 #include "stream/kafka/source.h"
@@ -30,8 +29,6 @@ class EndWatcher {
                                                   std::vector<int32_t> partitions,
                                                   Clock::TimePoint first_tick, RoundQueue* rounds);
   ~EndWatcher();
-  EndWatcher(const EndWatcher&) = delete;
-  EndWatcher& operator=(const EndWatcher&) = delete;
 
   // Returns true if brokers have answered since the last call.
   bool TakeHeard();
@@ -42,12 +39,9 @@ class EndWatcher {
   EndWatcher(const KafkaSourceOptions& options, const Clock& clock, std::vector<int32_t> partitions,
              Clock::TimePoint first_tick, RoundQueue* rounds);
   void Run();
-  // Returns false if the thread is to end.
-  bool WaitUntil(std::chrono::steady_clock::time_point time);
   void Ask();
   std::vector<PartitionEnd> AskEach();
   void LookForPartitions();
-  bool stopping() const;
 
   const KafkaSourceOptions& options_;
   const Clock& clock_;
@@ -58,10 +52,10 @@ class EndWatcher {
   Clock::TimePoint next_tick_, next_look_;
   bool ticks_ = false;
 
-  mutable std::mutex mutex_;
-  std::condition_variable stopped_;
-  bool stopping_ = false, heard_ = false, shrunk_ = false;
-  std::thread thread_;
+  mutable Mutex mutex_;
+  bool heard_ TACIT_GUARDED_BY(mutex_) = false;
+  bool shrunk_ TACIT_GUARDED_BY(mutex_) = false;
+  PacedThread thread_;
 };
 
 }  // namespace tacit::stream
