@@ -10,38 +10,41 @@ SideThread::~SideThread() {
   if (!thread_.joinable()) return;
   Wait();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   thread_.join();
 }
 
 void SideThread::Start(std::function<void()> job) {
   Wait();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     job_ = std::move(job);
+    busy_ = true;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   if (!thread_.joinable()) thread_ = ThreadOfName(name_, [this] { Run(); });
 }
 
 void SideThread::Wait() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return !job_; });
+  MutexLock lock(mutex_);
+  changed_.Wait(mutex_, [&]() TACIT_REQUIRES(mutex_) { return !busy_; });
 }
 
 void SideThread::Run() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return stopping_ || job_; });
+    changed_.Wait(mutex_, [&]() TACIT_REQUIRES(mutex_) { return stopping_ || job_; });
     if (stopping_) return;
-    lock.unlock();
-    job_();
-    lock.lock();
-    job_ = nullptr;
-    changed_.notify_all();
+    std::function<void()> job = std::exchange(job_, nullptr);
+    lock.Unlock();
+    job();
+    job = nullptr;
+    lock.Lock();
+    busy_ = false;
+    changed_.NotifyAll();
   }
 }
 

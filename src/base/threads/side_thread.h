@@ -1,9 +1,9 @@
 #pragma once
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <thread>
+
+#include "base/threads/mutex.h"
 
 namespace tacit {
 
@@ -27,10 +27,11 @@ class SideThread {
   void Run();
 
   const char* const name_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::function<void()> job_;  // empty: nothing is under way
-  bool stopping_ = false;
+  Mutex mutex_;
+  Condition changed_;
+  std::function<void()> job_ TACIT_GUARDED_BY(mutex_);  // empty: none waits to begin
+  bool busy_ TACIT_GUARDED_BY(mutex_) = false;          // with one that waits or is under way
+  bool stopping_ TACIT_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
+
+#include "base/threads/mutex.h"
 
 namespace tacit {
 
@@ -12,28 +12,28 @@ class Turns {
  public:
   // Waits for this ticket's turn. Returns false if there are no more turns.
   bool Await(uint64_t ticket) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return closed_ || next_ == ticket; });
+    const MutexLock lock(mutex_);
+    changed_.Wait(mutex_, [&]() TACIT_REQUIRES(mutex_) { return closed_ || next_ == ticket; });
     return !closed_;
   }
   // Ends the turn that Await began.
   void Next() {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ++next_;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
   // Ends all waiting, now and later. May be called from any thread, more than once.
   void Close() {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     closed_ = true;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  uint64_t next_ = 0;
-  bool closed_ = false;
+  Mutex mutex_;
+  Condition changed_;
+  uint64_t next_ TACIT_GUARDED_BY(mutex_) = 0;
+  bool closed_ TACIT_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace tacit

@@ -4,12 +4,11 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "base/check.h"
+#include "base/threads/mutex.h"
 #include "base/threads/named_thread.h"
 
 namespace tacit {
@@ -21,11 +20,12 @@ bool SetIdlePriority() {
 
 struct WorkerPool::Shared {
   Options options;
-  std::mutex mutex;
-  std::condition_variable start, done;
-  uint64_t round = 0;
-  size_t running = 0;
-  bool stopping = false;
+  Mutex mutex;
+  Condition start, done;
+  uint64_t round TACIT_GUARDED_BY(mutex) = 0;
+  size_t running TACIT_GUARDED_BY(mutex) = 0;
+  bool stopping TACIT_GUARDED_BY(mutex) = false;
+  // Set before a round, and the same until all parts of it are done.
   const Part* part = nullptr;
   size_t n = 0, grain = 1;
   std::vector<std::thread> threads;
@@ -42,14 +42,14 @@ struct WorkerPool::Shared {
     uint64_t seen = 0;
     while (true) {
       {
-        std::unique_lock lock(mutex);
-        start.wait(lock, [&] { return stopping || round != seen; });
+        const MutexLock lock(mutex);
+        start.Wait(mutex, [&]() TACIT_REQUIRES(mutex) { return stopping || round != seen; });
         if (stopping) return;
         seen = round;
       }
       RunPart(worker);
-      std::lock_guard lock(mutex);
-      if (--running == 0) done.notify_one();
+      const MutexLock lock(mutex);
+      if (--running == 0) done.NotifyOne();
     }
   }
 };
@@ -64,10 +64,10 @@ WorkerPool::WorkerPool(Options options) : shared_(std::make_unique<Shared>()) {
 
 WorkerPool::~WorkerPool() {
   {
-    std::lock_guard lock(shared_->mutex);
+    const MutexLock lock(shared_->mutex);
     shared_->stopping = true;
   }
-  shared_->start.notify_all();
+  shared_->start.NotifyAll();
   for (std::thread& thread : shared_->threads) thread.join();
 }
 
@@ -80,17 +80,18 @@ void WorkerPool::Run(size_t n, const Part& part, size_t grain) {
     return;
   }
   {
-    std::lock_guard lock(shared_->mutex);
+    const MutexLock lock(shared_->mutex);
     shared_->part = &part;
     shared_->n = n;
     shared_->grain = grain;
     shared_->running = shared_->threads.size();
     ++shared_->round;
   }
-  shared_->start.notify_all();
+  shared_->start.NotifyAll();
   shared_->RunPart(0);
-  std::unique_lock lock(shared_->mutex);
-  shared_->done.wait(lock, [&] { return shared_->running == 0; });
+  const MutexLock lock(shared_->mutex);
+  shared_->done.Wait(shared_->mutex,
+                     [&]() TACIT_REQUIRES(shared_->mutex) { return shared_->running == 0; });
 }
 
 }  // namespace tacit
