@@ -1,14 +1,13 @@
 #include "event/dead_letters.h"
 
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
 #include "base/files/log.h"
+#include "base/threads/mutex.h"
 #include "event/letter_file.h"
 #include "event/letter_line.h"
 #include "event/recent_offsets.h"
@@ -48,13 +47,13 @@ class DeadLetterFile final : public DeadLetterSink {
   }
 
   void Interrupt() override {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     interrupted_ = true;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 
   std::string trouble() const override {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return trouble_;
   }
 
@@ -63,20 +62,20 @@ class DeadLetterFile final : public DeadLetterSink {
   Status AppendOrWait(std::string_view lines) {
     for (;;) {
       const Status appended = file_.Append(lines);
-      std::unique_lock lock(mutex_);
+      const MutexLock lock(mutex_);
       if (appended) {
         if (!trouble_.empty()) spdlog::info("dead letters are written again");
         trouble_.clear();
         return {};
       }
       if (!interrupted_) Tell(appended.error().message);
-      if (changed_.wait_for(lock, kTryAgain, [&] { return interrupted_; }))
+      if (changed_.WaitFor(mutex_, kTryAgain,
+                           [&]() TACIT_REQUIRES(mutex_) { return interrupted_; }))
         return Fail(ErrorCode::kUnavailable, appended.error().message);
     }
   }
 
-  // REQUIRES the lock.
-  void Tell(const std::string& why) {
+  void Tell(const std::string& why) TACIT_REQUIRES(mutex_) {
     const auto now = std::chrono::steady_clock::now();
     const bool tell = trouble_.empty() || now - told_ >= kTellAgain;
     trouble_ = why;
@@ -88,11 +87,11 @@ class DeadLetterFile final : public DeadLetterSink {
   LetterFile file_;
   const uint64_t max_bytes_;
   RecentOffsets seen_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool interrupted_ = false;
-  std::string trouble_;
-  std::chrono::steady_clock::time_point told_;
+  mutable Mutex mutex_;
+  Condition changed_;
+  bool interrupted_ TACIT_GUARDED_BY(mutex_) = false;
+  std::string trouble_ TACIT_GUARDED_BY(mutex_);
+  std::chrono::steady_clock::time_point told_ TACIT_GUARDED_BY(mutex_);
 };
 
 }  // namespace

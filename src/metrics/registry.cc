@@ -9,9 +9,9 @@
 #include <cstdlib>
 #include <list>
 #include <map>
-#include <mutex>
 
 #include "base/check.h"
+#include "base/threads/mutex.h"
 
 namespace tacit::metrics {
 namespace internal {
@@ -88,13 +88,13 @@ prometheus::ClientMetric Collect(const Family& family, const Series& series) {
 
 struct Registry::Impl {
   // Recursive: what a scrape refreshes may be the last to hold an owner, who then removes its own.
-  mutable std::recursive_mutex mutex;
-  std::map<std::string, Family> families;
-  std::vector<std::function<void()>> refresh;
+  mutable RecursiveMutex mutex;
+  std::map<std::string, Family> families TACIT_GUARDED_BY(mutex);
+  std::vector<std::function<void()>> refresh TACIT_GUARDED_BY(mutex);
 
-  // Returns the series with these labels and creates it if needed. REQUIRES mutex.
+  // Returns the series with these labels and creates it if needed.
   Series& Declare(Audience audience, Kind kind, const std::string& name, const std::string& help,
-                  Labels labels);
+                  Labels labels) TACIT_REQUIRES(mutex);
 };
 
 Series& Registry::Impl::Declare(Audience audience, Kind kind, const std::string& name,
@@ -128,13 +128,13 @@ Registry::~Registry() = default;
 
 Counter Registry::AddCounter(Audience audience, const std::string& name, const std::string& help,
                              const Labels& labels) {
-  const std::lock_guard lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   return Counter(&impl_->Declare(audience, Kind::Counter, name, help, labels).value);
 }
 
 Gauge Registry::AddGauge(Audience audience, const std::string& name, const std::string& help,
                          const Labels& labels) {
-  const std::lock_guard lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   return Gauge(&impl_->Declare(audience, Kind::Gauge, name, help, labels).value);
 }
 
@@ -142,7 +142,7 @@ Histogram Registry::AddHistogram(Audience audience, const std::string& name,
                                  const std::string& help, std::span<const double> bounds,
                                  const Labels& labels) {
   TACIT_CHECK(!bounds.empty() && std::is_sorted(bounds.begin(), bounds.end()), name);
-  const std::lock_guard lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   Series& series = impl_->Declare(audience, Kind::Histogram, name, help, labels);
   if (series.histogram == nullptr)
     series.histogram = std::make_unique<internal::HistogramCells>(bounds);
@@ -173,7 +173,7 @@ std::vector<double> ExponentialBounds(double start, double factor, size_t count)
 void Registry::Remove(const std::string& name, const Labels& labels) {
   Labels sorted = labels;
   std::sort(sorted.begin(), sorted.end());
-  const std::lock_guard lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   const auto family = impl_->families.find(name);
   TACIT_CHECK(family != impl_->families.end(), name);
   std::list<Series>& all = family->second.series;
@@ -184,12 +184,12 @@ void Registry::Remove(const std::string& name, const Labels& labels) {
 }
 
 void Registry::BeforeScrape(std::function<void()> refresh) {
-  const std::lock_guard lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   impl_->refresh.push_back(std::move(refresh));
 }
 
 std::string Registry::Scrape(Audience reader) const {
-  const std::lock_guard lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   for (const auto& refresh : impl_->refresh) refresh();
   std::vector<prometheus::MetricFamily> visible;
   for (const auto& [name, family] : impl_->families) {

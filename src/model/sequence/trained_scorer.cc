@@ -10,8 +10,10 @@ namespace tacit::model {
 void TrainedScorer::Publish(const SequenceLayout& layout, std::span<const float> weights,
                             const ParameterNoise& noise, const LogitPrior* prior) {
   weights_.assign(weights.begin(), weights.end());
-  // Passes use the layout that is replaced here.
-  idle_.clear();
+  {
+    const MutexLock lock(mutex_);
+    idle_.clear();  // passes use the layout that is replaced here
+  }
   layout_.emplace(layout);
   item_variance_.assign(noise.item_variance.begin(), noise.item_variance.end());
   noise_ = {noise.weight_variance, item_variance_, noise.carrier_rank};
@@ -19,7 +21,7 @@ void TrainedScorer::Publish(const SequenceLayout& layout, std::span<const float>
 }
 
 std::unique_ptr<UnitPass> TrainedScorer::TakeIdle() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (idle_.empty()) return nullptr;
   std::unique_ptr<UnitPass> pass = std::move(idle_.back());
   idle_.pop_back();
@@ -34,7 +36,7 @@ Status TrainedScorer::Score(std::span<const uint32_t> history, std::span<float> 
     TACIT_RETURN_IF_ERROR(pass->BeginStep(weights_, noise_));
   }
   TACIT_RETURN_IF_ERROR(pass->Score(history, scores));
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   idle_.push_back(std::move(pass));
   return {};
 }

@@ -2,12 +2,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "base/result.h"
+#include "base/threads/mutex.h"
 #include "model/sequence/layout.h"
 #include "model/sequence/logit_prior.h"
 #include "model/sequence/unit_pass.h"
@@ -36,8 +36,8 @@ class TrainedScorer {
   ParameterNoise noise_;
   const LogitPrior* prior_ = nullptr;
   // Passes that are not in use.
-  mutable std::mutex mutex_;
-  mutable std::vector<std::unique_ptr<UnitPass>> idle_;
+  mutable Mutex mutex_;
+  mutable std::vector<std::unique_ptr<UnitPass>> idle_ TACIT_GUARDED_BY(mutex_);
 };
 
 }  // namespace tacit::model
