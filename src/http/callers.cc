@@ -11,20 +11,22 @@ namespace tacit::serve {
 Result<std::unique_ptr<Callers>> Callers::Open(std::string path, const CallerRates& rates,
                                                const Callers* before) {
   std::unique_ptr<Callers> callers(new Callers(std::move(path), rates));
-  if (before != nullptr) callers->table_ = before->table();
+  if (before != nullptr) {
+    const MutexLock lock(callers->mutex_);
+    callers->table_ = before->table();
+  }
   TACIT_RETURN_IF_ERROR(callers->Reload());
   return callers;
 }
 
 std::unique_ptr<Callers> Callers::Fixed(CallerTable table) {
   std::unique_ptr<Callers> callers(new Callers("", {}));
-  callers->table_ = std::make_shared<const CallerTable>(std::move(table));
-  callers->generation_ = 1;
+  callers->Put(std::make_shared<const CallerTable>(std::move(table)));
   return callers;
 }
 
 Status Callers::Reload() {
-  const std::lock_guard reading(reading_);
+  const MutexLock reading(reading_);
   if (path_.empty()) return {};
   mark_ = {};
   TACIT_ASSIGN(const std::string text, ReadKeptFile("serve.callers", path_, &mark_));
@@ -37,14 +39,15 @@ Status Callers::Reload() {
 
 void Callers::Put(std::shared_ptr<const CallerTable> table) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     table_ = std::move(table);
   }
   generation_.fetch_add(1, std::memory_order_release);
 }
 
 void Callers::TakeOver(const Callers& other) {
-  const std::scoped_lock reading(reading_, other.reading_);
+  // Nobody else has `other`, so the order of the locks is free.
+  const MutexLock reading(reading_), reading_other(other.reading_);
   path_ = other.path_;
   rates_ = other.rates_;
   mark_ = other.mark_;
@@ -52,19 +55,19 @@ void Callers::TakeOver(const Callers& other) {
 }
 
 std::string Callers::path() const {
-  const std::lock_guard reading(reading_);
+  const MutexLock reading(reading_);
   return path_;
 }
 
 void Callers::SetRates(const CallerRates& rates) {
-  const std::lock_guard reading(reading_);
+  const MutexLock reading(reading_);
   rates_ = rates;
   Put(std::make_shared<const CallerTable>(table()->WithRates(rates)));
 }
 
 Result<bool> Callers::ReloadIfChanged() {
   {
-    const std::lock_guard reading(reading_);
+    const MutexLock reading(reading_);
     if (path_.empty() || MarkOfFile(path_) == mark_) return false;
   }
   TACIT_RETURN_IF_ERROR(Reload());
@@ -72,7 +75,7 @@ Result<bool> Callers::ReloadIfChanged() {
 }
 
 std::shared_ptr<const CallerTable> Callers::table() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return table_;
 }
 

@@ -3,11 +3,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
+#include "base/threads/mutex.h"
 #include "http/caller_table.h"
 #include "http/kept_file.h"
 
@@ -46,13 +46,12 @@ class Callers {
 
   void Put(std::shared_ptr<const CallerTable> table);
 
-  mutable std::mutex
-      reading_;  // of path_, rates_ and mark_, and so that one thread reads at a time
-  std::string path_;
-  CallerRates rates_;
-  FileMark mark_;
-  mutable std::mutex mutex_;
-  std::shared_ptr<const CallerTable> table_;
+  mutable Mutex reading_;  // one thread reads at a time
+  std::string path_ TACIT_GUARDED_BY(reading_);
+  CallerRates rates_ TACIT_GUARDED_BY(reading_);
+  FileMark mark_ TACIT_GUARDED_BY(reading_);
+  mutable Mutex mutex_;
+  std::shared_ptr<const CallerTable> table_ TACIT_GUARDED_BY(mutex_);
   std::atomic<uint64_t> generation_{0};
 };
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
+
+#include "base/threads/mutex.h"
 
 // Private to this room: limits on a listener's connections and on the memory of its requests.
 namespace tacit::serve {
@@ -25,9 +25,9 @@ class Gate {
 
  private:
   const size_t capacity_;
-  std::mutex mutex_;
-  std::condition_variable empty_;
-  size_t inside_ = 0;
+  Mutex mutex_;
+  Condition empty_;
+  size_t inside_ TACIT_GUARDED_BY(mutex_) = 0;
 };
 
 // The bytes that requests and their answers may hold together. A small one may fill the pool, a

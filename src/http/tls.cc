@@ -123,7 +123,7 @@ void Harden(SSL_CTX* context) {
 }  // namespace
 
 Status TlsFromFiles::Reload() {
-  const std::lock_guard reading(reading_);
+  const MutexLock reading(reading_);
   marks_ = {};
   auto context = std::make_shared<TlsContext>(TlsContext::tls_server);
   SSL_CTX* const native = context->native_handle();
@@ -134,7 +134,7 @@ Status TlsFromFiles::Reload() {
   TACIT_RETURN_IF_ERROR(UseKey(native, files_, &marks_[1]));
   if (!files_.client_ca.empty())
     TACIT_RETURN_IF_ERROR(AskClients(native, files_.client_ca, &marks_[2]));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   context_ = std::move(context);
   expires_s_ = ends;
   return {};
@@ -147,7 +147,7 @@ TlsFromFiles::Marks TlsFromFiles::Look() const {
 
 Result<bool> TlsFromFiles::ReloadIfChanged() {
   {
-    const std::lock_guard reading(reading_);
+    const MutexLock reading(reading_);
     if (Look() == marks_) return false;
   }
   TACIT_RETURN_IF_ERROR(Reload());
@@ -156,8 +156,9 @@ Result<bool> TlsFromFiles::ReloadIfChanged() {
 
 void TlsFromFiles::TakeOver(const Tls& other) {
   const auto& from = static_cast<const TlsFromFiles&>(other);  // there are no others
-  const std::scoped_lock reading(reading_, from.reading_);
-  const std::scoped_lock lock(mutex_, from.mutex_);
+  // Nobody else has `other`, so the order of the locks is free.
+  const MutexLock reading(reading_), reading_other(from.reading_);
+  const MutexLock lock(mutex_), lock_other(from.mutex_);
   files_ = from.files_;
   marks_ = from.marks_;
   context_ = from.context_;
@@ -165,12 +166,12 @@ void TlsFromFiles::TakeOver(const Tls& other) {
 }
 
 int64_t TlsFromFiles::expires_s() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return expires_s_;
 }
 
 std::shared_ptr<TlsContext> TlsFromFiles::context() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return context_;
 }
 

@@ -4,10 +4,10 @@
 #include <boost/asio/ssl/context.hpp>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "base/result.h"
+#include "base/threads/mutex.h"
 #include "http/kept_file.h"
 #include "http/server.h"
 
@@ -31,14 +31,14 @@ class TlsFromFiles final : public Tls {
  private:
   // The files, in the order of their names here.
   using Marks = std::array<FileMark, 3>;
-  Marks Look() const;
+  Marks Look() const TACIT_REQUIRES(reading_);
 
-  mutable std::mutex reading_;  // of files_ and marks_, and so that one thread reads at a time
-  TlsFiles files_;
-  Marks marks_;
-  mutable std::mutex mutex_;
-  std::shared_ptr<TlsContext> context_;
-  int64_t expires_s_ = 0;
+  mutable Mutex reading_;  // one thread reads at a time
+  TlsFiles files_ TACIT_GUARDED_BY(reading_);
+  Marks marks_ TACIT_GUARDED_BY(reading_);
+  mutable Mutex mutex_;
+  std::shared_ptr<TlsContext> context_ TACIT_GUARDED_BY(mutex_);
+  int64_t expires_s_ TACIT_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace tacit::serve

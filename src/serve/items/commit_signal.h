@@ -1,10 +1,10 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <optional>
+
+#include "base/threads/mutex.h"
 
 namespace tacit::serve {
 
@@ -16,31 +16,31 @@ class CommitSignal {
   // Wakes the waiters. Cheap: the commit thread calls it after each commit.
   void Tell() {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       ++told_;
     }
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
   // The number of calls of Tell so far.
   uint64_t told() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return told_;
   }
   // Waits until Tell was called more than `known` times, or until this time, if there is one.
   void Wait(uint64_t known, std::optional<Clock::time_point> until) const {
-    std::unique_lock lock(mutex_);
-    const auto news = [&] { return told_ != known; };
+    const MutexLock lock(mutex_);
+    const auto news = [&]() TACIT_REQUIRES(mutex_) { return told_ != known; };
     if (until) {
-      changed_.wait_until(lock, *until, news);
+      changed_.WaitUntil(mutex_, *until, news);
     } else {
-      changed_.wait(lock, news);
+      changed_.Wait(mutex_, news);
     }
   }
 
  private:
-  mutable std::mutex mutex_;
-  mutable std::condition_variable changed_;
-  uint64_t told_ = 0;
+  mutable Mutex mutex_;
+  mutable Condition changed_;
+  uint64_t told_ TACIT_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace tacit::serve

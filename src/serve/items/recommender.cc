@@ -101,7 +101,7 @@ std::optional<Recommender::Clock::time_point> Recommender::Update(size_t index) 
     if (!slot.failure || slot.failure->message != state.error().message)
       spdlog::error("version {}: {}", snapshot->version().value, state.error().message);
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   slot.looked_at = snapshot->version();
   slot.failure.reset();
   if (!state) slot.failure = std::move(state.error());
@@ -112,14 +112,14 @@ std::optional<Recommender::Clock::time_point> Recommender::Update(size_t index) 
 }
 
 const ItemIndex& Recommender::IndexOf(size_t model) const {
-  const std::lock_guard lock(index_mutex_);
+  const MutexLock lock(index_mutex_);
   auto& index = indexes_[model];
   if (index == nullptr) index = std::make_unique<const ItemIndex>(*models_[model].items);
   return *index;
 }
 
 Result<std::shared_ptr<const ServedItems>> Recommender::Get(size_t model) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const Slot& slot = slots_[model];
   if (slot.served != nullptr) return slot.served;
   if (slot.failure) return Fail(Error(*slot.failure));

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +13,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/siphash.h"
+#include "base/threads/mutex.h"
 #include "event/item_catalogue.h"
 #include "privacy/ledger.h"
 #include "serve/items/commit_signal.h"
@@ -90,9 +90,11 @@ class Recommender {
   const Latest latest_;
   CommitSignal* const commits_;
   std::atomic<bool> stopping_ = false;
-  mutable std::mutex mutex_;  // guards the slots; not held during builds
-  mutable std::mutex index_mutex_;
-  mutable std::vector<std::unique_ptr<const ItemIndex>> indexes_;  // per model
+  // Held while slots_ changes, which the thread that builds does alone, and while others read it.
+  mutable Mutex mutex_;
+  mutable Mutex index_mutex_;
+  // One per model, once asked for.
+  mutable std::vector<std::unique_ptr<const ItemIndex>> indexes_ TACIT_GUARDED_BY(index_mutex_);
   std::vector<Slot> slots_;
   std::thread thread_;
 };

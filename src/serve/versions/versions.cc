@@ -81,12 +81,12 @@ void VersionTable::Set(Contents contents) {
   TACIT_CHECK(!contents.canary || FindVersion(contents, contents.canary->version) != nullptr,
               "the canary is open");
   auto made = std::make_shared<const Contents>(std::move(contents));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   contents_.swap(made);
 }
 
 std::shared_ptr<const VersionTable::Contents> VersionTable::contents() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return contents_;
 }
 

@@ -3,13 +3,13 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "base/threads/mutex.h"
 #include "http/http.h"
 #include "metrics/registry.h"
 #include "serve/items/recommender.h"
@@ -123,8 +123,8 @@ class VersionTable final : public Versions {
   std::shared_ptr<const store::Snapshot> Newest() const;
 
  private:
-  mutable std::mutex mutex_;
-  std::shared_ptr<const Contents> contents_;
+  mutable Mutex mutex_;
+  std::shared_ptr<const Contents> contents_ TACIT_GUARDED_BY(mutex_);
 };
 
 // Reads the field `version` of a request's query, which may have no other field.
