@@ -172,12 +172,12 @@ void Feed::Stop() {
 }
 
 Status Feed::status() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return status_;
 }
 
 void Feed::Fail(Error error) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (status_) status_ = tacit::Fail(std::move(error));
 }
 
@@ -288,7 +288,7 @@ Status Feed::HandOn(uint64_t pass, Piece piece) {
 }
 
 std::optional<Feed::Ticketed> Feed::Take() {
-  std::lock_guard lock(taking_);
+  const MutexLock lock(taking_);
   auto piece = pieces_.Pop();
   if (!piece) return std::nullopt;
   return Ticketed{std::move(*piece), tickets_++};

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -14,6 +13,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/threads/bounded_queue.h"
+#include "base/threads/mutex.h"
 #include "base/threads/turns.h"
 #include "event/codec.h"
 #include "event/dead_letters.h"
@@ -137,8 +137,8 @@ class Feed {
 
   BoundedQueue<Piece> pieces_;
   BoundedQueue<LearnerStep> steps_;
-  std::mutex taking_;  // held while a piece gets its ticket
-  uint64_t tickets_ = 0;
+  Mutex taking_;  // held while a piece gets its ticket
+  uint64_t tickets_ TACIT_GUARDED_BY(taking_) = 0;
   Turns turns_;
   // The thread whose turn it is uses these, and windows_ and decoded_pass_.
   std::vector<std::unique_ptr<Cutter>> cutters_;
@@ -149,8 +149,8 @@ class Feed {
       starts_;  // first pass only: earlier records were learnt from
   std::atomic<bool> stopping_ = false;
   std::atomic<uint64_t> records_read_ = 0, records_dead_ = 0, records_good_ = 0, records_ahead_ = 0;
-  mutable std::mutex mutex_;
-  Status status_;
+  mutable Mutex mutex_;
+  Status status_ TACIT_GUARDED_BY(mutex_);
   std::thread poller_;
   std::vector<std::thread> decoders_;
   std::atomic<uint32_t> decoding_ = 0;  // of these, those that have not ended

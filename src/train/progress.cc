@@ -75,7 +75,7 @@ DayRow Progress::CloseDay(Account* account, const std::string& name) {
 void Progress::AddPredictions(size_t learner, std::span<const float> logits,
                               std::span<const float> labels, double loss_sum, EventTimes times) {
   TACIT_CHECK(logits.size() == labels.size());
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Account& account = accounts_[learner];
   account.view.events += logits.size();
   const uint64_t clicks = account.open.clicks;
@@ -92,7 +92,7 @@ void Progress::AddPredictions(size_t learner, std::span<const float> logits,
 
 void Progress::AddRankings(size_t learner, uint64_t examples, const RankTotals& ranked,
                            EventTimes times) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Account& account = accounts_[learner];
   account.view.events += examples;
   account.current.events += examples;
@@ -105,7 +105,7 @@ void Progress::AddRankings(size_t learner, uint64_t examples, const RankTotals& 
 }
 
 void Progress::AddStep(size_t learner, uint64_t rows_written, double epsilon) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Account& account = accounts_[learner];
   ++account.view.steps;
   DayRow& day = account.current;
@@ -115,7 +115,7 @@ void Progress::AddStep(size_t learner, uint64_t rows_written, double epsilon) {
 }
 
 std::optional<DayRow> Progress::EndDay(size_t learner, const std::string& name) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Account& account = accounts_[learner];
   Fold(&account);
   if (account.current.steps == 0) return std::nullopt;
@@ -123,7 +123,7 @@ std::optional<DayRow> Progress::EndDay(size_t learner, const std::string& name) 
 }
 
 void Progress::EndHeldOutDay(size_t learner, const std::string& name) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Account& account = accounts_[learner];
   Fold(&account);
   account.current.held_out = true;
@@ -131,12 +131,12 @@ void Progress::EndHeldOutDay(size_t learner, const std::string& name) {
 }
 
 void Progress::Committed(size_t learner, double epsilon) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   accounts_[learner].view.epsilon = epsilon;
 }
 
 Progress::View Progress::view(size_t learner) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const Account& account = accounts_[learner];
   View view = account.view;
   Predicted window = account.previous;
@@ -151,12 +151,12 @@ Progress::View Progress::view(size_t learner) const {
 }
 
 std::vector<QualityPoint> Progress::quality(size_t learner) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return accounts_[learner].history.points();
 }
 
 std::vector<DayRow> Progress::days(size_t learner) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const Account& account = accounts_[learner];
   std::vector<DayRow> days = account.finished;
   DayRow current = account.current;

@@ -2,13 +2,13 @@
 
 #include <cmath>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/auc.h"
+#include "base/threads/mutex.h"
 #include "train/learner/baseline.h"
 #include "train/learner/rank_totals.h"
 #include "train/quality/quality_history.h"
@@ -109,8 +109,8 @@ class Progress {
   // Begins a day, and returns the row of the one before.
   static DayRow CloseDay(Account* account, const std::string& name);
 
-  mutable std::mutex mutex_;
-  std::vector<Account> accounts_;
+  mutable Mutex mutex_;
+  std::vector<Account> accounts_ TACIT_GUARDED_BY(mutex_);
 };
 
 }  // namespace tacit::train

@@ -320,13 +320,13 @@ void Trainer::SeeQuality(const Seat& seat, const stream::StepBatch& batch,
 void Trainer::ShowHalt() {
   std::string why = options_.breaker->WhyHalted();
   halted_gauge_.Set(1);
-  std::lock_guard lock(halt_mutex_);
+  const MutexLock lock(halt_mutex_);
   if (std::exchange(why_halted_, why).empty())
     LogEvent(spdlog::level::err, "halted", {{"window", options_.breaker->state().windows}}, why);
 }
 
 std::string Trainer::why_halted() const {
-  std::lock_guard lock(halt_mutex_);
+  const MutexLock lock(halt_mutex_);
   return why_halted_;
 }
 

@@ -6,7 +6,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,6 +15,7 @@
 #include "base/result.h"
 #include "base/threads/bounded_queue.h"
 #include "base/threads/heartbeat.h"
+#include "base/threads/mutex.h"
 #include "metrics/registry.h"
 #include "privacy/bill.h"
 #include "store/store.h"
@@ -150,8 +150,8 @@ class Trainer {
   StepTotals totals_;
   metrics::Gauge halted_gauge_;
   std::string source_identity_;
-  mutable std::mutex halt_mutex_;
-  std::string why_halted_;
+  mutable Mutex halt_mutex_;
+  std::string why_halted_ TACIT_GUARDED_BY(halt_mutex_);
   bool told_of_undecided_ = false, told_of_unreleased_ = false;
   Clock::TimePoint last_commit_;
   std::atomic<bool> stopping_ = false;

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <vector>
 
+#include "base/threads/mutex.h"
 #include "store/rows/working_rows.h"
 #include "train/learner/learner.h"
 
@@ -36,7 +36,7 @@ class StepTotals {
 
   void AddStep(size_t learner, const Phases& seconds, const StepReport& report, uint64_t units,
                uint64_t units_refused, const store::WorkingRows::Stats& cache) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     Learner& to = view_.learners[learner];
     to.seconds.account += seconds.account;
     to.seconds.learn += seconds.learn;
@@ -52,26 +52,26 @@ class StepTotals {
   }
   // The learner's work on records that a later step learns from.
   void AddPreview(size_t learner, double seconds) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     view_.learners[learner].seconds.learn += seconds;
   }
   void AddWait(double seconds, uint64_t steps_queued) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     view_.wait_seconds += seconds;
     view_.steps_queued = steps_queued;
   }
   void AddCommit(double seconds) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     view_.commit_seconds += seconds;
   }
   View view() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return view_;
   }
 
  private:
-  mutable std::mutex mutex_;
-  View view_;
+  mutable Mutex mutex_;
+  View view_ TACIT_GUARDED_BY(mutex_);
 };
 
 }  // namespace tacit::train

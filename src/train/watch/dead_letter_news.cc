@@ -68,7 +68,7 @@ void DeadLetterNews::See(const event::RawRecords& records,
     if (seen.dead[part] > 0) dead_[part].Add(static_cast<double>(seen.dead[part]));
   add(&since_told_);
   TellRate();
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   add(&recent_);
   if (recent_.records >= kWindowRecords) previous_ = std::exchange(recent_, {});
 }
@@ -97,7 +97,7 @@ void DeadLetterNews::TellRate() {
 }
 
 std::string DeadLetterNews::trouble() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Counts last = previous_;
   last.records += recent_.records;
   for (size_t part = 0; part < last.dead.size(); ++part) last.dead[part] += recent_.dead[part];

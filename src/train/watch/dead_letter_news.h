@@ -2,11 +2,11 @@
 
 #include <array>
 #include <cstdint>
-#include <mutex>
 #include <span>
 #include <string>
 
 #include "base/clock.h"
+#include "base/threads/mutex.h"
 #include "event/codec.h"
 #include "event/raw_records.h"
 #include "metrics/registry.h"
@@ -49,8 +49,9 @@ class DeadLetterNews {
   std::array<bool, event::kBadParts> told_{};
   Counts since_told_;           // for the log's rate
   Clock::TimePoint last_told_;  // when the log had the rate, or when counting began
-  mutable std::mutex mutex_;
-  Counts recent_, previous_;  // two windows of records, so that the last ones are never few
+  mutable Mutex mutex_;
+  // Two windows of records, so that the last ones are never few.
+  Counts recent_ TACIT_GUARDED_BY(mutex_), previous_ TACIT_GUARDED_BY(mutex_);
 };
 
 }  // namespace tacit::train

@@ -207,13 +207,13 @@ void StreamWatch::Tell() {
     changed.resize(kNamed);
     changed.push_back(fmt::format("and {} more", all - kNamed));
   }
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   trouble_ =
       all == 0 ? "" : fmt::format("the stream has changed at once: {}", fmt::join(changed, ", "));
 }
 
 std::string StreamWatch::trouble() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return trouble_;
 }
 

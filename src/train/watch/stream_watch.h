@@ -2,13 +2,13 @@
 
 #include <chrono>
 #include <cstdint>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/threads/mutex.h"
 #include "event/batch.h"
 #include "event/schema.h"
 #include "metrics/registry.h"
@@ -81,8 +81,8 @@ class StreamWatch {
   uint64_t looks_at_this_stride_;  // a window that has more of them goes on in longer strides
   std::vector<int64_t> times_;     // of this window's looks
   int64_t usual_time_ = 0;         // the last usual window's median
-  mutable std::mutex mutex_;
-  std::string trouble_;
+  mutable Mutex mutex_;
+  std::string trouble_ TACIT_GUARDED_BY(mutex_);
 };
 
 }  // namespace tacit::train
