@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "store/checkpoint/checkpoint.h"
+#include "store/disk/folder.h"
 #include "store/disk/log_damage.h"
 #include "store/disk/table_files.h"
 #include "store/store.h"
