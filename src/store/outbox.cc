@@ -25,7 +25,7 @@ Status Outbox::Trim(const Rocks& rocks, CommitSeq taken, uint64_t bytes_most) {
     kept_.pop_front();
   }
   if (batch.Count() == 0) return {};
-  const auto lock = rocks.LockLog();
+  const MutexLock lock(rocks.log_mutex());
   TACIT_RETURN_IF_ERROR(rocks.LogStatus());
   return rocks.Write(batch);
 }

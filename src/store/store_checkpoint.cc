@@ -5,6 +5,7 @@
 #include <future>
 
 #include "base/crash_point.h"
+#include "base/threads/mutex.h"
 #include "store/checkpoint/checkpoint_full.h"
 #include "store/checkpoint/checkpoint_release.h"
 #include "store/disk/table_files.h"
@@ -34,15 +35,15 @@ Result<std::optional<CheckpointPlace>> FindSame(const std::string& parent,
 void StoreImpl::RunBetweenCommits(std::function<void()> work) {
   std::future<void> done;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     done = between_.emplace_back(std::move(work)).get_future();
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   done.wait();
 }
 
 Result<CheckpointMade> StoreImpl::MakeCheckpoint(const CheckpointRequest& request) {
-  const std::lock_guard one(checkpoint_mutex_);
+  const MutexLock one(checkpoint_mutex_);
   const auto start = std::chrono::steady_clock::now();
   TACIT_RETURN_IF_ERROR(parts_.latch->status());
   const auto snapshot = Published();
@@ -105,7 +106,7 @@ Result<CheckpointPlace> StoreImpl::MakeRelease(const CheckpointRequest& request,
   CrashPoint("checkpoint.begun");
   privacy::Ledger::Promises promises;
   {
-    std::lock_guard lock(ledger_mutex_);
+    const MutexLock lock(ledger_mutex_);
     TACIT_ASSIGN(promises, privacy::Ledger::ReadPromises(ledger_.EncodeState()));
   }
   CheckpointManifest manifest =

@@ -5,6 +5,7 @@
 
 #include "base/crash_point.h"
 #include "base/files/is_there.h"
+#include "base/threads/mutex.h"
 #include "store/checkpoint/checkpoint_draft.h"
 #include "store/disk/unfinished_restore.h"
 #include "store/store_impl.h"
@@ -88,7 +89,7 @@ Status StoreImpl::ForgetNow(std::span<const Hash128> users) {
   for (const ForgottenUser& user : forgotten) forgotten_.Add(user, deletion);
   // The same commit, without the histories that are gone.
   std::shared_ptr<const SnapshotImpl> old;  // released outside the lock
-  const std::lock_guard lock(view_mutex_);
+  const MutexLock lock(view_mutex_);
   old = std::exchange(published_, std::make_shared<SnapshotImpl>(parts_.rocks, parts_.directory,
                                                                  published_->view()));
   return {};
@@ -96,7 +97,7 @@ Status StoreImpl::ForgetNow(std::span<const Hash128> users) {
 
 Result<uint64_t> StoreImpl::EraseForgotten(const std::string& checkpoints,
                                            const std::atomic<bool>* given_up) {
-  const std::lock_guard one(erase_mutex_);
+  const MutexLock one(erase_mutex_);
   const Rocks& rocks = *parts_.rocks;
   const ForgottenUsers::ToErase erase = forgotten_.Unerased();
   if (erase.users.empty()) return uint64_t{0};
@@ -104,7 +105,7 @@ Result<uint64_t> StoreImpl::EraseForgotten(const std::string& checkpoints,
   // is waited for.
   std::vector<std::string> unreadable;
   if (!checkpoints.empty()) {
-    const std::lock_guard none_is_made(checkpoint_mutex_);
+    const MutexLock none_is_made(checkpoint_mutex_);
     TACIT_ASSIGN(unreadable, NoteInCheckpoints(checkpoints, Published()->view(), erase.users));
   }
   CrashPoint("forget.noted");

@@ -31,7 +31,7 @@ class StoreImpl::LearnerBacking final : public RowBacking {
     std::unique_ptr<RowReader> reader = TakeReader();
     const Status status = reader->Read(*store_.parts_.rocks, nullptr, *store_.parts_.directory,
                                        learner_, rows, out, RowReader::Extent::kWithState);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     readers_.push_back(std::move(reader));
     return status;
   }
@@ -42,7 +42,7 @@ class StoreImpl::LearnerBacking final : public RowBacking {
 
  private:
   std::unique_ptr<RowReader> TakeReader() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (readers_.empty()) return std::make_unique<RowReader>();
     std::unique_ptr<RowReader> reader = std::move(readers_.back());
     readers_.pop_back();
@@ -51,8 +51,9 @@ class StoreImpl::LearnerBacking final : public RowBacking {
 
   StoreImpl& store_;
   const LearnerRecord& learner_;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<RowReader>> readers_;  // not in use; one a thread keeps its memory
+  Mutex mutex_;
+  // Not in use; one a thread keeps its memory.
+  std::vector<std::unique_ptr<RowReader>> readers_ TACIT_GUARDED_BY(mutex_);
 };
 
 StoreImpl::StoreImpl(OpenedStore opened)
@@ -79,8 +80,8 @@ StoreImpl::StoreImpl(OpenedStore opened)
   }
   // RocksDB's threads fail too, and who waits for a fold or for room waits for them.
   parts_.latch->Listen([this] {
-    std::lock_guard lock(mutex_);
-    changed_.notify_all();
+    const MutexLock lock(mutex_);
+    changed_.NotifyAll();
   });
   commit_thread_ = NamedThread("tacit-commit", [this] { CommitLoop(); });
   fold_thread_ = NamedThread("tacit-fold", [this] { FoldLoop(); });
@@ -88,18 +89,18 @@ StoreImpl::StoreImpl(OpenedStore opened)
 
 StoreImpl::~StoreImpl() {
   {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !in_flight_; });
+    const MutexLock lock(mutex_);
+    changed_.Wait(mutex_, [&]() TACIT_REQUIRES(mutex_) { return !in_flight_; });
     stopping_ = true;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   commit_thread_.join();
   fold_thread_.join();
   parts_.latch->Listen(nullptr);
 }
 
 std::shared_ptr<const SnapshotImpl> StoreImpl::Published() const {
-  std::lock_guard lock(view_mutex_);
+  const MutexLock lock(view_mutex_);
   return published_;
 }
 
@@ -138,18 +139,18 @@ WorkingRows& StoreImpl::working_rows(LearnerIndex learner) {
 }
 
 double StoreImpl::EpsilonAfter(std::span<const privacy::CommitCharge> charges) const {
-  std::lock_guard lock(ledger_mutex_);
+  const MutexLock lock(ledger_mutex_);
   return ledger_.EpsilonAfter(charges);
 }
 
 double StoreImpl::TotalEpsilonAfter(std::span<const privacy::CommitCharge> charges,
                                     std::optional<Delta> delta) const {
-  std::lock_guard lock(ledger_mutex_);
+  const MutexLock lock(ledger_mutex_);
   return ledger_.TotalAfter(charges, delta);
 }
 
 Store::Stats StoreImpl::stats() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Stats stats = stats_;
   stats.unfolded_deltas = unfolded_;
   return stats;
@@ -209,13 +210,13 @@ bool StoreImpl::MustWait() const {
 
 Status StoreImpl::Commit(CommitRequest request, std::function<void(Status)> done) {
   {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !MustWait(); });
+    const MutexLock lock(mutex_);
+    changed_.Wait(mutex_, [&]() TACIT_REQUIRES(mutex_) { return !MustWait(); });
     TACIT_RETURN_IF_ERROR(MayCommit());
     slot_ = MakeJob(std::move(request), std::move(done));
     in_flight_ = true;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   return {};
 }
 
@@ -247,7 +248,7 @@ StoreImpl::Job StoreImpl::MakeJob(CommitRequest request, std::function<void(Stat
 
 // Charges the ledger. From here on the budget counts the commit, though it is not on disk yet.
 void StoreImpl::ChargeLedger(std::vector<privacy::CommitCharge> charges, Job& job) {
-  std::lock_guard lock(ledger_mutex_);
+  const MutexLock lock(ledger_mutex_);
   DeltaRecord& record = job.record;
   record.previous = enqueued_;
   // A commit can only extend the last run of each learner, and those runs come last in the chain.
@@ -279,20 +280,21 @@ void StoreImpl::ChargeLedger(std::vector<privacy::CommitCharge> charges, Job& jo
 }
 
 void StoreImpl::CommitLoop() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return slot_ || !between_.empty() || stopping_; });
+    changed_.Wait(mutex_,
+                  [&]() TACIT_REQUIRES(mutex_) { return slot_ || !between_.empty() || stopping_; });
     if (!between_.empty()) {
       auto work = std::move(between_.front());
       between_.pop_front();
-      lock.unlock();
+      lock.Unlock();
       work();
-      lock.lock();
+      lock.Lock();
       continue;
     }
     if (!slot_) return;
     Job job = *std::exchange(slot_, std::nullopt);
-    lock.unlock();
+    lock.Unlock();
     Status status = parts_.latch->status();
     if (status) status = RunCommit(job);
     bool arrived = true;
@@ -304,10 +306,10 @@ void StoreImpl::CommitLoop() {
     }
     if (job.done) job.done(status);
     job = {};
-    lock.lock();
+    lock.Lock();
     if (!arrived) not_arrived_ = status.error();
     in_flight_ = false;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 }
 
@@ -324,7 +326,7 @@ Status StoreImpl::RunCommit(const Job& job) {
   TACIT_RETURN_IF_ERROR(AwaitRows(job.record));
   TACIT_RETURN_IF_ERROR(FillBatch(job));
   {
-    const auto lock = parts_.rocks->LockLog();
+    const MutexLock lock(parts_.rocks->log_mutex());
     TACIT_RETURN_IF_ERROR(parts_.rocks->Write(batch_));
     CrashPoint("commit.written");
     TACIT_RETURN_IF_ERROR(parts_.rocks->SyncLog());
@@ -335,7 +337,7 @@ Status StoreImpl::RunCommit(const Job& job) {
   Publish(job);
   CrashPoint("commit.published");
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   stats_.commits += 1;
   stats_.commit_bytes += batch_.GetDataSize();
   stats_.last_commit_ms = took.count();
@@ -354,7 +356,7 @@ Status StoreImpl::WriteWitnesses(const Job& job) {
     TACIT_RETURN_IF_ERROR(witness->Write(record));
     lost += witness->times_lost();
   }
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   stats_.witnesses_lost = lost;
   return {};
 }
@@ -431,7 +433,7 @@ void StoreImpl::Publish(const Job& job) {
   const size_t bytes = delta->bytes;
   std::shared_ptr<const SnapshotImpl> old;  // released outside the lock
   {
-    std::lock_guard lock(view_mutex_);
+    const MutexLock lock(view_mutex_);
     View view = published_->view();
     view.MoveOn(record, std::move(delta));
     if (job.begins_term) {
@@ -445,16 +447,16 @@ void StoreImpl::Publish(const Job& job) {
     old = std::exchange(published_, std::make_shared<SnapshotImpl>(parts_.rocks, parts_.directory,
                                                                    std::move(view)));
   }
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   published_seq_ = record.tip.seq;
   unfolded_ += 1;
   unfolded_bytes_ += bytes;
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 Status StoreImpl::Flush() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return !in_flight_; });
+  MutexLock lock(mutex_);
+  changed_.Wait(mutex_, [&]() TACIT_REQUIRES(mutex_) { return !in_flight_; });
   return MayCommit();
 }
 
@@ -462,9 +464,9 @@ Status StoreImpl::Settle() {
   // Folds only this much, to keep the shutdown short; the next start folds more.
   constexpr uint64_t kFoldMost = uint64_t{32} << 20;
   TACIT_RETURN_IF_ERROR(Flush());
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   const bool fold = unfolded_ > 0 && unfolded_bytes_ <= kFoldMost;
-  lock.unlock();
+  lock.Unlock();
   if (fold) FoldThrough(Published()->version());
   TACIT_RETURN_IF_ERROR(parts_.latch->status());
   auto emptied = parts_.rocks->EmptyLog();
@@ -482,15 +484,15 @@ bool StoreImpl::FoldIsDue() const {
 }
 
 void StoreImpl::FoldLoop() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return stopping_ || FoldIsDue(); });
+    changed_.Wait(mutex_, [&]() TACIT_REQUIRES(mutex_) { return stopping_ || FoldIsDue(); });
     if (stopping_) return;
-    lock.unlock();
+    lock.Unlock();
     const Status status = FoldPublished();
     if (!status) parts_.latch->Set(status.error());
-    lock.lock();
-    changed_.notify_all();
+    lock.Lock();
+    changed_.NotifyAll();
   }
 }
 
@@ -506,14 +508,14 @@ Status StoreImpl::FoldPublished() {
   TACIT_RETURN_IF_ERROR(outbox_.Trim(*parts_.rocks, CommitSeq(outbox_taken_.load()), outbox_most));
   std::shared_ptr<const SnapshotImpl> old;
   {
-    std::lock_guard lock(view_mutex_);
+    const MutexLock lock(view_mutex_);
     View view = published_->view();
     view.overlay.erase(view.overlay.begin(),
                        view.overlay.begin() + static_cast<ptrdiff_t>(folded.overlay.size()));
     old = std::exchange(published_, std::make_shared<SnapshotImpl>(parts_.rocks, parts_.directory,
                                                                    std::move(view)));
   }
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   folded_.store(folded.tip.seq.value);
   unfolded_ -= folded.overlay.size();
   unfolded_bytes_ -= folded.overlay_bytes();
@@ -523,15 +525,16 @@ Status StoreImpl::FoldPublished() {
 }
 
 void StoreImpl::RequestFold(CommitSeq seq) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   fold_through_ = std::max(fold_through_, seq);
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void StoreImpl::FoldThrough(CommitSeq seq) {
   RequestFold(seq);
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return folded_.load() >= seq.value || !MayCommit(); });
+  const MutexLock lock(mutex_);
+  changed_.Wait(
+      mutex_, [&]() TACIT_REQUIRES(mutex_) { return folded_.load() >= seq.value || !MayCommit(); });
 }
 
 }  // namespace tacit::store

@@ -1,18 +1,17 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <future>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/hash.h"
+#include "base/threads/mutex.h"
 #include "privacy/ledger.h"
 #include "store/checkpoint/checkpoint_draft.h"
 #include "store/disk/rocks.h"
@@ -48,9 +47,8 @@ struct OpenedStore {
   Outbox outbox = {};
 };
 
-// Two locks, never held together except in this order: mutex_ (the threads' work), then view_mutex_
-// (the published snapshot). The ledger has a lock of its own, so that a budget check waits for no
-// disk.
+// mutex_ is for the threads' work, view_mutex_ for the published snapshot. The ledger has a lock of
+// its own, so that a budget check waits for no disk.
 class StoreImpl final : public Store {
  public:
   explicit StoreImpl(OpenedStore opened);
@@ -104,10 +102,10 @@ class StoreImpl final : public Store {
   };
 
   std::shared_ptr<const SnapshotImpl> Published() const;
-  Status MayCommit() const;
-  bool MustWait() const;
-  Job MakeJob(CommitRequest request, std::function<void(Status)> done);
-  void ChargeLedger(std::vector<privacy::CommitCharge> charges, Job& job);
+  Status MayCommit() const TACIT_REQUIRES(mutex_);
+  bool MustWait() const TACIT_REQUIRES(mutex_);
+  Job MakeJob(CommitRequest request, std::function<void(Status)> done) TACIT_REQUIRES(mutex_);
+  void ChargeLedger(std::vector<privacy::CommitCharge> charges, Job& job) TACIT_REQUIRES(mutex_);
 
   void CommitLoop();
   void RunBetweenCommits(std::function<void()> work);
@@ -125,7 +123,7 @@ class StoreImpl final : public Store {
   Status WriteWitnesses(const Job& job);
   void Publish(const Job& job);
 
-  bool FoldIsDue() const;
+  bool FoldIsDue() const TACIT_REQUIRES(mutex_);
   void FoldLoop();
   Status FoldPublished();
   void RequestFold(CommitSeq seq);
@@ -133,39 +131,43 @@ class StoreImpl final : public Store {
 
   const OpenedStore parts_;
   ForgottenUsers forgotten_;
-  std::mutex erase_mutex_;  // held while forgotten users are erased; taken before all others
-  // No file holds what was deleted up to here (ForgottenUsers); held by erase_mutex_.
-  std::optional<uint64_t> files_clean_to_;
-  std::mutex checkpoint_mutex_;  // held while one is made or noted in; taken before the rest
-  rocksdb::WriteBatch batch_;    // used by the commit thread; keeps its memory
+  Mutex erase_mutex_ TACIT_ACQUIRED_BEFORE(checkpoint_mutex_);  // held while users are erased
+  // No file holds what was deleted up to here (ForgottenUsers).
+  std::optional<uint64_t> files_clean_to_ TACIT_GUARDED_BY(erase_mutex_);
+  // Held while one is made or noted in.
+  Mutex checkpoint_mutex_ TACIT_ACQUIRED_BEFORE(mutex_, ledger_mutex_);
+  rocksdb::WriteBatch batch_;  // used by the commit thread; keeps its memory
   std::vector<std::unique_ptr<LearnerBacking>> backings_;
   std::unique_ptr<RowFetcher> fetcher_;  // null: no rows are read ahead
   std::vector<std::unique_ptr<RowCache>> rows_;
 
-  mutable std::mutex ledger_mutex_;
-  privacy::Ledger ledger_;
-  PriceTally prices_;   // of ledger_, for the witnesses
-  CommitTip enqueued_;  // the tip once all enqueued commits are done
+  mutable Mutex ledger_mutex_;
+  privacy::Ledger ledger_ TACIT_GUARDED_BY(ledger_mutex_);
+  PriceTally prices_ TACIT_GUARDED_BY(ledger_mutex_);  // of ledger_, for the witnesses
+  CommitTip enqueued_;  // the tip once all enqueued commits are done; used by who commits
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;  // notified when any of the following changes
-  std::optional<Job> slot_;
-  std::deque<std::packaged_task<void()>> between_;  // for the commit thread, before the slot
-  std::vector<std::string> positions_;              // by key, including all enqueued commits
-  bool term_begun_ = false;
-  bool in_flight_ = false;
-  bool stopping_ = false;
-  std::optional<Error> not_arrived_;  // the failure of a commit whose rows did not come
-  CommitSeq published_seq_, fold_through_;
-  uint64_t unfolded_ = 0, unfolded_bytes_ = 0;
-  Stats stats_;
+  mutable Mutex mutex_ TACIT_ACQUIRED_BEFORE(ledger_mutex_, view_mutex_);
+  Condition changed_;  // notified when any of the following changes
+  std::optional<Job> slot_ TACIT_GUARDED_BY(mutex_);
+  // For the commit thread, before the slot.
+  std::deque<std::packaged_task<void()>> between_ TACIT_GUARDED_BY(mutex_);
+  // By key, including all enqueued commits.
+  std::vector<std::string> positions_ TACIT_GUARDED_BY(mutex_);
+  bool term_begun_ TACIT_GUARDED_BY(mutex_) = false;
+  bool in_flight_ TACIT_GUARDED_BY(mutex_) = false;
+  bool stopping_ TACIT_GUARDED_BY(mutex_) = false;
+  // The failure of a commit whose rows did not come.
+  std::optional<Error> not_arrived_ TACIT_GUARDED_BY(mutex_);
+  CommitSeq published_seq_ TACIT_GUARDED_BY(mutex_), fold_through_ TACIT_GUARDED_BY(mutex_);
+  uint64_t unfolded_ TACIT_GUARDED_BY(mutex_) = 0, unfolded_bytes_ TACIT_GUARDED_BY(mutex_) = 0;
+  Stats stats_ TACIT_GUARDED_BY(mutex_);
 
   std::atomic<uint64_t> folded_;
   size_t log_bytes_ = 0;  // of the delta in batch_; used by the commit thread
   Outbox outbox_;         // used by the fold thread
   std::atomic<uint64_t> outbox_taken_ = 0;
-  mutable std::mutex view_mutex_;
-  std::shared_ptr<const SnapshotImpl> published_;
+  mutable Mutex view_mutex_;
+  std::shared_ptr<const SnapshotImpl> published_ TACIT_GUARDED_BY(view_mutex_);
 
   std::thread commit_thread_, fold_thread_;
 };

@@ -118,7 +118,7 @@ class PauseMeter {
 // and nothing is done, while RocksDB has stopped all writes because it has too much to write out.
 Result<bool> SwitchMemory(const Rocks& rocks, rocksdb::ColumnFamilyHandle* family,
                           double* paused_ms) {
-  const auto lock = rocks.LockLog();
+  const MutexLock lock(rocks.log_mutex());
   const PauseMeter pause(paused_ms);
   TACIT_RETURN_IF_ERROR(rocks.LogStatus());
   rocksdb::FlushOptions options;
@@ -208,7 +208,7 @@ Status WriteOutMemory(const Rocks& rocks, const CheckpointRequest& request, doub
   }
   for (; glances > 0 && IsWritingOut(rocks); --glances) {
     {
-      const auto lock = rocks.LockLog();
+      const MutexLock lock(rocks.log_mutex());
       TACIT_RETURN_IF_ERROR(rocks.LogStatus());
     }
     TACIT_RETURN_IF_ERROR(StillWanted(request));
@@ -218,7 +218,7 @@ Status WriteOutMemory(const Rocks& rocks, const CheckpointRequest& request, doub
 }
 
 Result<LiveFiles> ListLiveFiles(const Rocks& rocks) {
-  const auto lock = rocks.LockLog();
+  const MutexLock lock(rocks.log_mutex());
   TACIT_RETURN_IF_ERROR(rocks.LogStatus());
   rocksdb::LiveFilesStorageInfoOptions options;
   options.include_checksum_info = true;

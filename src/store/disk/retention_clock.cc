@@ -19,7 +19,7 @@ RetentionClock::RetentionClock(const Clock& clock, std::string name)
     : clock_(clock), name_(std::move(name)), counted_(clock.Now()) {}
 
 void RetentionClock::Start(int64_t known_ms) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   started_ = true;
   known_ms_ = known_ms;
   counted_ = clock_.Now();
@@ -27,19 +27,19 @@ void RetentionClock::Start(int64_t known_ms) {
 }
 
 void RetentionClock::Saw(int64_t record_ms) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   known_ms_ = std::max(known_ms_, std::min(record_ms, clock_.UnixMillis()));
 }
 
 int64_t RetentionClock::Now() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!started_) return 0;
   Advance();
   return std::min(known_ms_, clock_.UnixMillis());
 }
 
 int64_t RetentionClock::Known() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return known_ms_;
 }
 

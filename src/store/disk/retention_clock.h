@@ -1,10 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <string>
 
 #include "base/clock.h"
+#include "base/threads/mutex.h"
 
 namespace tacit::store {
 
@@ -30,15 +30,15 @@ class RetentionClock {
   int64_t WallTime() const { return clock_.UnixMillis(); }
 
  private:
-  void Advance();  // REQUIRES the lock
-  void Warn(int64_t wall_ms);
+  void Advance() TACIT_REQUIRES(mutex_);
+  void Warn(int64_t wall_ms) TACIT_REQUIRES(mutex_);
 
   const Clock& clock_;
   const std::string name_;
-  std::mutex mutex_;
-  bool started_ = false, told_ = false;
-  int64_t known_ms_ = 0;
-  Clock::TimePoint counted_;  // steady time already counted in known_ms_
+  Mutex mutex_;
+  bool started_ TACIT_GUARDED_BY(mutex_) = false, told_ TACIT_GUARDED_BY(mutex_) = false;
+  int64_t known_ms_ TACIT_GUARDED_BY(mutex_) = 0;
+  Clock::TimePoint counted_ TACIT_GUARDED_BY(mutex_);  // steady time already counted in known_ms_
 };
 
 }  // namespace tacit::store

@@ -544,7 +544,7 @@ Status Rocks::SyncLog() const {
 }
 
 Status Rocks::WriteSynced(rocksdb::WriteBatch& batch) const {
-  const auto lock = LockLog();
+  const MutexLock lock(log_mutex_);
   TACIT_RETURN_IF_ERROR(Write(batch));
   return SyncLog();
 }

@@ -7,7 +7,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,6 +16,7 @@
 #include "base/clock.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "base/threads/mutex.h"
 #include "store/disk/retention_clock.h"
 #include "store/disk/row_families.h"
 
@@ -46,34 +46,34 @@ class FailureLatch {
   // Keeps the first failure, and then tells who listens. REQUIRES no lock that the listener takes.
   void Set(Error error) {
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (error_) return;
       error_ = std::move(error);
     }
-    std::lock_guard lock(listener_mutex_);
+    const MutexLock lock(listener_mutex_);
     if (listener_) listener_();
   }
   // `listener` is called by the thread that fails, once status() says so. Null: nobody listens any
   // more, and none runs any more. A failure that came before is not told.
   void Listen(std::function<void()> listener) {
-    std::lock_guard lock(listener_mutex_);
+    const MutexLock lock(listener_mutex_);
     listener_ = std::move(listener);
   }
   Status status() const {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (error_) return Fail(*error_);
     return {};
   }
   bool failed() const {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return error_.has_value();
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::optional<Error> error_;
-  std::mutex listener_mutex_;
-  std::function<void()> listener_;
+  mutable Mutex mutex_;
+  std::optional<Error> error_ TACIT_GUARDED_BY(mutex_);
+  Mutex listener_mutex_;
+  std::function<void()> listener_ TACIT_GUARDED_BY(listener_mutex_);
 };
 
 // An open database. The last holder closes it, unless it has failed: then it stays open until the
@@ -149,16 +149,14 @@ class Rocks {
   // Log writes use these functions. The first failure is permanent and sets the latch: RocksDB must
   // not write or sync a log file again after it has failed. A caller that writes and syncs in two
   // steps therefore holds the lock over both.
-  std::unique_lock<std::mutex> LockLog() const { return std::unique_lock(log_mutex_); }
-  // REQUIRE the lock.
-  Status LogStatus() const { return latch_->status(); }
-  Status Write(rocksdb::WriteBatch& batch) const;
-  Status SyncLog() const;
-  // Takes the lock.
-  Status WriteSynced(rocksdb::WriteBatch& batch) const;
+  Mutex& log_mutex() const TACIT_RETURNS_MUTEX(log_mutex_) { return log_mutex_; }
+  Status LogStatus() const TACIT_REQUIRES(log_mutex_) { return latch_->status(); }
+  Status Write(rocksdb::WriteBatch& batch) const TACIT_REQUIRES(log_mutex_);
+  Status SyncLog() const TACIT_REQUIRES(log_mutex_);
+  Status WriteSynced(rocksdb::WriteBatch& batch) const TACIT_EXCLUDES(log_mutex_);
   // Flushes the memtables, so that a start has no log to replay. Returns kIo, with nothing done, if
-  // the disk lacks room for that. Takes the lock.
-  Status EmptyLog() const;
+  // the disk lacks room for that.
+  Status EmptyLog() const TACIT_EXCLUDES(log_mutex_);
 
  private:
   Rocks(std::string path, std::shared_ptr<FailureLatch> latch, const Clock& clock)
@@ -182,7 +180,7 @@ class Rocks {
   const Clock& clock_;
   const std::shared_ptr<RetentionClock> retention_;  // RocksDB's threads hold it too
   std::unique_ptr<rocksdb::Env> env_;                // used by db_; null: RocksDB's own
-  mutable std::mutex log_mutex_;
+  mutable Mutex log_mutex_;
   std::unique_ptr<rocksdb::DB> db_;
   std::array<rocksdb::ColumnFamilyHandle*, kFamilies> families_{};
   std::map<std::string, rocksdb::ColumnFamilyHandle*> shard_families_;  // by name, used or not

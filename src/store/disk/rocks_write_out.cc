@@ -53,7 +53,7 @@ Status Rocks::CheckRoomToWriteOut() const {
 }
 
 Status Rocks::EmptyLog() const {
-  const auto lock = LockLog();
+  const MutexLock lock(log_mutex_);
   TACIT_RETURN_IF_ERROR(latch_->status());
   TACIT_RETURN_IF_ERROR(CheckRoomToWriteOut());
   std::vector<rocksdb::ColumnFamilyHandle*> all = all_families();

@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/crash_point.h"
+#include "base/threads/mutex.h"
 #include "privacy/chain.h"
 #include "store/disk/seal.h"
 #include "store/rows/learner_directory.h"
@@ -60,7 +61,10 @@ class ReplicaStoreImpl final : public ReplicaStore {
   // Takes over what was loaded, and folds it.
   Status Adopt(Loaded loaded) {
     TACIT_ASSIGN(const auto feed, rocks_->Get(Family::kMeta, meta::kReplica));
-    feed_ = feed.value_or("");
+    {
+      const MutexLock lock(mutex_);
+      feed_ = feed.value_or("");
+    }
     TACIT_ASSIGN(const auto position, rocks_->Get(Family::kMeta, meta::kReplicaPosition));
     TACIT_RETURN_IF_ERROR(Match(loaded.records, loaded.shards));
     View view = loaded.MakeView();
@@ -78,11 +82,11 @@ class ReplicaStoreImpl final : public ReplicaStore {
 
   std::shared_ptr<const Snapshot> Latest() const override { return Shown(); }
   std::string feed() const override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return feed_;
   }
   std::string position() const override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return position_;
   }
   const std::vector<LearnerRecord>& learners() const override { return directory_->records(); }
@@ -107,13 +111,13 @@ class ReplicaStoreImpl final : public ReplicaStore {
   };
 
   std::shared_ptr<const SnapshotImpl> Shown() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return shown_;
   }
   void Show(View view, std::string position) {
     std::shared_ptr<const SnapshotImpl> next =
         std::make_shared<SnapshotImpl>(rocks_, directory_, std::move(view));
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     shown_.swap(next);
     position_ = std::move(position);
   }
@@ -139,9 +143,9 @@ class ReplicaStoreImpl final : public ReplicaStore {
   std::vector<privacy::LedgerEntry> entries_;
   View begun_;           // before the first version
   bool filled_ = false;  // rows of the first version are there, which is not
-  mutable std::mutex mutex_;
-  std::string feed_, position_;
-  std::shared_ptr<const SnapshotImpl> shown_;
+  mutable Mutex mutex_;
+  std::string feed_ TACIT_GUARDED_BY(mutex_), position_ TACIT_GUARDED_BY(mutex_);
+  std::shared_ptr<const SnapshotImpl> shown_ TACIT_GUARDED_BY(mutex_);
 };
 
 Status ReplicaStoreImpl::Match(const std::vector<LearnerRecord>& records, uint32_t shards) {
@@ -159,7 +163,7 @@ Status ReplicaStoreImpl::Match(const std::vector<LearnerRecord>& records, uint32
 }
 
 Status ReplicaStoreImpl::Begin(const ReplicaOrigin& origin) {
-  TACIT_CHECK(feed_.empty() && !origin.feed.empty(), "a replica begins once");
+  TACIT_CHECK(feed().empty() && !origin.feed.empty(), "a replica begins once");
   std::vector<LearnerRecord> records = origin.learners;
   for (LearnerRecord& record : records) record.layout = ReplicaLayout(std::move(record.layout));
   TACIT_RETURN_IF_ERROR(Match(records, options_.shards));
@@ -187,7 +191,7 @@ Status ReplicaStoreImpl::Begin(const ReplicaOrigin& origin) {
   begun_ = {};
   begun_.lineage = origin.lineage;
   begun_.learners.resize(records.size());
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   feed_ = origin.feed;
   return {};
 }
@@ -302,7 +306,7 @@ Status ReplicaStoreImpl::WriteDelta(const ReplicaVersion& version, const DeltaRe
   batch.Put(rocks_->family(Family::kDeltas), rocksdb::SliceParts(&key_piece, 1),
             rocksdb::SliceParts(pieces.data(), static_cast<int>(pieces.size())));
   PutCommon(version, record, &batch);
-  const auto lock = rocks_->LockLog();
+  const MutexLock lock(rocks_->log_mutex());
   TACIT_RETURN_IF_ERROR(rocks_->Write(batch));
   CrashPoint("replica.written");
   return rocks_->SyncLog();
@@ -346,7 +350,7 @@ Status ReplicaStoreImpl::WriteBulk(const ReplicaVersion& version, const DeltaRec
       batch.Put(rocks_->rows(place.high >> 32), {key.data(), key.size()},
                 {reinterpret_cast<const char*>(floats.data()), floats.size_bytes()});
       if (batch.GetDataSize() < kBulkBytes) continue;
-      const auto lock = rocks_->LockLog();
+      const MutexLock lock(rocks_->log_mutex());
       TACIT_RETURN_IF_ERROR(rocks_->Write(batch));
       batch.Clear();
     }

@@ -5,7 +5,7 @@
 namespace tacit::store {
 
 Status RowArrival::Complete() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (bring_ != nullptr) outcome_ = std::exchange(bring_, nullptr)(&rows_);
   return outcome_;
 }

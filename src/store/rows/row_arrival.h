@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 
 #include "base/result.h"
+#include "base/threads/mutex.h"
 #include "store/types/delta.h"
 
 namespace tacit::store {
@@ -50,9 +50,9 @@ class RowArrival {
   }
 
  private:
-  std::mutex mutex_;  // held while the rows come
-  Bring bring_;       // null once it was called
-  Status outcome_;
+  Mutex mutex_;                           // held while the rows come
+  Bring bring_ TACIT_GUARDED_BY(mutex_);  // null once it was called
+  Status outcome_ TACIT_GUARDED_BY(mutex_);
   RowDelta rows_;
 };
 

@@ -1,17 +1,16 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <span>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/result.h"
+#include "base/threads/mutex.h"
 
 namespace tacit::store {
 
@@ -60,13 +59,14 @@ class RowFetcher {
 
  private:
   void Run();
-  void ReadPiece(RowFetch* fetch, size_t piece, std::unique_lock<std::mutex>& lock);
-  void Forget(RowFetch* fetch);
+  void ReadPiece(RowFetch* fetch, size_t piece) TACIT_REQUIRES(mutex_);
+  void Forget(RowFetch* fetch) TACIT_REQUIRES(mutex_);
 
-  std::mutex mutex_;
-  std::condition_variable begun_, done_;
-  std::deque<RowFetch*> waiting_;  // those with pieces that nobody has begun
-  bool stopping_ = false;
+  Mutex mutex_;
+  Condition begun_, done_;
+  // Those with pieces that nobody has begun.
+  std::deque<RowFetch*> waiting_ TACIT_GUARDED_BY(mutex_);
+  bool stopping_ TACIT_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };
 

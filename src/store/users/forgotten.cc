@@ -108,12 +108,12 @@ ForgottenUsers::ForgottenUsers(std::span<const ForgottenUser> users) {
 }
 
 void ForgottenUsers::Add(const ForgottenUser& user, uint64_t deletion) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   users_.insert_or_assign(user.user, Kept{user, deletion});
 }
 
 std::optional<ForgottenUser> ForgottenUsers::Find(const Hash128& user) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = users_.find(user);
   if (found == users_.end()) return std::nullopt;
   return found->second.user;
@@ -130,7 +130,7 @@ void ForgottenUsers::DropForgotten(const Hash128& user, int64_t now,
 }
 
 ForgottenUsers::ToErase ForgottenUsers::Unerased() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ToErase erase;
   for (const auto& [hash, kept] : users_) {
     if (kept.user.erased) continue;
@@ -141,7 +141,7 @@ ForgottenUsers::ToErase ForgottenUsers::Unerased() const {
 }
 
 void ForgottenUsers::Erased(std::span<const ForgottenUser> users) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const ForgottenUser& user : users) {
     ForgottenUser& kept = users_.at(user.user).user;
     kept.erased = kept.erased || kept.before_ms == user.before_ms;

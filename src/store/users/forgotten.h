@@ -4,13 +4,13 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "base/result.h"
+#include "base/threads/mutex.h"
 #include "store/disk/rocks.h"
 #include "store/types/history.h"
 
@@ -48,8 +48,8 @@ class ForgottenUsers {
     ForgottenUser user;
     uint64_t deletion = 0;
   };
-  mutable std::mutex mutex_;
-  std::unordered_map<Hash128, Kept> users_;
+  mutable Mutex mutex_;
+  std::unordered_map<Hash128, Kept> users_ TACIT_GUARDED_BY(mutex_);
 };
 
 // Adds to the batch: that the user is forgotten, and the deletion of the histories that learners

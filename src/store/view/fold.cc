@@ -81,7 +81,7 @@ Status IngestRows(const Rocks& rocks, std::span<const FoldRow> rows, CommitSeq s
   }
   // Ingesting may switch memtables, and with them log files; that is not allowed after a log has
   // failed.
-  const auto lock = rocks.LockLog();
+  const MutexLock lock(rocks.log_mutex());
   TACIT_RETURN_IF_ERROR(rocks.LogStatus());
   return ToStatus(RowFiles::Ingest(rocks, files), "folding rows of store " + rocks.path());
 }
