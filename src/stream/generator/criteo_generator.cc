@@ -383,7 +383,7 @@ std::shared_ptr<const CriteoGenerator::Tables> CriteoGenerator::TablesOf(uint32_
   TACIT_CHECK(day < options_.days, "a day that is not in the log");
   const size_t kept = std::max(4u, std::thread::hardware_concurrency() + 1);  // one a thread
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = std::find_if(recent_.begin(), recent_.end(),
                                     [&](const auto& tables) { return tables->day == day; });
     if (found != recent_.end()) {
@@ -392,7 +392,7 @@ std::shared_ptr<const CriteoGenerator::Tables> CriteoGenerator::TablesOf(uint32_
     }
   }
   auto made = std::make_shared<const Tables>(*truth_, day);
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (recent_.size() >= kept) recent_.erase(recent_.begin());
   recent_.push_back(made);
   return made;

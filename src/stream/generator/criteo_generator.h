@@ -2,11 +2,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/threads/mutex.h"
 #include "stream/source.h"
 
 namespace tacit::stream {
@@ -64,8 +64,8 @@ class CriteoGenerator {
   const std::unique_ptr<const Truth> truth_;
   // Tables take longer to make than a few thousand rows, so the last used ones are kept, latest
   // last.
-  mutable std::mutex mutex_;
-  mutable std::vector<std::shared_ptr<const Tables>> recent_;
+  mutable Mutex mutex_;
+  mutable std::vector<std::shared_ptr<const Tables>> recent_ TACIT_GUARDED_BY(mutex_);
 };
 
 // Makes the generator a source: offset = day * rows_per_day + row, a public mark at each day's end,

@@ -157,7 +157,7 @@ Status SetDefaults(const std::array<std::pair<std::string_view, std::string_view
 }  // namespace
 
 KafkaContext::Events KafkaContext::TakeEvents() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::exchange(events_, {});
 }
 
@@ -190,7 +190,7 @@ void KafkaContext::OnLog(const rd_kafka_t* client, int level, const char* facili
 
 void KafkaContext::OnError(rd_kafka_t*, int error, const char* reason, void* opaque) {
   auto* context = static_cast<KafkaContext*>(opaque);
-  std::lock_guard lock(context->mutex_);
+  const MutexLock lock(context->mutex_);
   if (error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) context->events_.all_brokers_down = true;
   if (error == RD_KAFKA_RESP_ERR__AUTHENTICATION || error == RD_KAFKA_RESP_ERR__SSL ||
       error == RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED) {
@@ -218,7 +218,7 @@ int KafkaContext::OnCertificate(rd_kafka_t*, const char* broker, int32_t, int* v
         "or of the one that made the certificate; reading then resumes by itself",
         broker);
   auto* context = static_cast<KafkaContext*>(opaque);
-  std::lock_guard lock(context->mutex_);
+  const MutexLock lock(context->mutex_);
   if (!outdated.empty() && context->outdated_.empty() && !context->silent_)
     spdlog::error("{}", outdated);
   // The broker's own certificate comes last, after those of its signers.

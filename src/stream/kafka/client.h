@@ -5,12 +5,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "base/threads/mutex.h"
 #include "event/message.h"
 #include "stream/kafka/properties.h"
 
@@ -81,9 +81,10 @@ class KafkaContext {
 
   std::vector<std::string> secrets_;  // written before there is a client
   std::atomic<bool> silent_ = false;
-  std::mutex mutex_;
-  Events events_;
-  std::string outdated_;  // the last certificate's fault; empty: its dates are right
+  Mutex mutex_;
+  Events events_ TACIT_GUARDED_BY(mutex_);
+  // The last certificate's fault; empty: its dates are right.
+  std::string outdated_ TACIT_GUARDED_BY(mutex_);
 };
 
 // Checks the settings: kInvalidArgument names one that does not exist, whose value is invalid, or

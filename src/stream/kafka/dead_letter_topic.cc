@@ -8,13 +8,13 @@
 #include <charconv>
 #include <chrono>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "base/threads/mutex.h"
 #include "stream/kafka/lookup.h"
 #include "stream/kafka/producer.h"
 #include "stream/kafka/topic_reader.h"
@@ -106,7 +106,7 @@ class DeadLetterTopic final : public event::DeadLetterSink {
   void Interrupt() override { interrupted_ = true; }
 
   std::string trouble() const override {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return trouble_;
   }
 
@@ -231,7 +231,7 @@ class DeadLetterTopic final : public event::DeadLetterSink {
 
   void Trouble(const std::string& why) {
     retry_at_once_ = false;
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const bool tell = trouble_.empty() || Steady::now() - told_ >= kTellAgain;
     trouble_ = why;
     if (!tell) return;
@@ -240,7 +240,7 @@ class DeadLetterTopic final : public event::DeadLetterSink {
   }
 
   void TroubleOver() {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!trouble_.empty()) spdlog::info("dead letters are written again");
     trouble_.clear();
   }
@@ -257,9 +257,9 @@ class DeadLetterTopic final : public event::DeadLetterSink {
   std::atomic<bool> interrupted_ = false;
   bool retry_at_once_ = false;
   Steady::time_point waiting_since_;
-  mutable std::mutex mutex_;
-  std::string trouble_;
-  Steady::time_point told_;
+  mutable Mutex mutex_;
+  std::string trouble_ TACIT_GUARDED_BY(mutex_);
+  Steady::time_point told_ TACIT_GUARDED_BY(mutex_);
 };
 
 }  // namespace

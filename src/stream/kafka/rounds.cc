@@ -26,7 +26,7 @@ uint64_t TakeVarint(const std::string& bytes, size_t* at) {
 }  // namespace
 
 bool RoundQueue::Close(std::span<const PartitionEnd> ends, bool tick) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Round round{.moved = {}, .tick = tick};
   for (const PartitionEnd& end : ends) {
     const auto known = ends_.find(end.partition);
@@ -38,7 +38,7 @@ bool RoundQueue::Close(std::span<const PartitionEnd> ends, bool tick) {
   moved_since_tick_ |= !round.moved.empty();
   if (tick ? !std::exchange(moved_since_tick_, false) : round.moved.empty()) return true;
   Append(round);
-  closed_.notify_all();
+  closed_.NotifyAll();
   return true;
 }
 
@@ -90,7 +90,7 @@ Round RoundQueue::Decode() {
 }
 
 std::optional<Round> RoundQueue::Pop() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (read_ < encoded_.size()) return Decode();
   if (!newest_) return std::nullopt;
   for (const PartitionEnd& end : newest_->moved)
@@ -100,17 +100,18 @@ std::optional<Round> RoundQueue::Pop() {
 
 bool RoundQueue::WaitFor(std::chrono::milliseconds timeout) {
   if (timeout.count() <= 0) return !empty();
-  std::unique_lock lock(mutex_);
-  return closed_.wait_for(lock, timeout, [&] { return newest_.has_value(); });
+  const MutexLock lock(mutex_);
+  return closed_.WaitFor(mutex_, timeout,
+                         [&]() TACIT_REQUIRES(mutex_) { return newest_.has_value(); });
 }
 
 bool RoundQueue::empty() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return !newest_;
 }
 
 void RoundQueue::Clear() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   encoded_.clear();
   read_ = 0;
   ends_.clear();

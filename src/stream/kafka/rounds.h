@@ -1,15 +1,15 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "base/threads/mutex.h"
 
 namespace tacit::stream {
 
@@ -52,22 +52,23 @@ class RoundQueue {
   void Clear();
 
  private:
-  void Append(const Round& round);
-  void Encode(const Round& round);
-  Round Decode();
+  void Append(const Round& round) TACIT_REQUIRES(mutex_);
+  void Encode(const Round& round) TACIT_REQUIRES(mutex_);
+  Round Decode() TACIT_REQUIRES(mutex_);
 
   const size_t bytes_max_;
-  mutable std::mutex mutex_;
-  std::condition_variable closed_;
-  std::map<int32_t, uint64_t> ends_;  // of the newest round
-  bool moved_since_tick_ = false;
+  mutable Mutex mutex_;
+  Condition closed_;
+  std::map<int32_t, uint64_t> ends_ TACIT_GUARDED_BY(mutex_);  // of the newest round
+  bool moved_since_tick_ TACIT_GUARDED_BY(mutex_) = false;
   // All rounds but the newest, end to end: tick, number of partitions, and for each its number and
   // its growth, as varints.
-  std::string encoded_;
-  size_t read_ = 0;                           // bytes of `encoded_` that were read
-  std::map<int32_t, uint64_t> ends_encoded_;  // of the last round in `encoded_`
-  std::map<int32_t, uint64_t> ends_read_;     // of the last round that was begun
-  std::optional<Round> newest_;               // grows when `encoded_` is full
+  std::string encoded_ TACIT_GUARDED_BY(mutex_);
+  size_t read_ TACIT_GUARDED_BY(mutex_) = 0;  // bytes of `encoded_` that were read
+  // The ends of the last round in `encoded_`, and of the last round that was begun.
+  std::map<int32_t, uint64_t> ends_encoded_ TACIT_GUARDED_BY(mutex_);
+  std::map<int32_t, uint64_t> ends_read_ TACIT_GUARDED_BY(mutex_);
+  std::optional<Round> newest_ TACIT_GUARDED_BY(mutex_);  // grows when `encoded_` is full
 };
 
 }  // namespace tacit::stream

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <future>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 
 #include "base/check.h"
+#include "base/threads/mutex.h"
 #include "stream/kafka/reader.h"
 #include "stream/kafka/turns.h"
 #include "stream/kafka/watcher.h"
@@ -105,12 +105,12 @@ class KafkaSource final : public Source {
   bool commit_failed_ = false;
 
   // Shared with other threads.
-  mutable std::mutex mutex_;
-  bool connected_ = false;
-  std::string alert_;                    // the source's; partitions have their own
-  std::string stall_;                    // why a partition's turn stalls
-  std::vector<PartitionOffset> advice_;  // not yet committed for the group
-  std::optional<StoreClaim> adviser_;
+  mutable Mutex mutex_;
+  bool connected_ TACIT_GUARDED_BY(mutex_) = false;
+  std::string alert_ TACIT_GUARDED_BY(mutex_);  // the source's; partitions have their own
+  std::string stall_ TACIT_GUARDED_BY(mutex_);  // why a partition's turn stalls
+  std::vector<PartitionOffset> advice_ TACIT_GUARDED_BY(mutex_);  // not yet committed for the group
+  std::optional<StoreClaim> adviser_ TACIT_GUARDED_BY(mutex_);
   metrics::Gauge waiting_gauge_;
 };
 
@@ -231,7 +231,7 @@ void KafkaSource::Reopen(const std::string& why) {
     expected_.positions.push_back({.partition = partition->id(), .offset = partition->next()});
   // This process made the group's commits since the start; its newest claim has their terms.
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (adviser_) expected_.store = adviser_;
   }
   next_try_ = clock_.Now();
@@ -340,7 +340,7 @@ void KafkaSource::Refresh() {
 }
 
 void KafkaSource::Advise(std::span<const PartitionOffset> committed, const StoreClaim& store) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   advice_.assign(committed.begin(), committed.end());
   adviser_ = store;
 }
@@ -349,7 +349,7 @@ void KafkaSource::CommitAdvice(bool wait) {
   std::vector<PartitionOffset> advice;
   StoreMark store;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (adviser_) store = adviser_->now;
     advice = std::exchange(advice_, {});
   }
@@ -376,11 +376,14 @@ void KafkaSource::ShowLag() {
     waiting += partition->waiting() ? 1 : 0;
   }
   waiting_gauge_.Set(static_cast<double>(waiting));
-  std::string stall = turns_.stall();
-  if (!stall.empty() && stall_.empty()) spdlog::warn("{}", stall);
-  if (stall.empty() && !stall_.empty()) spdlog::info("topic '{}': reading goes on", options_.topic);
-  std::lock_guard lock(mutex_);
-  stall_ = std::move(stall);
+  const std::string stall = turns_.stall();
+  std::string before = stall;
+  {
+    const MutexLock lock(mutex_);
+    stall_.swap(before);
+  }
+  if (!stall.empty() && before.empty()) spdlog::warn("{}", stall);
+  if (stall.empty() && !before.empty()) spdlog::info("topic '{}': reading goes on", options_.topic);
 }
 
 uint64_t KafkaSource::RecordsAfter(std::span<const PartitionOffset>) const {
@@ -390,17 +393,17 @@ uint64_t KafkaSource::RecordsAfter(std::span<const PartitionOffset>) const {
 }
 
 void KafkaSource::SetConnected(bool connected) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   connected_ = connected;
 }
 
 void KafkaSource::SetAlert(std::string alert) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   alert_ = std::move(alert);
 }
 
 SourceHealth KafkaSource::health() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   SourceHealth health{.connected = connected_, .alert = alert_};
   if (health.alert.empty()) health.alert = stall_;
   return health;

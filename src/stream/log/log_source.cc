@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -20,6 +19,7 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/files/log.h"
+#include "base/threads/mutex.h"
 #include "stream/log/line_reader.h"
 
 namespace tacit::stream {
@@ -86,7 +86,7 @@ class LogSource final : public Source {
   std::string Identity() const override;
   Status VerifyIdentity(const std::string& stored) override;
   SourceHealth health() const override {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return {.alert = alert_};
   }
 
@@ -96,7 +96,7 @@ class LogSource final : public Source {
   }
   // Returns true if there was no alert before.
   bool SetAlert(std::string alert) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     alert_.swap(alert);
     return alert.empty();
   }
@@ -127,8 +127,8 @@ class LogSource final : public Source {
   std::unique_ptr<LineReader> reader_;
   std::optional<uint64_t> cut_at_;  // the file had this many bytes, and more are waited for
 
-  mutable std::mutex mutex_;
-  std::string alert_;
+  mutable Mutex mutex_;
+  std::string alert_ TACIT_GUARDED_BY(mutex_);
 };
 
 Result<std::unique_ptr<InputFile>> LogSource::OpenChecked(LogFile* file) const {
