@@ -121,12 +121,15 @@ Result<std::unique_ptr<ServedVersions>> ServedVersions::Open(const std::string& 
     }
   }
   versions->OpenOlder(&state);
-  versions->Publish(std::move(state));
+  {
+    const MutexLock lock(versions->moving_);
+    versions->Publish(std::move(state));
+  }
   return versions;
 }
 
 std::string ServedVersions::folder() const {
-  const std::lock_guard lock(moving_);
+  const MutexLock lock(moving_);
   return state_.open.at(state_.serving).folder;
 }
 
@@ -228,7 +231,7 @@ void ServedVersions::Publish(State state) {
 }
 
 Result<bool> ServedVersions::MoveOn() {
-  const std::lock_guard lock(moving_);
+  const MutexLock lock(moving_);
   if (state_.held) return false;
   State state = state_;
   TACIT_ASSIGN(const bool moved, MoveToNewest(&state));
@@ -260,7 +263,7 @@ Status ServedVersions::Follow(const serve::VersionOrder& order, State* state) co
 }
 
 Result<serve::VersionReport> ServedVersions::Set(const serve::VersionOrder& order) {
-  const std::lock_guard lock(moving_);
+  const MutexLock lock(moving_);
   State state = state_;
   TACIT_RETURN_IF_ERROR(Follow(order, &state));
   TACIT_ASSIGN(const Folders places, Places(state));
@@ -270,7 +273,7 @@ Result<serve::VersionReport> ServedVersions::Set(const serve::VersionOrder& orde
 }
 
 Result<serve::VersionReport> ServedVersions::Report() const {
-  const std::lock_guard lock(moving_);
+  const MutexLock lock(moving_);
   TACIT_ASSIGN(const Folders places, Places(state_));
   return ReportOf(state_, places);
 }

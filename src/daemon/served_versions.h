@@ -3,13 +3,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "base/threads/mutex.h"
 #include "metrics/registry.h"
 #include "serve/items/recommender.h"
 #include "serve/routes/versions_route.h"
@@ -69,7 +69,6 @@ class ServedVersions {
 
   ServedVersions(std::string directory, Options options)
       : directory_(std::move(directory)), options_(std::move(options)) {}
-  // All that follow need moving_.
   // A checkpoint in a folder, which is not removed as long as this holds it.
   struct Held {
     store::ReadOnlyStore store;
@@ -86,15 +85,15 @@ class ServedVersions {
   // Opens older checkpoints while there is room; what cannot be opened is warned of.
   void OpenOlder(State* state) const;
   Status Keep(const State& state) const;
-  void Publish(State state);
+  void Publish(State state) TACIT_REQUIRES(moving_);
   serve::VersionReport ReportOf(const State& state, const Folders& places) const;
 
   const std::string directory_;
   const Options options_;
   std::optional<store::CheckpointManifest> like_;  // of the first one; nothing: a store is served
   std::shared_ptr<serve::VersionTable> table_;
-  mutable std::mutex moving_;
-  State state_;
+  mutable Mutex moving_;  // held while versions are opened and closed
+  State state_ TACIT_GUARDED_BY(moving_);
 };
 
 }  // namespace tacit::daemon

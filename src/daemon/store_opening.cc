@@ -6,12 +6,12 @@
 #include <chrono>
 #include <cstdlib>
 #include <future>
-#include <mutex>
 #include <thread>
 #include <utility>
 
 #include "base/files/log.h"
 #include "base/text.h"
+#include "base/threads/mutex.h"
 #include "console/stop_signals.h"
 #include "daemon/service_manager.h"
 #include "store/disk/folder.h"
@@ -34,13 +34,13 @@ class Opening {
  public:
   // Returns false if the opening is to be given up.
   bool At(const store::OpenProgress& progress) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     progress_ = progress;
     return !stopping_;
   }
   void Stop() { stopping_ = true; }
   std::string Text(const std::string& path) const {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::string text = fmt::format("opening store {}: {}", path, progress_.doing);
     if (progress_.of > 0)
       text += fmt::format(", {} of {}", WithThousands(progress_.done), WithThousands(progress_.of));
@@ -49,8 +49,8 @@ class Opening {
 
  private:
   std::atomic<bool> stopping_ = false;
-  mutable std::mutex mutex_;
-  store::OpenProgress progress_{.doing = "beginning"};
+  mutable Mutex mutex_;
+  store::OpenProgress progress_ TACIT_GUARDED_BY(mutex_){.doing = "beginning"};
 };
 
 // Reports the opening to systemd and the log at intervals.

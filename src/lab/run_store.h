@@ -5,7 +5,6 @@
 #include <functional>
 #include <limits>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/threads/mutex.h"
 #include "console/json_number.h"
 
 namespace tacit::lab {
@@ -123,22 +123,22 @@ class RunStore {
   // Reads the stored runs. Drops a last line that was cut short; refuses any other line that is not
   // a run, by its number.
   Status Load() {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (path_.empty()) return {};
-    return ReadRunLines(path_, [&](const std::string& line) -> Status {
+    return ReadRunLines(path_, [&](const std::string& line) TACIT_REQUIRES(mutex_) -> Status {
       TACIT_ASSIGN(Run run, FromJsonLine<Run>(line));
       runs_[run.id] = std::move(run);
       return {};
     });
   }
   std::optional<Run> Find(const std::string& id) const {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto at = runs_.find(id);
     if (at == runs_.end()) return {};
     return at->second;
   }
   Status Add(const Run& run) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     // Keeps the run as a later read gives it, since a number may lose its last bit in the text.
     const std::string line = ToJsonLine(run);
     TACIT_ASSIGN(runs_[run.id], FromJsonLine<Run>(line));
@@ -148,8 +148,8 @@ class RunStore {
 
  private:
   const std::string path_;
-  mutable std::mutex mutex_;
-  std::map<std::string, Run> runs_;
+  mutable Mutex mutex_;
+  std::map<std::string, Run> runs_ TACIT_GUARDED_BY(mutex_);
 };
 
 }  // namespace tacit::lab

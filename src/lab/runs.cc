@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "base/threads/mutex.h"
 #include "console/terminal_line.h"
 
 namespace tacit::lab {
@@ -32,7 +32,7 @@ class RunsShown {
   }
   // Adds a finished share of a run; from any thread.
   void Add(double share, const std::string& name) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     done_ += share;
     if (!show_ || !line_.is_terminal() || !line_.due()) return;
     const double left = Seconds(clock_.Now() - start_) * (runs_ - done_) / std::max(done_, 1e-9);
@@ -46,10 +46,10 @@ class RunsShown {
   const bool show_;
   const SystemClock clock_;
   const Clock::TimePoint start_;
-  std::mutex mutex_;
-  console::TerminalLine line_;
-  double done_ = 0;
-  bool drawn_ = false;
+  Mutex mutex_;
+  console::TerminalLine line_ TACIT_GUARDED_BY(mutex_);
+  double done_ TACIT_GUARDED_BY(mutex_) = 0;
+  bool drawn_ TACIT_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace
@@ -57,7 +57,7 @@ class RunsShown {
 Status MakeRuns(const Runs& runs, uint32_t jobs, bool show) {
   RunsShown shown(runs.number, show);
   std::atomic<size_t> next = 0;
-  std::mutex mutex;
+  Mutex mutex;
   Status failed;
   const auto work = [&] {
     for (size_t i; (i = next++) < runs.number;) {
@@ -66,7 +66,7 @@ Status MakeRuns(const Runs& runs, uint32_t jobs, bool show) {
       Status made =
           runs.make(i, [&](double share) { shown.Add(share - std::exchange(told, share), name); });
       if (made) continue;
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       if (failed) failed = Fail(std::move(made.error()).Context(name));
       next = runs.number;
     }

@@ -4,11 +4,11 @@
 #include <boost/json.hpp>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <thread>
 
 #include "base/auc.h"
 #include "base/text.h"
+#include "base/threads/mutex.h"
 #include "cli/generate/interactions.h"
 #include "cli/generate/log_writer.h"
 #include "cli/parts/command.h"
@@ -73,12 +73,12 @@ Result<std::vector<double>> WriteDays(const GenerateOptions& options) {
   std::vector<double> best(options.days);
   std::atomic<uint32_t> next_day = 0;
   std::atomic<uint64_t> rows_done = 0;
-  std::mutex mutex;
+  Mutex mutex;
   Status status;
   const auto work = [&] {
     for (uint32_t day = next_day++; day < options.days; day = next_day++) {
       auto auc = WriteDay(generator, options, day, &rows_done);
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       if (!auc) {
         status = Fail(std::move(auc.error()));
         next_day = options.days;

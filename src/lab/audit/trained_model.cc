@@ -7,7 +7,6 @@
 #include <cmath>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <unordered_map>
@@ -15,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/files/log.h"
+#include "base/threads/mutex.h"
 #include "base/threads/worker_pool.h"
 #include "lab/audit/audited_records.h"
 #include "lab/passing_folder.h"
@@ -168,7 +168,7 @@ class TrainedModel {
                   fmt::format("learner '{}' has released nothing: the source has no whole period",
                               assembly_.learners.front().id));
     std::vector<Score> scores(users.size());
-    std::mutex mutex;
+    Mutex mutex;
     Status failed;
     WorkerPool workers({.workers = assembly_.config.training.workers});
     workers.Run(users.size(), [&](size_t begin, size_t end, size_t) {
@@ -176,7 +176,7 @@ class TrainedModel {
       for (; begin < end; ++begin) {
         auto mean = MeanOf(*scorer, *state, users[begin].second);
         if (!mean) {
-          const std::lock_guard lock(mutex);
+          const MutexLock lock(mutex);
           failed = Fail(std::move(mean.error()));
           return;
         }

@@ -1,9 +1,9 @@
 #include "lab/audit/worlds.h"
 
-#include <mutex>
 #include <utility>
 #include <vector>
 
+#include "base/threads/mutex.h"
 #include "base/threads/worker_pool.h"
 
 namespace tacit::lab {
@@ -11,7 +11,7 @@ namespace tacit::lab {
 Status RunInBothWorlds(uint64_t runs, uint32_t workers, const RunOnceIn& once,
                        audit::RunStatistics* statistics) {
   std::vector<double> without(runs), with(runs);
-  std::mutex mutex;
+  Mutex mutex;
   Status failed;
   WorkerPool pool({.workers = workers});
   pool.Run(runs, [&](size_t begin, size_t end, size_t worker) {
@@ -22,7 +22,7 @@ Status RunInBothWorlds(uint64_t runs, uint32_t workers, const RunOnceIn& once,
           (canary ? with : without)[begin] = *seen;
           continue;
         }
-        const std::lock_guard lock(mutex);
+        const MutexLock lock(mutex);
         failed = Fail(std::move(seen.error()));
         return;
       }

@@ -56,7 +56,7 @@ std::optional<RunRecord> Results::Find(const std::string& id) const {
 // Writes the predictions first: a record implies that they exist.
 Status Results::Add(const RunRecord& record, std::vector<float> logits) {
   if (keep_predictions_ && records_.path().empty()) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     predictions_[record.id] = std::move(logits);
   } else if (keep_predictions_) {
     std::ofstream file(PredictionFile(record.id), std::ios::binary);
@@ -69,7 +69,7 @@ Status Results::Add(const RunRecord& record, std::vector<float> logits) {
 
 Result<std::vector<float>> Results::Predictions(const std::string& id) const {
   if (records_.path().empty()) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return predictions_.at(id);
   }
   std::ifstream file(PredictionFile(id), std::ios::binary);

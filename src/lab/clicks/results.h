@@ -3,12 +3,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "base/threads/mutex.h"
 #include "lab/clicks/grid.h"
 #include "lab/clicks/run.h"
 #include "lab/run_store.h"
@@ -70,8 +70,9 @@ class Results {
 
   RunStore<RunRecord> records_;
   const bool keep_predictions_;
-  mutable std::mutex mutex_;
-  std::map<std::string, std::vector<float>> predictions_;  // without a path
+  mutable Mutex mutex_;
+  // Kept here without a path.
+  std::map<std::string, std::vector<float>> predictions_ TACIT_GUARDED_BY(mutex_);
 };
 
 }  // namespace tacit::lab
