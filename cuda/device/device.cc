@@ -39,7 +39,7 @@ Device::~Device() = default;
 
 Status Device::Health() const {
   if (!lost_) return {};
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return health_;
 }
 
@@ -52,7 +52,7 @@ Status Device::Check(int code, std::string_view doing) {
   if (code == runtime::kSuccess) return {};
   Error error = DeviceError(code, fmt::format("GPU {}: {}", facts_.ordinal, doing));
   if (!LosesDevice(code)) return Fail(std::move(error));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (health_) health_ = Fail(std::move(error));
   lost_ = true;
   return health_;

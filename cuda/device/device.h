@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "base/result.h"
+#include "base/threads/mutex.h"
 
 namespace tacit::cuda {
 
@@ -64,8 +64,8 @@ class Device {
   const int64_t owner_pid_;
   std::atomic<uint64_t> memory_takes_ = 0;
   std::atomic<bool> lost_ = false;
-  mutable std::mutex mutex_;
-  Status health_;  // by mutex_
+  mutable Mutex mutex_;
+  Status health_ TACIT_GUARDED_BY(mutex_);
 };
 
 // Fails with what is missing: a build without CUDA, no driver, a driver that is too old, no such

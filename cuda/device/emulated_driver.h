@@ -6,10 +6,10 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/threads/mutex.h"
 #include "cuda/device/emulated.h"
 #include "cuda/device/emulated_capture.h"
 #include "cuda/device/emulator.h"
@@ -68,7 +68,7 @@ class Driver {
   bool bound() const;
   const Machine& machine() const { return machine_; }
   // Held in every call, and by a call within a call.
-  std::recursive_mutex& mutex() { return mutex_; }
+  RecursiveMutex& mutex() TACIT_RETURNS_MUTEX(mutex_) { return mutex_; }
 
   // Called first in every call: returns the error with which it is to fail, or success.
   runtime::Code Enter();
@@ -105,7 +105,7 @@ class Driver {
   void DrainUntil(const Mark* mark);
   void DrainAll();
 
-  std::recursive_mutex mutex_;
+  RecursiveMutex mutex_;
   Machine machine_;
   uint64_t calls_ = 0, fail_in_ = 0;
   int fail_with_ = 0;

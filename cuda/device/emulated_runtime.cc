@@ -6,11 +6,11 @@
 #include <cstring>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "base/check.h"
+#include "base/threads/mutex.h"
 #include "cuda/device/emulated.h"
 #include "cuda/device/emulated_driver.h"
 #include "cuda/device/emulator.h"
@@ -38,7 +38,7 @@ EmulatedStream* Of(runtime::Stream stream) { return static_cast<EmulatedStream*>
 }  // namespace
 
 // Calls of several threads run one after the other.
-#define TACIT_LOCK() const std::lock_guard lock(TheDriver().mutex())
+#define TACIT_LOCK() const MutexLock lock(TheDriver().mutex())
 
 namespace emulated {
 

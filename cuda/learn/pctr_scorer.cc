@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "base/threads/mutex.h"
 #include "cuda/device/buffer.h"
 #include "cuda/device/buffer_taker.h"
 #include "cuda/device/stream.h"
@@ -67,7 +67,7 @@ class PctrScorer final : public model::PctrDevice {
                     version.dense.size() == dense_size_,
                 "a pass of other sizes than the scorer's");
     if (examples.size == 0) return {};
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     Status done = Pass(version, examples, rows, logits);
     if (done) return done;
     // The stream may still read the caller's memory; and what was to come may not have come.
@@ -78,12 +78,13 @@ class PctrScorer final : public model::PctrDevice {
 
  private:
   Status Pass(const model::PctrVersion& version, const model::Examples& examples,
-              std::span<const uint64_t> rows, std::span<float> logits);
+              std::span<const uint64_t> rows, std::span<float> logits) TACIT_REQUIRES(mutex_);
   Status BringRows(const model::PctrVersion& version, uint32_t shelf,
-                   std::span<const uint64_t> rows);
-  Status ReadMissing(const model::PctrVersion& version, std::span<const uint64_t> rows);
-  GatherInput Pack(const model::Examples& examples, size_t* words);
-  DeviceSpan<float> DenseOf(uint32_t shelf) const {
+                   std::span<const uint64_t> rows) TACIT_REQUIRES(mutex_);
+  Status ReadMissing(const model::PctrVersion& version, std::span<const uint64_t> rows)
+      TACIT_REQUIRES(mutex_);
+  GatherInput Pack(const model::Examples& examples, size_t* words) TACIT_REQUIRES(mutex_);
+  DeviceSpan<float> DenseOf(uint32_t shelf) const TACIT_REQUIRES(mutex_) {
     return dense_.span().Sub(shelf * dense_size_, dense_size_);
   }
 
@@ -98,23 +99,24 @@ class PctrScorer final : public model::PctrDevice {
   // Host memory is declared before the stream: the stream may read it until the stream is gone.
   std::vector<DeviceSlot> host_slots_;
   std::vector<uint32_t> host_slot_of_;
-  std::mutex mutex_;  // of all that follows
+  Mutex mutex_;
   // Rows on their way, the examples of a pass as they are packed, and its logits.
-  HostBuffer<float> fetched_;
-  HostBuffer<uint32_t> packed_;
-  HostBuffer<float> answer_;
-  Stream stream_;
-  ServedPlaces served_;
-  std::vector<uint32_t> place_, missing_;
-  std::vector<uint64_t> missing_rows_;
-  Buffer<float> rows_, dense_;  // of all shelves
-  Buffer<DeviceSlot> slots_;
-  Buffer<uint32_t> slot_of_, input_;
-  Buffer<float> logits_;
-  std::unique_ptr<DeviceNet> net_;
+  HostBuffer<float> fetched_ TACIT_GUARDED_BY(mutex_);
+  HostBuffer<uint32_t> packed_ TACIT_GUARDED_BY(mutex_);
+  HostBuffer<float> answer_ TACIT_GUARDED_BY(mutex_);
+  Stream stream_ TACIT_GUARDED_BY(mutex_);
+  ServedPlaces served_ TACIT_GUARDED_BY(mutex_);
+  std::vector<uint32_t> place_ TACIT_GUARDED_BY(mutex_), missing_ TACIT_GUARDED_BY(mutex_);
+  std::vector<uint64_t> missing_rows_ TACIT_GUARDED_BY(mutex_);
+  Buffer<float> rows_ TACIT_GUARDED_BY(mutex_), dense_ TACIT_GUARDED_BY(mutex_);  // of all shelves
+  Buffer<DeviceSlot> slots_ TACIT_GUARDED_BY(mutex_);
+  Buffer<uint32_t> slot_of_ TACIT_GUARDED_BY(mutex_), input_ TACIT_GUARDED_BY(mutex_);
+  Buffer<float> logits_ TACIT_GUARDED_BY(mutex_);
+  std::unique_ptr<DeviceNet> net_ TACIT_GUARDED_BY(mutex_);
 };
 
 Status PctrScorer::Take(const train::GpuScoreOptions& options) {
+  const MutexLock lock(mutex_);
   TACIT_ASSIGN(fetched_, HostBuffer<float>::Make(device_, sizes_.fetched * sizes_.stride));
   TACIT_ASSIGN(packed_, HostBuffer<uint32_t>::Make(device_, sizes_.input_words));
   TACIT_ASSIGN(answer_, HostBuffer<float>::Make(device_, sizes_.examples));
