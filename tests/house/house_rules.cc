@@ -99,8 +99,8 @@ std::vector<std::string> CheckRooms(const fs::path& root) {
 std::vector<std::string> CheckTopLevel(const fs::path& root) {
   static const std::set<std::string> kAllowed = {
       "CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md", "CONTRIBUTING.md",
-      "CHANGELOG.md", "src", "cuda", "config", "schemas", "tools", "tests", "systemd", "docs",
-      "packaging",
+      "CHANGELOG.md", "SECURITY.md", "src", "cuda", "config", "schemas", "tools", "tests",
+      "systemd", "docs", "packaging",
       // Made by the tools, and ignored by git.
       "build", "demo-data", "demo-data-witness", "kafka-data", "kafka-data-witness", "own", "shop",
       "shop-witness", "criteo", "movies"};
@@ -126,6 +126,15 @@ std::vector<std::string> CheckProcessor(const fs::path& root) {
   std::erase_if(files, [](const SourceFile& file) { return file.path == "src/base/cpu.cc"; });
   return FindTexts(files, {"__builtin_cpu", "cpuid", "target_clones"},
                    "base/cpu.h says what the processor has");
+}
+
+std::vector<std::string> CheckLocks(const fs::path& root) {
+  std::vector<SourceFile> files = ReadProduct(root);
+  std::erase_if(files,
+                [](const SourceFile& file) { return file.path == "src/base/threads/mutex.h"; });
+  return FindTexts(
+      files, {"std::mutex", "std::recursive_mutex", "std::shared_mutex", "std::condition_variable"},
+      "base/threads/mutex.h has those that clang checks");
 }
 
 std::vector<std::string> CheckReading(const fs::path& root) {
@@ -259,6 +268,7 @@ std::vector<std::string> CheckHouse(const fs::path& root) {
   Append(&offences, CheckTopLevel(root));
   Append(&offences, CheckRandomness(root));
   Append(&offences, CheckProcessor(root));
+  Append(&offences, CheckLocks(root));
   Append(&offences, CheckReading(root));
   Append(&offences, CheckCompileFlags(root));
   Append(&offences, CheckSourceLists(root));

@@ -34,6 +34,8 @@ std::vector<std::string> CheckTopLevel(const std::filesystem::path& root);
 std::vector<std::string> CheckRandomness(const std::filesystem::path& root);
 // The processor is asked in `base/cpu.cc` alone, where it can be set to say less.
 std::vector<std::string> CheckProcessor(const std::filesystem::path& root);
+// Mutexes and condition variables are those of `base/threads/mutex.h`, which tools/locks checks.
+std::vector<std::string> CheckLocks(const std::filesystem::path& root);
 // No file is read through std::istreambuf_iterator, which throws where the disk fails or a folder
 // is in the file's place, and in rooms that a daemon's configuration names files to none through a
 // stream, which waits for a pipe: `base/files/regular_file.h` reads files.

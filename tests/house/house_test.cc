@@ -21,6 +21,7 @@ TEST(House, TopLevelIsThePlan) { EXPECT_THAT(CheckTopLevel(kRoot), IsEmpty()); }
 TEST(House, NoFoldersOfARoomIncludeEachOther) { EXPECT_THAT(FoldersInCircles(), IsEmpty()); }
 TEST(House, RandomnessComesFromNoise) { EXPECT_THAT(CheckRandomness(kRoot), IsEmpty()); }
 TEST(House, TheProcessorIsAskedInOnePlace) { EXPECT_THAT(CheckProcessor(kRoot), IsEmpty()); }
+TEST(House, LocksAreChecked) { EXPECT_THAT(CheckLocks(kRoot), IsEmpty()); }
 TEST(House, FilesAreReadInOnePlace) { EXPECT_THAT(CheckReading(kRoot), IsEmpty()); }
 TEST(House, NothingIsBuiltForThisMachineOnly) { EXPECT_THAT(CheckCompileFlags(kRoot), IsEmpty()); }
 TEST(House, NoFolderIsCrowded) { EXPECT_THAT(CheckFolders(kRoot), IsEmpty()); }
@@ -170,6 +171,15 @@ TEST_F(PlantedHouse, AskingTheProcessorElsewhereIsFound) {
   Write("src/ops/a.cc", "bool a = __builtin_cpu_supports(\"avx512f\");\n");
   EXPECT_THAT(CheckProcessor(root_),
               ElementsAre("src/ops/a.cc:1: __builtin_cpu: base/cpu.h says what the processor has"));
+}
+
+TEST_F(PlantedHouse, AMutexThatClangDoesNotCheckIsFound) {
+  Write("src/base/threads/mutex.h", "#pragma once\nstd::mutex mutex_;\n");
+  Write("src/ops/a.cc", "Mutex mutex_;\nstd::condition_variable changed_;\n");
+  Write("cuda/device/b.cc", "std::recursive_mutex mutex_;\n");
+  const std::string why = ": base/threads/mutex.h has those that clang checks";
+  EXPECT_THAT(CheckLocks(root_), ElementsAre("src/ops/a.cc:2: std::condition_variable" + why,
+                                             "cuda/device/b.cc:1: std::recursive_mutex" + why));
 }
 
 TEST_F(PlantedHouse, AReadThatThrowsIsFound) {
