@@ -16,6 +16,7 @@
 #include "console/version_text.h"
 #include "cuda/learn/gpu.h"
 #include "daemon/daemon.h"
+#include "daemon/describe.h"
 #include "wiring/assembly.h"
 #include "wiring/plan_text.h"
 #include "wiring/plans/code_version.h"
@@ -32,6 +33,7 @@ Examples:
   tacitd --config config/demo.yaml --serve-only --checkpoint demo-data/store
   tacitd --config config/demo.yaml --replica --set store.path=/tmp/replica
   tacitd --config config/demo.yaml --set store.path=/tmp/other
+  tacitd --describe config                            every key of the configuration
 Exit codes: 0 done (stopped by SIGTERM too), 1 failed (stopped before the end that --until-end asked
 for too), 2 bad usage or config (a model that stops being numbers too), 3 store refused, 4 budget
 exhausted, 5 halted by source.halt_above before the end that --until-end asked for)";
@@ -43,6 +45,8 @@ struct CommandLine {
   bool accept_missing_witness = false, accept_older_copy = false, take_over_feed = false;
   uint64_t past_halt = 0;
   std::string past_cut;
+  std::string page;
+  tacit::daemon::PageForm form = tacit::daemon::PageForm::kMarkdown;
 };
 
 tacit::Result<tacit::wiring::Assembly> AssembleFrom(const CommandLine& line,
@@ -63,6 +67,11 @@ tacit::Result<tacit::wiring::Assembly> Reload(const CommandLine& line) {
 }
 
 tacit::Result<int> Run(const CommandLine& line) {
+  if (!line.page.empty()) {
+    TACIT_ASSIGN(const std::string text, tacit::daemon::DescribePage(line.page, line.form));
+    fmt::print("{}", text);
+    return int{tacit::console::kExitDone};
+  }
   if (!line.check) tacit::console::HoldHangups();
   const auto files = line.serve_only || line.replica ? tacit::config::LogFiles::kUnread
                                                      : tacit::config::LogFiles::kFound;
@@ -117,13 +126,38 @@ void LeaveNoCore() {
   (void)prctl(PR_SET_DUMPABLE, 0);
 }
 
+// Adds --describe and the forms of its pages. A page needs no configuration.
+void AddDescribe(CLI::App& cli, CLI::Option* config, CommandLine* line) {
+  auto* describe = cli.add_option_function<std::string>(
+                          "--describe",
+                          [config, line](const std::string& page) {
+                            line->page = page;
+                            config->required(false);
+                          },
+                          "Print a page about this program, then exit")
+                       ->check(CLI::IsMember(tacit::daemon::PageNames()))
+                       ->trigger_on_parse();
+  using enum tacit::daemon::PageForm;
+  std::vector<CLI::Option*> flags;
+  for (const auto& [flag, form, text] :
+       {std::tuple("--markdown", kMarkdown, "With --describe: in Markdown, the default"),
+        std::tuple("--yaml", kYaml, "With --describe: as a YAML file"),
+        std::tuple("--json", kJson, "With --describe: for programs")}) {
+    auto* added = cli.add_flag_callback(
+        flag, [line, form] { line->form = form; }, text);
+    added->needs(describe);
+    for (CLI::Option* other : flags) added->excludes(other);
+    flags.push_back(added);
+  }
+}
+
 int Main(int argc, char** argv) {
   tacit::console::KeepOthersOut();  // from histories, keys and dead letters
   LeaveNoCore();
   CLI::App cli("tacitd learns from an interaction stream with differential privacy and serves it.");
   cli.footer(kExamples);
   CommandLine line;
-  cli.add_option("--config", line.config, "Configuration file (YAML)")->required();
+  auto* config = cli.add_option("--config", line.config, "Configuration file (YAML)")->required();
   cli.add_option("--set", line.overrides, "Override a key: store.path=/x (repeatable)")
       ->allow_extra_args(false);
   cli.add_flag("--check-config", line.check,
@@ -165,6 +199,7 @@ int Main(int argc, char** argv) {
       ->excludes(until_end)
       ->excludes(standby)
       ->excludes(serve_only);
+  AddDescribe(cli, config, &line);
   cli.set_version_flag("--version", [] {
     return tacit::console::VersionText(tacit::wiring::CodeVersion(), tacit::console::ThisBuild());
   });
