@@ -1,39 +1,26 @@
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "config/config.h"
+#include "config/fields.h"
 
 // Two configurations beside each other: a running daemon's, and what its file says by now.
 namespace tacit::config {
-
-// A running daemon's use of a key whose value has changed in the file.
-enum class AtReload {
-  kTaken,  // it goes on with the new value
-  kStays,  // it keeps its own until it is started anew
-};
-
-// A row of the table of all keys: the key itself, or a section and all keys in it that have no row
-// of their own.
-struct ReloadRow {
-  std::string_view key;
-  AtReload use;
-  std::string_view why;  // it stays
-};
-std::span<const ReloadRow> ReloadTable();
-
-// The row of a key, by its path ("learners.0.privacy.epsilon") or pattern; null: it has none.
-const ReloadRow* ReloadRowOf(std::string_view key);
 
 // A key that two configurations have different values of. Secrets are not shown. A key that one of
 // them does not have shows as "nothing".
 struct Change {
   std::string key;  // "learners.0.privacy.epsilon"
   std::string before, now;
+  AtReload reload = AtReload::kStays;
 };
+
+// The reason why a key keeps its value until a start, by the section of its path; empty: no section
+// has this name.
+std::string_view WhyItStays(std::string_view path);
 
 // The changes from one configuration to another, in the order of the description. Both were read
 // with LogFiles::kUnread.

@@ -30,10 +30,26 @@ std::optional<uint64_t> SecondsOf(std::string_view text) {
 }  // namespace
 
 void DescribeCheckpoints(Fields& fields, Checkpoints& checkpoints) {
-  fields.Text("path", &checkpoints.path);
-  fields.Text("every", &checkpoints.every);
-  fields.Integer("keep", &checkpoints.keep, 1, 1'000'000);
-  fields.Texts("kinds", &checkpoints.kinds);
+  fields.Text(
+      {"path",
+       "The folder for checkpoints. On the store's own disk they are links, elsewhere copies. A "
+       "full one holds raw data, as the store does. Empty: `store.path` + `.checkpoints`."},
+      &checkpoints.path);
+  fields.Text({"every",
+               "The age that the newest checkpoint may reach: a number and `s`, `min`, `h` or `d`. "
+               "Empty: only `tacit checkpoint create` makes one.",
+               AtReload::kTaken},
+              &checkpoints.every);
+  fields.Integer({"keep",
+                  "The number of newest checkpoints of a kind and lineage that stay when the "
+                  "schedule has made one. Older ones are removed.",
+                  AtReload::kTaken},
+                 &checkpoints.keep, 1, 1'000'000);
+  fields.Texts({"kinds",
+                "Kinds that the schedule makes.\n`full`: to restore from; it holds all raw data, "
+                "and is for the operator.\n`release`: what is served, to hand on; nothing raw.",
+                AtReload::kTaken},
+               &checkpoints.kinds);
 }
 
 Status CheckCheckpoints(const Place& place, const Store& store, Checkpoints* checkpoints) {
@@ -59,9 +75,20 @@ Status CheckCheckpoints(const Place& place, const Store& store, Checkpoints* che
 }
 
 void DescribeAnchors(Fields& fields, Anchors& anchors) {
-  fields.Text("path", &anchors.path);
-  fields.Text("every", &anchors.every);
-  fields.Text("key", &anchors.key);
+  fields.Text(
+      {"path",
+       "A file outside the store, one head a line, each with the digest of the line before. `tacit "
+       "ledger verify --anchors` and each start compare it with the ledger. Keep it where a person "
+       "who may change the store cannot change it. Empty: there is none."},
+      &anchors.path);
+  fields.Text({"every",
+               "The time between two heads: a number and `s`, `min`, `h` or `d`. A head is added "
+               "if there was a commit, and at start and end."},
+              &anchors.every);
+  fields.Text({"key",
+               "A private key of Ed25519 in PEM, closed to others, that signs each head. Empty: "
+               "heads are not signed."},
+              &anchors.key);
 }
 
 Status CheckAnchors(const Place& place, const Store& store, Anchors* anchors) {
@@ -82,8 +109,8 @@ Status CheckAnchors(const Place& place, const Store& store, Anchors* anchors) {
 std::string DumpSchema(const Config& config) {
   std::string yaml;
   Config copy = config;  // descriptions take a mutable reference, to read into it
-  Dumper(&yaml, 0, /*compact=*/false).Section("schema", [&](Fields& below) {
-    below.Sections("features", &copy.features, DescribeFeature, /*compact=*/true);
+  Dumper(&yaml, 0, /*compact=*/false).Section({"schema", ""}, [&](Fields& below) {
+    below.Sections({"features", ""}, &copy.features, DescribeFeature, /*compact=*/true);
   });
   return yaml;
 }
@@ -99,7 +126,7 @@ std::string DumpReading(const Config& config) {
   reading.json = source.json;
   reading.csv = source.csv;
   std::string yaml;
-  Dumper(&yaml, 0, /*compact=*/false).Section("source", [&](Fields& below) {
+  Dumper(&yaml, 0, /*compact=*/false).Section({"source", ""}, [&](Fields& below) {
     DescribeSource(below, reading);
   });
   return yaml + DumpSchema(config);

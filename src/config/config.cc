@@ -29,24 +29,66 @@ Status ApplyOverride(Tree* tree, const std::string& text) {
 }  // namespace
 
 void DescribeConfig(Fields& fields, Config& config) {
-  fields.Section("source", [&](Fields& below) { DescribeSource(below, config.source); });
-  fields.Section("catalogue", [&](Fields& below) { below.Text("file", &config.catalogue.file); });
-  fields.Section("schema", [&](Fields& below) {
-    below.Sections("features", &config.features, DescribeFeature, /*compact=*/true);
+  fields.Section({"source", "The stream that learners learn from."},
+                 [&](Fields& below) { DescribeSource(below, config.source); });
+  fields.Section(
+      {"catalogue",
+       "The public list of items, and all that is ever recommended: docs/using/recommending.md."},
+      [&](Fields& below) {
+        below.Text({"file",
+                    "A file of lines `id` or `id::title::genre|genre`. Required for models of the "
+                    "next item. The list is public: ids taken from users' records would reveal "
+                    "those records. Another file is another model."},
+                   &config.catalogue.file);
+      });
+  fields.Section({"schema", "The columns of a record."}, [&](Fields& below) {
+    below.Sections({"features",
+                    "The features, in order. A change makes another model, and the store refuses "
+                    "it: docs/using/changing-data.md."},
+                   &config.features, DescribeFeature, /*compact=*/true);
   });
-  fields.Sections("learners", &config.learners, DescribeLearner, /*compact=*/false);
-  fields.Section("budget", [&](Fields& below) { DescribeBudget(below, config.budget); });
-  fields.Section("store", [&](Fields& below) { DescribeStore(below, config.store); });
-  fields.Section("serve", [&](Fields& below) { DescribeServe(below, config.serve); });
-  fields.Section("memory", [&](Fields& below) {
-    below.Bytes("total_bytes", &config.memory_total_bytes, 64ull << 20, 1ull << 50);
+  fields.Sections(
+      {"learners",
+       "One or more learners. Each has its own model, budget and part of the ledger. Compute and "
+       "memory add up, and so do the epsilons of learners that see the same events."},
+      &config.learners, DescribeLearner, /*compact=*/false);
+  fields.Section(
+      {"budget",
+       "A budget of all learners together: what one event may lose to all of them, composed at "
+       "`delta`. Each learner keeps its own budget besides. The step that would bring the total "
+       "over it is not taken, and its learner stops. Without the section there is no such limit. "
+       "Refused with a learner of mechanism `none`, which has no bound."},
+      [&](Fields& below) { DescribeBudget(below, config.budget); });
+  fields.Section(
+      {"store",
+       "The directory that keeps models, offsets and the ledger, with its proofs and copies."},
+      [&](Fields& below) { DescribeStore(below, config.store); });
+  fields.Section({"serve", "The HTTP server: docs/using/querying.md."},
+                 [&](Fields& below) { DescribeServe(below, config.serve); });
+  fields.Section({"memory", "The memory of the process."}, [&](Fields& below) {
+    below.Bytes({"total_bytes",
+                 "All of it. A start divides it (src/wiring/README.md), and refuses a number that "
+                 "is too small."},
+                &config.memory_total_bytes, 64ull << 20, 1ull << 50);
   });
-  fields.Section("training", [&](Fields& below) { DescribeTraining(below, config.training); });
-  fields.Section("gpu", [&](Fields& below) { DescribeGpu(below, config.gpu); });
-  fields.Section("log", [&](Fields& below) { DescribeLog(below, config.log); });
-  fields.Section("feed", [&](Fields& below) { DescribeFeed(below, config.feed); });
+  fields.Section({"training", "The threads that train."},
+                 [&](Fields& below) { DescribeTraining(below, config.training); });
+  fields.Section(
+      {"gpu",
+       "A GPU that computes learners' steps: docs/using/gpu.md. It needs a Tacit built with the "
+       "preset `cuda`. A store is the same with and without a GPU, and so is the charge."},
+      [&](Fields& below) { DescribeGpu(below, config.gpu); });
+  fields.Section({"log", "The log, on standard error."},
+                 [&](Fields& below) { DescribeLog(below, config.log); });
+  fields.Section({"feed",
+                  "A compacted topic of the brokers in `kafka` that committed versions are "
+                  "published to: docs/operating/replicas.md. It has what a release checkpoint "
+                  "holds, and nothing else. `tools/kafka feed NAME PARTITIONS` makes one."},
+                 [&](Fields& below) { DescribeFeed(below, config.feed); });
   DescribeKafka(fields, config.kafka, UsesKafka(config));
-  fields.Section("dead_letters",
+  fields.Section({"dead_letters",
+                  "The file that names records which cannot be learnt from: the column or field "
+                  "and what is wrong with it, never the content."},
                  [&](Fields& below) { DescribeDeadLetters(below, config.dead_letters); });
 }
 

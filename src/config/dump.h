@@ -16,25 +16,24 @@ class Dumper : public Fields {
   Dumper(std::string* yaml, size_t indent, bool compact)
       : yaml_(*yaml), indent_(indent), compact_(compact) {}
 
-  void Text(std::string_view key, std::string* value, Use use) override;
-  void OneOf(std::string_view key, std::string* value, std::span<const std::string_view> choices,
+  void Text(const Key& key, std::string* value, Use use) override;
+  void OneOf(const Key& key, std::string* value, std::span<const std::string_view> choices,
              Use use) override;
-  void Number(std::string_view key, std::optional<double>* value, const Range& range,
-              Use use) override;
-  void Integer(std::string_view key, uint64_t* value, uint64_t min, uint64_t max, Use use) override;
-  void Flag(std::string_view key, bool* value, Use use) override;
-  void Bytes(std::string_view key, uint64_t* value, uint64_t min, uint64_t max) override;
-  void Integers(std::string_view key, std::vector<uint32_t>* values, uint32_t min, uint32_t max,
+  void Number(const Key& key, std::optional<double>* value, const Range& range, Use use) override;
+  void Integer(const Key& key, uint64_t* value, uint64_t min, uint64_t max, Use use) override;
+  void Flag(const Key& key, bool* value, Use use) override;
+  void Bytes(const Key& key, uint64_t* value, uint64_t min, uint64_t max) override;
+  void Integers(const Key& key, std::vector<uint32_t>* values, uint32_t min, uint32_t max,
                 Use use) override;
-  void Texts(std::string_view key, std::vector<std::string>* values, Use use) override;
-  void Files(std::string_view key, std::vector<std::string>* values, Use use) override;
-  void Hidden(std::string_view key, Secret* value, Use use) override;
-  void Verbatim(std::string_view key, std::vector<Property>* properties, Use use) override;
-  void OwnNames(std::string_view key, Words* words, Use use) override;
-  void Section(std::string_view key, const std::function<void(Fields&)>& describe) override;
+  void Texts(const Key& key, std::vector<std::string>* values, Use use) override;
+  void Files(const Key& key, std::vector<std::string>* values, Use use) override;
+  void Hidden(const Key& key, Secret* value, Use use) override;
+  void Verbatim(const Key& key, std::vector<Property>* properties, Use use) override;
+  void OwnNames(const Key& key, Words* words, Use use) override;
+  void Section(const Key& key, const std::function<void(Fields&)>& describe) override;
 
  protected:
-  void List(std::string_view key, const std::function<void(size_t)>& resize, size_t size,
+  void List(const Key& key, const std::function<void(size_t)>& resize, size_t size,
             const std::function<void(size_t, Fields&)>& describe, bool compact) override;
 
  private:

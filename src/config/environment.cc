@@ -7,58 +7,12 @@
 #include <cctype>
 
 #include "base/text.h"
-#include "config/sections.h"
+#include "config/lister.h"
 
 namespace tacit::config {
 namespace {
 
 constexpr std::string_view kPrefix = "TACIT_";
-
-// Visits the description of the configuration and lists the path of each key.
-class PatternLister : public Fields {
- public:
-  PatternLister(std::string prefix, std::vector<std::string>* patterns)
-      : prefix_(std::move(prefix)), patterns_(patterns) {}
-
-  void Text(std::string_view key, std::string*, Use) override { Add(key); }
-  void OneOf(std::string_view key, std::string*, std::span<const std::string_view>, Use) override {
-    Add(key);
-  }
-  void Number(std::string_view key, std::optional<double>*, const Range&, Use) override {
-    Add(key);
-  }
-  void Integer(std::string_view key, uint64_t*, uint64_t, uint64_t, Use) override { Add(key); }
-  void Flag(std::string_view key, bool*, Use) override { Add(key); }
-  void Bytes(std::string_view key, uint64_t*, uint64_t, uint64_t) override { Add(key); }
-  void Integers(std::string_view key, std::vector<uint32_t>*, uint32_t, uint32_t, Use) override {
-    Add(key);
-  }
-  void Texts(std::string_view key, std::vector<std::string>*, Use) override { Add(key); }
-  void Hidden(std::string_view key, Secret*, Use) override { Add(key); }
-  void Verbatim(std::string_view key, std::vector<Property>*, Use) override {
-    Add(fmt::format("{}.*", key));
-  }
-  // Names that are not ours cannot be told apart from paths in a variable's name.
-  void OwnNames(std::string_view, Words*, Use) override {}
-  void Section(std::string_view key, const std::function<void(Fields&)>& describe) override {
-    PatternLister below(fmt::format("{}{}.", prefix_, key), patterns_);
-    describe(below);
-  }
-
- protected:
-  void List(std::string_view key, const std::function<void(size_t)>& resize, size_t,
-            const std::function<void(size_t, Fields&)>& describe, bool) override {
-    resize(1);
-    PatternLister item(fmt::format("{}{}.#.", prefix_, key), patterns_);
-    describe(0, item);
-  }
-
- private:
-  void Add(std::string_view key) { patterns_->push_back(fmt::format("{}{}", prefix_, key)); }
-
-  std::string prefix_;
-  std::vector<std::string>* patterns_;
-};
 
 bool Reserved(std::string_view name) {
   return name == "TACIT_REQUIRE" || name == "TACIT_TOKEN_FILE" || name == "TACIT_CA_FILE" ||
@@ -106,10 +60,15 @@ std::string NumbersHidden(std::string_view name) {
 }  // namespace
 
 std::vector<std::string> KeyPatterns() {
-  std::vector<std::string> patterns;
-  PatternLister lister("", &patterns);
   Config scratch;
-  DescribeConfig(lister, scratch);
+  scratch.features.resize(1);
+  scratch.learners.resize(1);
+  std::vector<std::string> patterns;
+  // Names of a section that are the user's own cannot be told apart from paths in a variable's
+  // name.
+  for (Row& row : RowsOf(scratch))
+    if (row.type >= Row::Type::kSettings && row.type != Row::Type::kWords)
+      patterns.push_back(std::move(row.pattern));
   return patterns;
 }
 

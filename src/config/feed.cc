@@ -5,11 +5,20 @@
 namespace tacit::config {
 
 void DescribeFeed(Fields& fields, Feed& feed) {
-  fields.Text("topic", &feed.topic);
+  fields.Text({"topic", "The topic. Empty: nothing is published."}, &feed.topic);
   const Use used = UsedIf(!feed.topic.empty());
-  fields.Integer("interval_ms", &feed.interval_ms, 10, 3'600'000, used);
-  fields.Integer("max_age_ms", &feed.max_age_ms, 100, 86'400'000, used);
-  fields.Bytes("backlog_bytes", &feed.backlog_bytes, 1ull << 20, 1ull << 40);
+  fields.Integer({"interval_ms",
+                  "The least time between two versions. A version may be of several commits. "
+                  "Shorter: fresher answers, more records."},
+                 &feed.interval_ms, 10, 3'600'000, used);
+  fields.Integer({"max_age_ms",
+                  "The age from which a commit that is not published makes `/readyz` degraded, and "
+                  "so does the version that a replica serves. More than `feed.interval_ms`."},
+                 &feed.max_age_ms, 100, 86'400'000, used);
+  fields.Bytes({"backlog_bytes",
+                "Commits that the store keeps until they are published. Beyond it the next version "
+                "is sent whole."},
+               &feed.backlog_bytes, 1ull << 20, 1ull << 40);
 }
 
 Status CheckFeed(const Place& place, const Config& config) {

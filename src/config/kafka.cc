@@ -45,7 +45,16 @@ bool GoodTopic(std::string_view name) {
 }
 
 void DescribeKafka(Fields& fields, Kafka& kafka, bool used) {
-  fields.Verbatim("kafka", &kafka.properties, UsedIf(used));
+  fields.Verbatim(
+      {"kafka",
+       "librdkafka's settings by its names, dots included, as they are: docs/using/kafka.md. "
+       "`bootstrap.servers` is required where records or the feed are in topics. Refused: "
+       "`enable.auto.commit`, `auto.offset.reset` and settings that load code. In the environment "
+       "each dot is `_`: `TACIT_KAFKA_SASL_USERNAME`. Each value may be kept elsewhere: `{file: "
+       "PATH}` or `{credential: NAME}`. Two names are Kafka Connect's: "
+       "`errors.deadletterqueue.topic.name`, a topic for dead letters, with Connect's headers, in "
+       "place of the file of `dead_letters`; and `errors.tolerance`, which can only be `all`."},
+      &kafka.properties, UsedIf(used));
 }
 
 bool UsesKafka(const Config& config) {

@@ -10,88 +10,16 @@
 namespace tacit::config {
 namespace {
 
-// Both of two parts of mu^2 need enough for noise that has a grid.
-constexpr Range kShareOfMu = {.min = 1e-6, .max = 1 - 1e-6};
-
-// A histogram's share of mu was tuned, so that it is squared here.
-double DefaultStartShare(Sequence::Start start) {
-  return start == Sequence::Start::kPopularity
-             ? tuned::kHistogramShareOfStream * tuned::kHistogramShareOfStream
-             : tuned::kCountsShare;
-}
-
-void DescribeSequence(Fields& fields, Sequence& sequence, bool used) {
-  static constexpr std::array<std::string_view, 3> kEncoders = {"transformer", "gru", "lstm"};
-  static constexpr Range kShare = {.min = 0, .max = 1, .below_max = true};
-  const Use use = UsedIf(used);
-  fields.Enum("encoder", &sequence.encoder, kEncoders, use);
-  const Use attention = UsedIf(used && sequence.encoder == Sequence::Encoder::kTransformer);
-  fields.Integer("length", &sequence.length, 1, 4096, use);
-  fields.Integer("width", &sequence.width, 1, 4096, use);
-  fields.Integer("blocks", &sequence.blocks, 1, 64, use);
-  fields.Integer("heads", &sequence.heads, 1, 64, attention);
-  fields.Integer("feed_forward", &sequence.feed_forward, 0, 65536, attention);
-  fields.Flag("tied", &sequence.tied, use);
-  fields.Flag("item_bias", &sequence.item_bias, use);
-  fields.Integer("negatives", &sequence.negatives, 0, 1 << 24, use);
-  fields.Number("re_attention", &sequence.re_attention, {.min = 0, .max = 1}, attention);
-  fields.Number("dropout", &sequence.dropout, kShare, use);
-  fields.Number("label_smoothing", &sequence.label_smoothing, kShare, use);
-  // A softmax over part of the catalogue, or smoothed labels, cannot rule items out.
-  if (sequence.negatives > 0 || sequence.label_smoothing > 0) sequence.mask_seen = false;
-  fields.Flag("mask_seen", &sequence.mask_seen, use);
-  fields.Integer("crops", &sequence.crops, 1, 1024, use);
-  fields.Flag("random_crops", &sequence.random_crops, use);
-  fields.Integer("warm_up_steps", &sequence.warm_up_steps, 0, 1'000'000'000, use);
-  fields.Number("described_share", &sequence.described_share, {.min = 0, .max = 1}, use);
-  static constexpr std::array<std::string_view, 3> kStarts = {"none", "popularity", "counts"};
-  fields.Enum("start", &sequence.start, kStarts, use);
-  const bool starts = used && sequence.start != Sequence::Start::kNone;
-  if (sequence.start_share == 0) sequence.start_share = DefaultStartShare(sequence.start);
-  fields.Number("start_share", &sequence.start_share, kShareOfMu, UsedIf(starts));
-  const bool counts = starts && sequence.start == Sequence::Start::kCounts;
-  fields.Number("start_weight", &sequence.start_weight, {.min = 0, .max = 1e6}, UsedIf(counts));
-}
-
-// `counts`, `forget`: the keys of the shaped count model, and of what is left of earlier periods,
-// are used. `ranked`: the model can have a ranker, and it is known whether it has.
-void DescribeTransitions(Fields& fields, Transitions& transitions, bool counts, bool forget,
-                         bool ranked) {
-  fields.Flag("described", &transitions.described, UsedIf(counts));
-  fields.Integer("cells", &transitions.cells, 1, uint64_t{1} << 27, UsedIf(counts));
-  fields.Number("forget", &transitions.forget, {.min = 0, .max = 1, .above_min = true},
-                UsedIf(forget));
-  const Use use = UsedIf(ranked && transitions.ranker);
-  fields.Number("ranker_share", &transitions.ranker_share, kShareOfMu, use);
-  fields.Integer("ranker_steps", &transitions.ranker_steps, 1, 1'000'000, use);
-  fields.Integer("ranker_users", &transitions.ranker_users, 1, uint64_t{1} << 32,
-                 RequiredIf(ranked && transitions.ranker));
-}
-
-void DescribeModel(Fields& fields, Model& model) {
-  static constexpr std::array<std::string_view, 2> kPrecisions = {"f32", "bf16"};
-  fields.Kind("kind", &model.kind, model.kinds, Use::kRequired);
-  const Keys& keys = model.traits().keys;
-  const auto use = [&keys](std::string_view key) { return UsedIf(keys.has(key)); };
-  fields.Flag("ranker", &model.transitions.ranker, use("ranker"));
-  fields.Integers("hidden", &model.hidden, 1, 65536, use("hidden"));
-  fields.OneOf("compute", &model.compute, kPrecisions, use("compute"));
-  fields.OneOf("row_precision", &model.row_precision, kPrecisions, use("row_precision"));
-  const bool counted_alone = keys.has("ranker") && !model.transitions.ranker;
-  fields.Integer("seed", &model.seed, 0, UINT64_MAX, UsedIf(keys.has("seed") && !counted_alone));
-  fields.Flag("categorical", &model.categorical, use("categorical"));
-  fields.Texts("crosses", &model.crosses, use("crosses"));
-  DescribeSequence(fields, model.sequence, keys.has("encoder"));
-  const bool starts = keys.has("start") && model.sequence.start != Sequence::Start::kNone;
-  const bool counts = starts && model.sequence.start == Sequence::Start::kCounts;
-  DescribeTransitions(fields, model.transitions, keys.has("ranker") || counts,
-                      keys.has("ranker") || starts, keys.has("ranker"));
-}
-
 void DescribeHistory(Fields& fields, History& history, bool used) {
-  fields.Integer("items", &history.items, 1, 1 << 16, UsedIf(used));
-  fields.Integer("days", &history.days, 0, 36500, UsedIf(used));
-  fields.Flag("serve_users", &history.serve_users, UsedIf(used));
+  fields.Integer({"items", "The last items of each user that the store remembers."}, &history.items,
+                 1, 1 << 16, UsedIf(used));
+  fields.Integer({"days", "The days for which it remembers them. 0: for ever."}, &history.days, 0,
+                 36500, UsedIf(used));
+  fields.Flag(
+      {"serve_users",
+       "true: `/v1/recommend` answers for a user by name, at `serve.operator_listen` alone. That "
+       "reads the user's raw history, which no epsilon covers, and users have no credential yet."},
+      &history.serve_users, UsedIf(used));
 }
 
 // The accountant bounds allocations of up to so many steps.
@@ -105,22 +33,71 @@ void DescribeParticipation(Fields& fields, Learner& learner) {
     participation.batch = batch > 0 ? batch : DefaultPeriod(learner.privacy.epsilon);
   }
   static constexpr std::array<std::string_view, 3> kModes = {"once", "poisson", "allocate"};
-  fields.Enum("mode", &participation.mode, kModes, Use::kRequired);
+  fields.Enum(
+      {"mode",
+       "`once`: each event is in one step per pass, in the order in which events come; no "
+       "amplification is claimed.\n`allocate`: a period is held, and each of its events is in "
+       "exactly one step of each block, drawn at random. All are learnt from, and the "
+       "amplification is claimed.\n`poisson`: a period is held, and each of its events is in each "
+       "of its steps with a probability. At equal use it is dearer than `allocate`."},
+      &participation.mode, kModes, Use::kRequired);
   const bool held = participation.holds_periods();
   const bool allocates = participation.mode == Participation::Mode::kAllocate;
-  fields.Integer("batch", &participation.batch, 1, 1 << 24, held ? Use::kRequired : Use::kOptional);
-  fields.Integer("max_participations", &participation.max_participations, 1, 1'000'000,
+  fields.Integer(
+      {"batch",
+       "Offsets of a step with `once`; with held periods the examples that a step is expected to "
+       "have, about `sampling_rate` times the events of a period, or one in `steps_per_period` of "
+       "them, and required. It is the public divisor of every update: with held periods nothing "
+       "reports a wrong number, and updates are then too short or too long. Larger: less noise per "
+       "event, fewer steps, more memory.\nModel `transitions`: 250,000 by default.\nModel "
+       "`linear`: 150,000 / sqrt(epsilon) by default, from 50,000 to 1,000,000. With unit `event` "
+       "its first period is shorter, and finds the click rate; by default the next has 10,000 "
+       "offsets, and each that follows a quarter more, up to `batch`."},
+      &participation.batch, 1, 1 << 24, held ? Use::kRequired : Use::kOptional);
+  fields.Integer({"max_participations",
+                  "Steps that any unit may be in, for the life of the store. Noise grows with its "
+                  "square root.\nUnit `event`: for `once` alone; at least `source.passes`.\nUnit "
+                  "`user`: required, the lifetime allowance. It counts the steps that a user is "
+                  "in, or with held periods is eligible for, all of a period's at once. The store "
+                  "counts exactly and for ever, and leaves out a user whose allowance is used. "
+                  "Epsilon is that of this many steps, however long the stream runs."},
+                 &participation.max_participations, 1, 1'000'000,
                  of_users ? Use::kRequired : UsedIf(!held));
-  fields.Integer("per_period", &participation.per_period, 0, 1'000'000, UsedIf(of_users && !held));
-  fields.Integer("user_records_max", &participation.user_records_max, 0, 1 << 24, UsedIf(of_users));
-  fields.Number("sampling_rate", &participation.sampling_rate,
-                {.min = 0, .max = 1, .above_min = true}, RequiredIf(held && !allocates));
-  fields.Integer("steps_per_period", &participation.steps_per_period, 1,
-                 allocates ? kBlockStepsMost : 1'000'000'000, RequiredIf(held));
-  fields.Integer("blocks", &participation.blocks, 1, 10'000, UsedIf(allocates));
+  fields.Integer({"per_period",
+                  "Steps of a period that a user may be in, for unit `user` and `once`, so that "
+                  "active users do not spend their allowance in a day. `period` and `period_files` "
+                  "say what closes a period, after the step that fills it. 0: no bound."},
+                 &participation.per_period, 0, 1'000'000, UsedIf(of_users && !held));
+  fields.Integer(
+      {"user_records_max",
+       "Records of a user in a step, the first ones, for unit `user`. It bounds the time that one "
+       "user costs; what a user adds is clipped as one in any case. 0: all."},
+      &participation.user_records_max, 0, 1 << 24, UsedIf(of_users));
+  fields.Number({"sampling_rate",
+                 "The probability of an event to be in a step, for `poisson`. Smaller: more "
+                 "amplification, smaller steps."},
+                &participation.sampling_rate, {.min = 0, .max = 1, .above_min = true},
+                RequiredIf(held && !allocates));
+  fields.Integer({"steps_per_period",
+                  "`poisson`: steps taken of each period, each charged to every event of "
+                  "it.\n`allocate`: steps of a block, at most 100,000."},
+                 &participation.steps_per_period, 1, allocates ? kBlockStepsMost : 1'000'000'000,
+                 RequiredIf(held));
+  fields.Integer({"blocks",
+                  "Blocks of `steps_per_period` steps that `allocate` takes of each period, each "
+                  "drawn anew: as many uses of each event, and as many times the cost. All are "
+                  "charged when the period begins."},
+                 &participation.blocks, 1, 10'000, UsedIf(allocates));
   const bool periods = held || (of_users && participation.per_period > 0);
-  fields.Integer("period_files", &participation.period_files, 0, 1'000'000, UsedIf(periods));
-  fields.Integer("period", &participation.period, 0, uint64_t{1} << 40, UsedIf(periods));
+  fields.Integer({"period_files",
+                  "File ends that close a period. 0, with a `period`: each one does. Longer: a "
+                  "smaller `sampling_rate` for the same `batch`, so less noise for the same "
+                  "epsilon, and learnt later."},
+                 &participation.period_files, 0, 1'000'000, UsedIf(periods));
+  fields.Integer({"period",
+                  "Offsets in a period; a file end closes it too. It is held in memory, and learnt "
+                  "from only once it is closed. Required for held periods without `period_files`."},
+                 &participation.period, 0, uint64_t{1} << 40, UsedIf(periods));
 }
 
 constexpr std::array<std::string_view, 2> kOnExhausted = {"stop-learning", "exit"};
@@ -130,12 +107,25 @@ constexpr Range kProbability = {.min = 0, .max = 1, .above_min = true, .below_ma
 
 void DescribePrivacy(Fields& fields, Privacy& privacy) {
   static constexpr std::array<std::string_view, 2> kUnits = {"event", "user"};
-  fields.OneOf("unit", &privacy.unit, kUnits, Use::kRequired);
-  fields.Number("epsilon", &privacy.epsilon,
-                {.min = 0, .max = kEpsilonMost, .above_min = true, .infinite = true},
-                Use::kRequired);
-  fields.Number("delta", &privacy.delta, kProbability, Use::kRequired);
-  fields.Enum("on_exhausted", &privacy.on_exhausted, kOnExhausted);
+  fields.OneOf(
+      {"unit",
+       "`event`: one record.\n`user`: all records of a user together, for which `source.format` is "
+       "json, csv or protobuf; a record without a user is a dead letter for every learner. It is "
+       "dearer by the number of steps a user is in, and each step has fewer units: `batch` stays "
+       "the public divisor, of steps of `batch` offsets or, with held periods, of `batch` users."},
+      &privacy.unit, kUnits, Use::kRequired);
+  fields.Number(
+      {"epsilon",
+       "The epsilon that a unit may lose to this learner. `.inf` goes with mechanism `none`, and "
+       "only there. Beyond about 20 it hides next to nothing, and a warning says so."},
+      &privacy.epsilon, {.min = 0, .max = kEpsilonMost, .above_min = true, .infinite = true},
+      Use::kRequired);
+  fields.Number({"delta", "The delta of that promise; well below 1 / number of units."},
+                &privacy.delta, kProbability, Use::kRequired);
+  fields.Enum({"on_exhausted",
+               "`stop-learning`: serving continues once epsilon is used up.\n`exit`: tacitd ends "
+               "with status 4."},
+              &privacy.on_exhausted, kOnExhausted);
 }
 
 // Checks that something closes a period.
@@ -144,11 +134,11 @@ Status CheckParticipation(const Place& place, const Participation& participation
   const bool periods = participation.holds_periods() || (of_users && participation.per_period > 0);
   if (!periods || participation.period > 0) return {};
   if (!source.traits().has_files) {
-    return place.Key("period").Fail(fmt::format(
-        "required where records come from {}, which has no files whose ends could close a period: "
-        "give the number of offsets in a period{}",
-        source.traits().name,
-        source.traits().keys.has("tick_ms") ? "; source.tick_ms closes it too" : ""));
+    return place.Key("period").Fail(
+        fmt::format("required where records come from {}, which has no files whose ends could "
+                    "close a period: give the number of offsets in a period{}",
+                    source.traits().name,
+                    source.traits().keys.has("tick_ms") ? "; source.tick_ms closes it too" : ""));
   }
   if (participation.period_files > 0) return {};
   return place.Key("period").Fail(
@@ -292,10 +282,9 @@ Status CheckBelowNoise(const Place& place, const Learner& learner, const Source&
   if (source.weighs())
     return place.Key("mechanism")
         .Key("kind")
-        .Fail(fmt::format(
-            "{} counts each record alike; source.json.weight and source.csv.weight are for "
-            "mechanisms that noise gradients or sums",
-            mechanism.name));
+        .Fail(fmt::format("{} counts each record alike; source.json.weight and source.csv.weight "
+                          "are for mechanisms that noise gradients or sums",
+                          mechanism.name));
   if (learner.privacy.of_users())
     return place.Key("privacy").Key("unit").Fail(
         fmt::format("must be event for mechanism {}: each record of a user in a step would be a "
@@ -363,26 +352,59 @@ uint64_t FirstPeriod(const Learner& learner) {
 }
 
 void DescribeLearner(Fields& fields, Learner& learner) {
-  fields.Text("id", &learner.id, Use::kRequired);
-  fields.Section("model", [&](Fields& below) { DescribeModel(below, learner.model); });
-  fields.Section("history", [&](Fields& below) {
-    DescribeHistory(below, learner.history, learner.model.recommends());
-  });
-  fields.Section("mechanism", [&](Fields& below) { DescribeMechanism(below, learner.mechanism); });
-  fields.Section("privacy", [&](Fields& below) { DescribePrivacy(below, learner.privacy); });
-  fields.Section("participation", [&](Fields& below) { DescribeParticipation(below, learner); });
-  fields.Section("optimizer", [&](Fields& below) {
-    DescribeOptimizer(below, learner.optimizer, learner.model.traits().descends);
-  });
-  fields.Section("quality", [&](Fields& below) {
-    Quality& quality = learner.quality;
-    below.Integer("steps", &quality.steps, 0, 1'000'000'000);
-    const Use use = UsedIf(quality.given());
-    below.Integer("bins", &quality.bins, 2, 1024, use);
-    below.Number("epsilon", &quality.epsilon, {.min = 0, .max = 1e6, .above_min = true}, use);
-    below.Number("delta", &quality.delta,
-                 {.min = 0, .max = 1, .above_min = true, .below_max = true}, use);
-  });
+  fields.Text(
+      {"id", "A distinct name of a-z, 0-9, _ and -. Keys, ledger entries and metrics have it."},
+      &learner.id, Use::kRequired);
+  fields.Section({"model", "The model that the learner trains."},
+                 [&](Fields& below) { DescribeModel(below, learner.model); });
+  fields.Section(
+      {"history", "The memory of users, for models of the next item."},
+      [&](Fields& below) { DescribeHistory(below, learner.history, learner.model.recommends()); });
+  fields.Section(
+      {"mechanism",
+       "The rows that a step writes, and the noise that it adds: docs/concepts/how-it-works.md."},
+      [&](Fields& below) { DescribeMechanism(below, learner.mechanism); });
+  fields.Section({"privacy",
+                  "The promise: whose presence is hidden, and how well. docs/concepts/privacy.md "
+                  "has the questions and their answers."},
+                 [&](Fields& below) { DescribePrivacy(below, learner.privacy); });
+  fields.Section({"participation",
+                  "The steps that an event or a user takes part in. Modes `allocate` and `poisson` "
+                  "have held periods."},
+                 [&](Fields& below) { DescribeParticipation(below, learner); });
+  fields.Section({"optimizer",
+                  "The optimiser of models that descend along gradients. `kind`, `momentum`, "
+                  "`moments` and `ema` are fixed for the life of a learner."},
+                 [&](Fields& below) {
+                   DescribeOptimizer(below, learner.optimizer, learner.model.traits().descends);
+                 });
+  fields.Section(
+      {"quality",
+       "Noised figures that show everybody how well a model of clicks predicts: `GET /v1/quality`, "
+       "`tacit_private_auc`. Predictions, made before learning, are counted by what came of them. "
+       "Without the section nothing is shown or charged. For unit `event`, participation `once`, "
+       "and mechanisms with privacy that cover labels."},
+      [&](Fields& below) {
+        Quality& quality = learner.quality;
+        below.Integer({"steps",
+                       "Steps of a window, whose counts are released with noise. Fewer: noise is "
+                       "more of it. 0: nothing is shown."},
+                      &quality.steps, 0, 1'000'000'000);
+        const Use use = UsedIf(quality.given());
+        below.Integer(
+            {"bins",
+             "Bins of predictions for each label, of equal width in log-odds from -8 to 8. Fewer: "
+             "less noise, and a lower AUC, since predictions of a bin count as alike."},
+            &quality.bins, 2, 1024, use);
+        below.Number({"epsilon",
+                      "The epsilon that each event pays for being counted, over all its passes; an "
+                      "account of its own in the ledger. Required with `steps`."},
+                     &quality.epsilon, {.min = 0, .max = 1e6, .above_min = true}, use);
+        below.Number(
+            {"delta",
+             "The delta of that account, which cannot change in a store. Required with `steps`."},
+            &quality.delta, {.min = 0, .max = 1, .above_min = true, .below_max = true}, use);
+      });
 }
 
 // Only what a record adds to one count of one window is covered by the noise of these counts.
@@ -462,9 +484,14 @@ Status CheckLearners(const Place& place, const std::vector<Learner>& learners, c
 }
 
 void DescribeBudget(Fields& fields, Budget& budget) {
-  fields.Number("epsilon", &budget.epsilon, {.min = 0, .max = kEpsilonMost, .above_min = true});
-  fields.Number("delta", &budget.delta, kProbability);
-  fields.Enum("on_exhausted", &budget.on_exhausted, kOnExhausted, UsedIf(budget.given()));
+  fields.Number({"epsilon", "The epsilon of the total. Required in this section."}, &budget.epsilon,
+                {.min = 0, .max = kEpsilonMost, .above_min = true});
+  fields.Number({"delta", "The delta at which the total is stated. Required in this section."},
+                &budget.delta, kProbability);
+  fields.Enum({"on_exhausted",
+               "`stop-learning`: serving continues.\n`exit`: tacitd ends with status 4 once no "
+               "learner may learn."},
+              &budget.on_exhausted, kOnExhausted, UsedIf(budget.given()));
 }
 
 Status CheckBudget(const Place& place, const Budget& budget, const std::vector<Learner>& learners) {

@@ -93,8 +93,8 @@ const Tree* Reader::Scalar(const std::optional<Place>& place, std::string_view w
   return nullptr;
 }
 
-void Reader::Text(std::string_view key, std::string* value, Use use) {
-  const std::optional<Place> place = Written(key, use);
+void Reader::Text(const Key& key, std::string* value, Use use) {
+  const std::optional<Place> place = Written(key.name, use);
   const Tree* scalar = Scalar(place, "a text (\"\" for an empty one)");
   if (scalar == nullptr) return;
   if (scalar->text.find('\0') != std::string::npos) {
@@ -104,9 +104,9 @@ void Reader::Text(std::string_view key, std::string* value, Use use) {
   Assign(value, scalar->text, use);
 }
 
-void Reader::OneOf(std::string_view key, std::string* value,
-                   std::span<const std::string_view> choices, Use use) {
-  const std::optional<Place> place = Written(key, use);
+void Reader::OneOf(const Key& key, std::string* value, std::span<const std::string_view> choices,
+                   Use use) {
+  const std::optional<Place> place = Written(key.name, use);
   const Tree* scalar = Scalar(place, fmt::format("one of {}", fmt::join(choices, ", ")));
   if (scalar == nullptr) return;
   if (std::ranges::find(choices, scalar->text) == choices.end()) {
@@ -118,9 +118,8 @@ void Reader::OneOf(std::string_view key, std::string* value,
   Assign(value, scalar->text, use);
 }
 
-void Reader::Number(std::string_view key, std::optional<double>* value, const Range& range,
-                    Use use) {
-  const std::optional<Place> place = Written(key, use);
+void Reader::Number(const Key& key, std::optional<double>* value, const Range& range, Use use) {
+  const std::optional<Place> place = Written(key.name, use);
   const Tree* scalar = Scalar(place, "a number");
   if (scalar == nullptr) return;
   const std::optional<double> number = scalar->quoted ? std::nullopt : ParseNumber(scalar->text);
@@ -150,15 +149,15 @@ uint64_t Reader::ReadInteger(const Place& place, std::string_view text, bool quo
   return number;
 }
 
-void Reader::Integer(std::string_view key, uint64_t* value, uint64_t min, uint64_t max, Use use) {
-  const std::optional<Place> place = Written(key, use);
+void Reader::Integer(const Key& key, uint64_t* value, uint64_t min, uint64_t max, Use use) {
+  const std::optional<Place> place = Written(key.name, use);
   const Tree* scalar = Scalar(place, "a whole number");
   if (scalar == nullptr) return;
   Assign(value, ReadInteger(*place, scalar->text, scalar->quoted, min, max), use);
 }
 
-void Reader::Flag(std::string_view key, bool* value, Use use) {
-  const std::optional<Place> place = Written(key, use);
+void Reader::Flag(const Key& key, bool* value, Use use) {
+  const std::optional<Place> place = Written(key.name, use);
   const Tree* scalar = Scalar(place, "true or false");
   if (scalar == nullptr) return;
   if (scalar->quoted || (scalar->text != "true" && scalar->text != "false")) {
@@ -168,8 +167,8 @@ void Reader::Flag(std::string_view key, bool* value, Use use) {
   Assign(value, scalar->text == "true", use);
 }
 
-void Reader::Bytes(std::string_view key, uint64_t* value, uint64_t min, uint64_t max) {
-  const std::optional<Place> place = Written(key, Use::kOptional);
+void Reader::Bytes(const Key& key, uint64_t* value, uint64_t min, uint64_t max) {
+  const std::optional<Place> place = Written(key.name, Use::kOptional);
   const Tree* scalar = Scalar(place, "a number of bytes, such as 2GiB");
   if (scalar == nullptr) return;
   std::string_view digits = scalar->text;
@@ -193,9 +192,9 @@ void Reader::Bytes(std::string_view key, uint64_t* value, uint64_t min, uint64_t
   }
 }
 
-void Reader::Integers(std::string_view key, std::vector<uint32_t>* values, uint32_t min,
-                      uint32_t max, Use use) {
-  const std::optional<Place> place = Written(key, use);
+void Reader::Integers(const Key& key, std::vector<uint32_t>* values, uint32_t min, uint32_t max,
+                      Use use) {
+  const std::optional<Place> place = Written(key.name, use);
   if (!place) return;
   if (place->tree()->kind != Tree::Kind::kList || place->tree()->children.empty()) {
     Fail(*place, "must be a list of whole numbers, such as [128, 64]");
@@ -212,8 +211,8 @@ void Reader::Integers(std::string_view key, std::vector<uint32_t>* values, uint3
   Assign(values, std::move(numbers), use);
 }
 
-void Reader::Texts(std::string_view key, std::vector<std::string>* values, Use use) {
-  const std::optional<Place> place = Written(key, use);
+void Reader::Texts(const Key& key, std::vector<std::string>* values, Use use) {
+  const std::optional<Place> place = Written(key.name, use);
   if (!place) return;
   std::vector<std::string> texts;
   const bool single = place->tree()->kind == Tree::Kind::kScalar;
@@ -259,14 +258,14 @@ std::optional<Secret> Reader::ReadHidden(const Place& place) {
   return secret;
 }
 
-void Reader::Hidden(std::string_view key, Secret* value, Use use) {
-  const std::optional<Place> place = Written(key, use);
+void Reader::Hidden(const Key& key, Secret* value, Use use) {
+  const std::optional<Place> place = Written(key.name, use);
   if (!place) return;
   if (std::optional<Secret> secret = ReadHidden(*place)) Assign(value, std::move(*secret), use);
 }
 
-void Reader::Verbatim(std::string_view key, std::vector<Property>* properties, Use use) {
-  const std::optional<Place> place = Written(key, use);
+void Reader::Verbatim(const Key& key, std::vector<Property>* properties, Use use) {
+  const std::optional<Place> place = Written(key.name, use);
   if (!place || place->tree()->kind == Tree::Kind::kNull) return;
   if (place->tree()->kind != Tree::Kind::kMap) {
     Fail(*place, "must be a section of keys");
@@ -286,8 +285,8 @@ void Reader::Verbatim(std::string_view key, std::vector<Property>* properties, U
   Assign(properties, std::move(read), use);
 }
 
-void Reader::OwnNames(std::string_view key, Words* words, Use use) {
-  const std::optional<Place> place = Written(key, use);
+void Reader::OwnNames(const Key& key, Words* words, Use use) {
+  const std::optional<Place> place = Written(key.name, use);
   if (!place || place->tree()->kind == Tree::Kind::kNull) return;
   if (place->tree()->kind != Tree::Kind::kMap) {
     Fail(*place, "must be a section of keys");
@@ -302,9 +301,9 @@ void Reader::OwnNames(std::string_view key, Words* words, Use use) {
   Assign(words, std::move(read), use);
 }
 
-void Reader::Section(std::string_view key, const std::function<void(Fields&)>& describe) {
-  asked_.push_back(key);
-  const Place place = place_.Key(key);
+void Reader::Section(const Key& key, const std::function<void(Fields&)>& describe) {
+  asked_.push_back(key.name);
+  const Place place = place_.Key(key.name);
   if (place.tree() != nullptr && place.tree()->kind != Tree::Kind::kMap &&
       place.tree()->kind != Tree::Kind::kNull) {
     Fail(place, "must be a section of keys");
@@ -315,9 +314,9 @@ void Reader::Section(std::string_view key, const std::function<void(Fields&)>& d
   below.Finish();
 }
 
-void Reader::List(std::string_view key, const std::function<void(size_t)>& resize, size_t,
+void Reader::List(const Key& key, const std::function<void(size_t)>& resize, size_t,
                   const std::function<void(size_t, Fields&)>& describe, bool) {
-  const std::optional<Place> place = Written(key, Use::kRequired);
+  const std::optional<Place> place = Written(key.name, Use::kRequired);
   if (!place) return;
   const Tree& tree = *place->tree();
   if (tree.kind != Tree::Kind::kList || tree.children.empty()) {

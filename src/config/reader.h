@@ -27,27 +27,26 @@ class Reader : public Fields {
  public:
   Reader(Place place, Outcome* outcome) : place_(std::move(place)), outcome_(*outcome) {}
 
-  void Text(std::string_view key, std::string* value, Use use) override;
-  void OneOf(std::string_view key, std::string* value, std::span<const std::string_view> choices,
+  void Text(const Key& key, std::string* value, Use use) override;
+  void OneOf(const Key& key, std::string* value, std::span<const std::string_view> choices,
              Use use) override;
-  void Number(std::string_view key, std::optional<double>* value, const Range& range,
-              Use use) override;
-  void Integer(std::string_view key, uint64_t* value, uint64_t min, uint64_t max, Use use) override;
-  void Flag(std::string_view key, bool* value, Use use) override;
-  void Bytes(std::string_view key, uint64_t* value, uint64_t min, uint64_t max) override;
-  void Integers(std::string_view key, std::vector<uint32_t>* values, uint32_t min, uint32_t max,
+  void Number(const Key& key, std::optional<double>* value, const Range& range, Use use) override;
+  void Integer(const Key& key, uint64_t* value, uint64_t min, uint64_t max, Use use) override;
+  void Flag(const Key& key, bool* value, Use use) override;
+  void Bytes(const Key& key, uint64_t* value, uint64_t min, uint64_t max) override;
+  void Integers(const Key& key, std::vector<uint32_t>* values, uint32_t min, uint32_t max,
                 Use use) override;
-  void Texts(std::string_view key, std::vector<std::string>* values, Use use) override;
-  void Hidden(std::string_view key, Secret* value, Use use) override;
-  void Verbatim(std::string_view key, std::vector<Property>* properties, Use use) override;
-  void OwnNames(std::string_view key, Words* words, Use use) override;
-  void Section(std::string_view key, const std::function<void(Fields&)>& describe) override;
+  void Texts(const Key& key, std::vector<std::string>* values, Use use) override;
+  void Hidden(const Key& key, Secret* value, Use use) override;
+  void Verbatim(const Key& key, std::vector<Property>* properties, Use use) override;
+  void OwnNames(const Key& key, Words* words, Use use) override;
+  void Section(const Key& key, const std::function<void(Fields&)>& describe) override;
 
   // Refuses keys that were written but not asked for.
   void Finish();
 
  protected:
-  void List(std::string_view key, const std::function<void(size_t)>& resize, size_t size,
+  void List(const Key& key, const std::function<void(size_t)>& resize, size_t size,
             const std::function<void(size_t, Fields&)>& describe, bool compact) override;
 
  private:
@@ -61,7 +60,7 @@ class Reader : public Fields {
   // Keeps the default of an unused key, whatever is written, so that nothing can depend on it.
   template <class T>
   static void Assign(T* value, T read, Use use) {
-    if (use != Use::kUnused) *value = std::move(read);
+    if (IsUsed(use)) *value = std::move(read);
   }
   std::optional<Secret> ReadHidden(const Place& place);
   uint64_t ReadInteger(const Place& place, std::string_view text, bool quoted, uint64_t min,

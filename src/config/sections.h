@@ -35,6 +35,8 @@ void DescribeLearner(Fields& fields, Learner& learner);
 Status CheckLearners(const Place& place, const std::vector<Learner>& learners, const Source& source,
                      const Catalogue& catalogue);
 
+void DescribeModel(Fields& fields, Model& model);
+
 void DescribeMechanism(Fields& fields, Mechanism& mechanism);
 Status CheckMechanism(const Place& place, const Mechanism& mechanism,
                       const Participation& participation);

@@ -90,43 +90,92 @@ Status CheckFormat(const Place& place, const Source& source) {
 }
 
 void DescribeRegistry(Fields& fields, SchemaRegistry& registry, bool used) {
-  fields.Text("url", &registry.url, UsedIf(used));
-  fields.Text("username", &registry.username, UsedIf(used));
-  fields.Hidden("password", &registry.password, UsedIf(used && !registry.username.empty()));
-  fields.Text("ca_file", &registry.ca_file, UsedIf(used));
-  fields.Integer("timeout_ms", &registry.timeout_ms, 10, 60'000, UsedIf(used));
-  fields.Verbatim("schemas", &registry.schemas, UsedIf(used));
+  fields.Text({"url",
+               "The registry's address, `http://HOST:PORT` or `https://HOST:PORT`. Empty: no "
+               "registry is asked, and only the schemas of `schemas` are known."},
+              &registry.url, UsedIf(used));
+  fields.Text({"username", "The name for basic authentication. Empty: there is no authentication."},
+              &registry.username, UsedIf(used));
+  fields.Hidden({"password", "The password for basic authentication."}, &registry.password,
+                UsedIf(used && !registry.username.empty()));
+  fields.Text({"ca_file", "Certificates to trust. Empty: those that the system trusts."},
+              &registry.ca_file, UsedIf(used));
+  fields.Integer({"timeout_ms", "The time of one question to the registry."}, &registry.timeout_ms,
+                 10, 60'000, UsedIf(used));
+  fields.Verbatim({"schemas",
+                   "Schemas by id or GUID, for which the registry is not asked, such as `{7: "
+                   "accept, 9: reject}`.\n`accept`: messages of this schema are `source.format` by "
+                   "our schema.\n`reject`: they are dead letters."},
+                  &registry.schemas, UsedIf(used));
 }
 
 // Describes the keys that JSON and lines of values have in common.
 template <class Places>
 void DescribePlaces(Fields& fields, Places& places, Use use) {
   static constexpr std::array<std::string_view, 5> kUnits = {"ms", "s", "us", "ns", "rfc3339"};
-  fields.Text("label", &places.label, use);
-  fields.OwnNames("label_values", &places.label_values, use);
-  fields.Number("label_at_least", &places.label_at_least, {}, use);
-  fields.Text("user", &places.user, use);
-  fields.Text("item", &places.item, use);
-  fields.Text("event_id", &places.event_id, use);
-  fields.Text("timestamp", &places.timestamp, use);
-  fields.Enum("timestamp_unit", &places.timestamp_unit, kUnits, use);
-  fields.Text("weight", &places.weight, use);
-  fields.Number("weight_most", &places.weight_most, {.min = 0, .max = 1e9, .above_min = true}, use);
-  fields.OwnNames("features", &places.features, use);
-  fields.OwnNames("constants", &places.constants, use);
+  fields.Text({"label",
+               "The place of the label: 0, 1, false or true, unless `label_values` or "
+               "`label_at_least` says otherwise. Empty: records have no label, and each says that "
+               "a user has met an item; models of the next item alone learn from them."},
+              &places.label, use);
+  fields.OwnNames(
+      {"label_values",
+       "The label by value, such as `{buy: 1, view: 0}`. Another value makes a dead letter."},
+      &places.label_values, use);
+  fields.Number({"label_at_least", "A number from here on is a label of 1, below it 0."},
+                &places.label_at_least, {}, use);
+  fields.Text({"user", "The place of the user. Empty: records name none."}, &places.user, use);
+  fields.Text({"item", "The place of the item. Empty: records name none."}, &places.item, use);
+  fields.Text({"event_id", "The place of the event's id. Empty: records have none."},
+              &places.event_id, use);
+  fields.Text({"timestamp", "The place of the record's time. Empty: records have none."},
+              &places.timestamp, use);
+  fields.Enum(
+      {"timestamp_unit", "The unit of times; `rfc3339` is a text such as `2026-11-25T03:22:06Z`."},
+      &places.timestamp_unit, kUnits, use);
+  fields.Text({"weight",
+               "The place of a number of at least 0 by which a record counts, 1 where it is "
+               "missing. Another value makes a dead letter. For models of clicks only. Empty: "
+               "every record counts alike."},
+              &places.weight, use);
+  fields.Number({"weight_most",
+                 "Larger weights count as this one. The noise goes with it, because the "
+                 "sensitivity is that of a record of this weight: set the least that cuts few."},
+                &places.weight_most, {.min = 0, .max = 1e9, .above_min = true}, use);
+  fields.OwnNames(
+      {"features",
+       "The place by feature, such as `{price: /product/price}` in JSON and `{price: unit_price}` "
+       "in lines. The other features lie at `features_at`/NAME in JSON; in lines they are in the "
+       "column of their own name, which must be there. A number may be in quotes, a category may "
+       "be a number or a flag, a set is a list of such values."},
+      &places.features, use);
+  fields.OwnNames({"constants",
+                   "The value by feature, such as `{shop: berlin}`, of features that have one "
+                   "value in all records and are read from no place."},
+                  &places.constants, use);
 }
 
 void DescribeJson(Fields& fields, JsonPlaces& places, bool used) {
   DescribePlaces(fields, places, UsedIf(used));
-  fields.Text("features_at", &places.features_at, UsedIf(used));
+  fields.Text({"features_at",
+               "The place below which features lie by their names. Empty: the record's top."},
+              &places.features_at, UsedIf(used));
 }
 
 void DescribeCsv(Fields& fields, CsvPlaces& places, bool used) {
   const Use use = UsedIf(used);
-  fields.Texts("columns", &places.columns, use);
-  fields.Text("separator", &places.separator, use);
-  fields.Text("set_separator", &places.set_separator, use);
-  fields.Flag("header", &places.header, use);
+  fields.Texts(
+      {"columns",
+       "The columns' names, in order. None: the first file's first line has them, and each file "
+       "must begin with that line, or the start is refused. Required in topics."},
+      &places.columns, use);
+  fields.Text({"separator", "The character between values."}, &places.separator, use);
+  fields.Text({"set_separator", "The character between the values of a `multi_hot` feature."},
+              &places.set_separator, use);
+  fields.Flag({"header",
+               "true: the first line of each file names the columns. It is no record, and has an "
+               "offset of its own."},
+              &places.header, use);
   DescribePlaces(fields, places, use);
 }
 
@@ -195,11 +244,23 @@ Status CheckCsv(const Place& place, const Source& source) {
 
 void DescribeHaltAbove(Fields& fields, HaltAbove& halt) {
   const Range open{.min = 0, .max = 1, .above_min = true, .below_max = true};
-  fields.Number("share", &halt.share, open);
+  fields.Number({"share",
+                 "The share of a window's records that could not be learnt from, above which "
+                 "training halts. Required in this section."},
+                &halt.share, open);
   const Use use = UsedIf(halt.given());
-  fields.Integer("window", &halt.window, 100, 100'000'000, use);
-  fields.Number("epsilon", &halt.epsilon, {.min = 0, .max = 1e6, .above_min = true}, use);
-  fields.Number("delta", &halt.delta, open, use);
+  fields.Integer({"window",
+                  "Offsets of a partition that are counted together. Refused where the noise of "
+                  "`epsilon` would decide by itself."},
+                 &halt.window, 100, 100'000'000, use);
+  fields.Number({"epsilon",
+                 "The epsilon that each event pays for being counted, once; an account of its own "
+                 "in the ledger. Required in this section."},
+                &halt.epsilon, {.min = 0, .max = 1e6, .above_min = true}, use);
+  fields.Number(
+      {"delta",
+       "The delta of that account, which cannot change in a store. Required in this section."},
+      &halt.delta, open, use);
 }
 
 // Accepts an id, as in framed values, or a GUID, as in headers.
@@ -270,48 +331,137 @@ void DescribeSource(Fields& fields, Source& source) {
   static constexpr std::array<std::string_view, 2> kFramings = {"none", "confluent"};
   static constexpr std::array<std::string_view, 2> kMissing = {"default", "reject"};
   static constexpr std::array<std::string_view, 2> kOnPeriodLost = {"refuse", "close"};
-  fields.Kind("kind", &source.kind, source.kinds, Use::kRequired);
+  fields.Kind({"kind", "`log`: files.\n`generator`: a synthetic stream.\n`kafka`: a topic."},
+              &source.kind, source.kinds, Use::kRequired);
   const Keys& keys = source.traits().keys;
   const auto has = [&keys](std::string_view key) { return keys.has(key); };
-  fields.Text("format", &source.format, UsedIf(has("format")));
+  fields.Text({"format",
+               "The form of a record, for `log` and `kafka`.\n`criteo_tsv`: label, numbers and "
+               "categories between tabs.\n`json`: schemas/interaction.schema.json, or another "
+               "shape by `source.json`.\n`csv`: lines of values by `source.csv`.\n`protobuf`: "
+               "schemas/interaction.proto, not in logs, for a message may hold a newline.\nAvro is "
+               "refused."},
+              &source.format, UsedIf(has("format")));
   const bool named = has("format") && source.is_named();
-  fields.Section("csv", [&](Fields& below) {
-    DescribeCsv(below, source.csv, has("format") && source.format == "csv");
-  });
-  fields.Enum("missing", &source.missing, kMissing, UsedIf(named));
-  fields.Section("json", [&](Fields& below) {
-    DescribeJson(below, source.json, has("format") && source.format == "json");
-  });
-  fields.Files("files", &source.files, RequiredIf(has("files")));
-  fields.Integer("passes", &source.passes, 1, 1'000'000, UsedIf(has("passes")));
-  fields.Integer("max_record_bytes", &source.max_record_bytes, 64, 256 << 20);
-  fields.Integer("decode_threads", &source.decode_threads, 1, 64);
-  fields.Text("mark", &source.mark, UsedIf(has("mark")));
-  fields.Text("topic", &source.topic, RequiredIf(has("topic")));
-  fields.Enum("framing", &source.framing, kFramings, UsedIf(has("framing")));
+  fields.Section(
+      {"csv",
+       "The columns of a record's parts, for format `csv`, each by its name. An empty value is "
+       "missing. A value may be in quotes, and holds no line break then either."},
+      [&](Fields& below) {
+        DescribeCsv(below, source.csv, has("format") && source.format == "csv");
+      });
+  fields.Enum({"missing",
+               "`default`: a feature that a record does not name is missing.\n`reject`: such a "
+               "record is a dead letter.\nFor formats json, csv and protobuf."},
+              &source.missing, kMissing, UsedIf(named));
+  fields.Section({"json",
+                  "The places of a record's parts, for format `json`, as JSON pointers (RFC 6901). "
+                  "A part that is not there, or is null, is missing."},
+                 [&](Fields& below) {
+                   DescribeJson(below, source.json, has("format") && source.format == "json");
+                 });
+  fields.Files(
+      {"files",
+       "Files or patterns, in the order of time; each pattern's files are sorted. A pattern "
+       "without a match, or a file named twice, is refused. A file packed with gzip or zstd is "
+       "unpacked as it is read, which costs about as much as parsing it; tacitd waits for the rest "
+       "of one that is cut. Files that have been read stay as they are, and in their order; new "
+       "records come in new files behind them, found at the next start. Write a file under a name "
+       "that no pattern matches, and rename it when it is whole."},
+      &source.files, RequiredIf(has("files")));
+  fields.Integer({"passes",
+                  "The number of times that the files of a log are read. Each pass is a "
+                  "participation of every event, and is charged."},
+                 &source.passes, 1, 1'000'000, UsedIf(has("passes")));
+  fields.Integer({"max_record_bytes",
+                  "A longer record is a dead letter. A learner holds up to 4 of them at a time."},
+                 &source.max_record_bytes, 64, 256 << 20);
+  fields.Integer(
+      {"decode_threads",
+       "Threads that turn records into examples, each a run of records at a time. Steps and their "
+       "order do not depend on it. More help where training waits for records: docs/using/gpu.md."},
+      &source.decode_threads, 1, 64);
+  fields.Text({"mark",
+               "A file beside the input of a log, such as `/var/log/clicks/tacit.mark`: a second "
+               "proof of the last commit, which notices a store that was put back together with "
+               "its witness. It is written before a commit is published; a start without the file "
+               "says so, and makes it. Empty: there is none."},
+              &source.mark, UsedIf(has("mark")));
+  fields.Text({"topic", "One topic. New partitions are picked up."}, &source.topic,
+              RequiredIf(has("topic")));
+  fields.Enum({"framing",
+               "`confluent`: a schema's id before each value, or its GUID in a header. For `kafka` "
+               "with json and protobuf."},
+              &source.framing, kFramings, UsedIf(has("framing")));
   const bool framed = has("framing") && source.framing != Source::Framing::kNone;
-  fields.Section("registry",
-                 [&](Fields& below) { DescribeRegistry(below, source.registry, framed); });
-  fields.Integer("ahead_max_hours", &source.ahead_max_hours, 1, 1'000'000,
-                 UsedIf(has("ahead_max_hours") && named));
-  fields.Integer("round_ms", &source.round_ms, 10, 60'000, UsedIf(has("round_ms")));
-  fields.Integer("schema_wait_ms", &source.schema_wait_ms, 0, 86'400'000, UsedIf(framed));
-  fields.Integer("tick_ms", &source.tick_ms, 0, 86'400'000, UsedIf(has("tick_ms")));
-  fields.Enum("on_period_lost", &source.on_period_lost, kOnPeriodLost,
-              UsedIf(has("on_period_lost")));
-  fields.Section("dedupe", [&](Fields& below) {
-    below.Integer("window", &source.dedupe_window, 0, uint64_t{1} << 28, UsedIf(named));
-    below.Integer("partitions", &source.dedupe_partitions, 1, 100'000,
-                  UsedIf(has("dedupe.partitions") && named));
-  });
-  fields.Text("opt_out", &source.opt_out);
-  fields.Section("halt_above", [&](Fields& below) { DescribeHaltAbove(below, source.halt_above); });
-  fields.Section("generator", [&](Fields& below) {
+  fields.Section(
+      {"registry",
+       "The schema registry, for framing `confluent`. A record whose schema is known neither here "
+       "nor by the registry is a dead letter; the registry is asked again 5 s later."},
+      [&](Fields& below) { DescribeRegistry(below, source.registry, framed); });
+  fields.Integer({"ahead_max_hours",
+                  "A record whose own time lies further ahead of Kafka's is a dead letter. For "
+                  "`kafka` with json, csv and protobuf."},
+                 &source.ahead_max_hours, 1, 1'000'000, UsedIf(has("ahead_max_hours") && named));
+  fields.Integer({"round_ms",
+                  "The time between two questions to the brokers for what has come. Records that "
+                  "came between two questions are learnt in the order of their timestamps, over "
+                  "all partitions, and so late; each question costs every broker a request."},
+                 &source.round_ms, 10, 60'000, UsedIf(has("round_ms")));
+  fields.Integer(
+      {"schema_wait_ms",
+       "The time for which a registry that does not answer is waited for, once for all records. "
+       "Then records whose schema it has not accepted since the start are dead letters until it "
+       "answers. A schema that it does not know makes a dead letter at once."},
+      &source.schema_wait_ms, 0, 86'400'000, UsedIf(framed));
+  fields.Integer(
+      {"tick_ms",
+       "The interval of a public clock that cuts steps of `once` and closes periods of `poisson`, "
+       "of idle partitions too, where each partition ended at that time. 0: there is none."},
+      &source.tick_ms, 0, 86'400'000, UsedIf(has("tick_ms")));
+  fields.Enum({"on_period_lost",
+               "The action after a crash when Kafka has deleted the beginning of a held period "
+               "that must be read again.\n`refuse`: tacitd does not start.\n`close`: it continues "
+               "with the next period, and the ledger has the loss."},
+              &source.on_period_lost, kOnPeriodLost, UsedIf(has("on_period_lost")));
+  fields.Section(
+      {"dedupe", "Copies of records, for formats json, csv and protobuf."}, [&](Fields& below) {
+        below.Integer({"window",
+                       "Offsets of a partition within which an event id of one user counts once: a "
+                       "record is dropped if one of so many offsets before it has its id and user. "
+                       "Exact; it takes 32 bytes an offset and partition, and as many records are "
+                       "read again at every start. Records without an id are taken as they come. "
+                       "Refused beside a private learner of unit `event`: without one record, its "
+                       "copy would be let in. 0: ids are not compared."},
+                      &source.dedupe_window, 0, uint64_t{1} << 28, UsedIf(named));
+        below.Integer(
+            {"partitions",
+             "Partitions whose windows `memory.total_bytes` sets room aside for, with `kafka`. "
+             "Further ones are read all the same, and the log says that memory is overdrawn."},
+            &source.dedupe_partitions, 1, 100'000, UsedIf(has("dedupe.partitions") && named));
+      });
+  fields.Text({"opt_out",
+               "A file of users who are never learnt from, such as `/etc/tacit/opt-out`: an id a "
+               "line in UTF-8, and `#` for comments, also behind an id and a blank. It is read at "
+               "the start, and takes 16 bytes an id. Their records are dropped before any learner "
+               "sees them. Refused where records name no user."},
+              &source.opt_out);
+  fields.Section(
+      {"halt_above",
+       "Halts training when too many records cannot be learnt from: docs/operating/halt.md. The "
+       "count of a window gets noise and is charged to each record in it, once, under the name of "
+       "this section. Refused with unit `user`: a record that cannot be read names no user. "
+       "`tacitd --past-halt` goes on. Without the section nothing halts."},
+      [&](Fields& below) { DescribeHaltAbove(below, source.halt_above); });
+  fields.Section({"generator", "A drifting synthetic stream in Criteo's shape."}, [&](Fields&
+                                                                                          below) {
     Generator& made = source.generator;
     const Use use = UsedIf(has("generator"));
-    below.Integer("days", &made.days, 1, 100'000, use);
-    below.Integer("rows_per_day", &made.rows_per_day, 1, 1'000'000'000'000, use);
-    below.Integer("seed", &made.seed, 0, UINT64_MAX, use);
+    below.Integer({"days", "Days of the stream, each a file's worth."}, &made.days, 1, 100'000,
+                  use);
+    below.Integer({"rows_per_day", "Events of a day."}, &made.rows_per_day, 1, 1'000'000'000'000,
+                  use);
+    below.Integer({"seed", "The same seed makes the same stream."}, &made.seed, 0, UINT64_MAX, use);
   });
 }
 

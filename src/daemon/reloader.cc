@@ -31,7 +31,6 @@ void Reloader::Reload() {
   std::set<std::string> stays;
   for (const config::Change& change : config::ChangesOf(running_, *read)) stays.insert(change.key);
   for (const config::Change& change : changes) {
-    const config::ReloadRow* const row = config::ReloadRowOf(change.key);
     const bool taken = !stays.contains(change.key);
     LogEvent(
         taken ? spdlog::level::info : spdlog::level::warn, taken ? "reloaded" : "reload_refused",
@@ -41,9 +40,9 @@ void Reloader::Reload() {
             : fmt::format("SIGHUP: {} is {} in the file, and stays {} until tacitd is started "
                           "anew: {}",
                           change.key, change.now, change.before,
-                          row == nullptr     ? "a start alone reads it"
-                          : row->why.empty() ? "listeners are made with it or without it"
-                                             : row->why));
+                          change.reload == config::AtReload::kTaken
+                              ? "listeners are made with it or without it"
+                              : config::WhyItStays(change.key)));
   }
 }
 

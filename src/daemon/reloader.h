@@ -6,8 +6,8 @@
 
 namespace tacit::daemon {
 
-// Reads the configuration again on SIGHUP. A running daemon takes over the keys that
-// config::ReloadTable says so of. The log names each change, and each key that has another value in
+// Reads the configuration again on SIGHUP. A running daemon takes over the keys whose
+// description says so. The log names each change, and each key that has another value in
 // the file and stays. A file that cannot be read changes nothing; nor does one that names another
 // file that is bad. Used by one thread.
 class Reloader {

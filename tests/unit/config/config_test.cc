@@ -72,15 +72,15 @@ TEST(Config, AKeyThatIsNotUsedKeepsItsDefault) {
     EXPECT_TRUE(tree) << yaml;
     Outcome outcome;
     Reader reader(Place(*tree), &outcome);
-    reader.Text("text", &values->text, use);
-    reader.OneOf("choice", &values->choice, kChoices, use);
-    reader.Number("number", &values->number, Range::Positive(), use);
-    reader.Integer("integer", &values->integer, 1, 100, use);
-    reader.Flag("flag", &values->flag, use);
-    reader.Integers("integers", &values->integers, 0, 9, use);
-    reader.Texts("texts", &values->texts, use);
-    reader.Hidden("hidden", &values->hidden, use);
-    reader.Verbatim("properties", &values->properties, use);
+    reader.Text({"text", ""}, &values->text, use);
+    reader.OneOf({"choice", ""}, &values->choice, kChoices, use);
+    reader.Number({"number", ""}, &values->number, Range::Positive(), use);
+    reader.Integer({"integer", ""}, &values->integer, 1, 100, use);
+    reader.Flag({"flag", ""}, &values->flag, use);
+    reader.Integers({"integers", ""}, &values->integers, 0, 9, use);
+    reader.Texts({"texts", ""}, &values->texts, use);
+    reader.Hidden({"hidden", ""}, &values->hidden, use);
+    reader.Verbatim({"properties", ""}, &values->properties, use);
     reader.Finish();
     return outcome.wrong;
   };
@@ -270,7 +270,7 @@ TEST(Dump, RedactsSecrets) {
   Dumper dumper(&yaml, 0, /*compact=*/false);
   std::string secret = "hunter2", open = "open";
   for (const char* key : {"sasl.password", "client_secret", "ssl.key_pem", "username"}) {
-    dumper.Text(key, key == std::string("username") ? &open : &secret, Use::kOptional);
+    dumper.Text({key, ""}, key == std::string("username") ? &open : &secret, Use::kOptional);
   }
   EXPECT_EQ(yaml,
             "sasl.password: \"(redacted)\"\nclient_secret: \"(redacted)\"\n"
