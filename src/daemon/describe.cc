@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include "config/environment.h"
+#include "config/reference.h"
 
 namespace tacit::daemon {
 namespace {
 
-// A page with a printer for each form. Null: the page does not have this form.
+// A page with a printer for each form that it has, and a null pointer for the others.
 struct Page {
   std::string_view name;
   std::string (*markdown)();
@@ -15,14 +15,8 @@ struct Page {
   std::string (*json)();
 };
 
-std::string ConfigKeys() {
-  std::string text;
-  for (const std::string& key : config::KeyPatterns()) text += fmt::format("- `{}`\n", key);
-  return text;
-}
-
 constexpr Page kPages[] = {
-    {"config", ConfigKeys, nullptr, nullptr},
+    {"config", config::MarkdownReference, config::YamlReference, config::JsonReference},
 };
 
 }  // namespace

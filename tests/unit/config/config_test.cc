@@ -10,7 +10,6 @@
 #include <sstream>
 
 #include "config/dump.h"
-#include "config/environment.h"
 #include "config/reader.h"
 #include "config/tree.h"
 #include "sample.h"
@@ -347,23 +346,6 @@ TEST(Shipped, ReferenceHasTheDefaults) {
   plain.store.checkpoints.path = plain.store.path + ".checkpoints";
   plain.dead_letters.path = plain.store.path + ".dead-letters.jsonl";
   EXPECT_EQ(Dump(*config), Dump(plain));
-}
-
-TEST(Shipped, ReferenceAndReadmeNameEveryKey) {
-  const std::string reference = ReadAll(std::string(TACIT_SOURCE_DIR) + "/config/reference.yaml");
-  const std::string readme = ReadAll(std::string(TACIT_SOURCE_DIR) + "/src/config/README.md");
-  for (const std::string& pattern : KeyPatterns()) {
-    // A section whose keys are not ours has its own name there.
-    const bool any = pattern.ends_with(".*");
-    const std::string named = pattern.substr(0, pattern.size() - (any ? 2 : 0));
-    const std::string key = named.substr(named.rfind('.') + 1);
-    EXPECT_THAT(reference, HasSubstr(key + ":")) << pattern;
-    std::string path = pattern;
-    for (size_t at; (at = path.find(".#")) != std::string::npos;) path.replace(at, 2, "[]");
-    // It stands in one line with beta1.
-    const bool second = path.ends_with(".beta2");
-    EXPECT_THAT(readme, HasSubstr("`" + (second ? key : path) + "`"));
-  }
 }
 
 }  // namespace

@@ -199,13 +199,13 @@ TEST_F(ConfigMutation, AnEpsilonBeyondAllNoiseIsRefusedByKeyAndLine) {
   Replace("[/var/log/clicks/day-*.tsv.gz]", dir_ / "log", &text);
   for (const char* epsilon : {"1e19", "1e38", "1e300", "1000001"}) {
     std::string mutated = text;
-    Replace("epsilon: 8 ", std::string("epsilon: ") + epsilon + " ", &mutated);
+    Replace("epsilon: 8\n", std::string("epsilon: ") + epsilon + "\n", &mutated);
     EXPECT_THAT(Check(mutated),
                 ::testing::MatchesRegex("c.yaml:[0-9]+: learners.0..privacy.epsilon: "
                                         "must be above 0 and at most 1000000, is.*"));
   }
   // Within the range, and still less noise than there is: by what it comes to.
-  Replace("epsilon: 8 ", "epsilon: 1e6 ", &text);
+  Replace("epsilon: 8\n", "epsilon: 1e6\n", &text);
   EXPECT_THAT(Check(text),
               ::testing::HasSubstr("learner 'ctr': privacy.epsilon: 1000000 at delta"));
 }
