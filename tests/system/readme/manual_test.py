@@ -73,6 +73,13 @@ class Manual(unittest.TestCase):
             run = subprocess.run(["groff", "-man", "-ww", "-z", page], text=True, capture_output=True)
             self.assertEqual((run.returncode, run.stderr), (0, ""), page)
 
+    def test_the_configuration_has_a_page_with_every_key(self):
+        text = (self.out / "man/man5/tacit.yaml.5").read_text().replace("\\-", "-")
+        keys = re.findall(r"(?m)^\| `([^`]+)` \|", (TREE / "docs/reference/config.md").read_text())
+        self.assertGreater(len(keys), 150)
+        for key in keys:
+            self.assertRegex(text, rf"(?m)^\\fB(learners\[\]\.)?{re.escape(key)}\\fR", key)
+
     def bash(self, *words):
         """What bash completes the last word to, with the script that is installed."""
         quoted = " ".join(f"'{word}'" for word in words)
