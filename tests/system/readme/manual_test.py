@@ -1,4 +1,4 @@
-"""Manual pages and completions: each command and option of --help is in all of them.
+"""Manual pages and completions: each command and option of --help is in all of them. Pages that are printed.
 
 The commands and options are found here by a rule of their own, and not by the tool's.
 """
@@ -72,6 +72,17 @@ class Manual(unittest.TestCase):
         for page in sorted(self.out.glob("man/*/*")):
             run = subprocess.run(["groff", "-man", "-ww", "-z", page], text=True, capture_output=True)
             self.assertEqual((run.returncode, run.stderr), (0, ""), page)
+
+    def test_files_that_are_printed_are_what_the_command_in_their_first_line_prints(self):
+        printed = set()
+        for file in [*TREE.glob("docs/**/*.md"), *TREE.glob("config/*.yaml")]:
+            text, name = file.read_text(), str(file.relative_to(TREE))
+            if found := re.match(r"\W+tacitd (--describe .+) > (\S+)", text):
+                printed.add(name)
+                self.assertEqual(found.group(2), name)
+                new = say(PROGRAMS / "tacitd", *found.group(1).split())
+                self.assertTrue(new == text, f"write {name} anew: {found.group(0)}")
+        self.assertLessEqual({"docs/reference/config.md", "config/reference.yaml"}, printed)
 
     def test_the_configuration_has_a_page_with_every_key(self):
         text = (self.out / "man/man5/tacit.yaml.5").read_text().replace("\\-", "-")

@@ -1,29 +1,15 @@
-// The pages that `tacitd --describe config` prints, and the files in this tree that hold them.
+// The pages that `tacitd --describe config` prints. manual_test compares them with their files.
 #include "config/reference.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "config/config.h"
 #include "config/environment.h"
 #include "config/lister.h"
-#include "config/text_file.h"
 #include "config/tree.h"
 
 namespace tacit::config {
 namespace {
-
-void ExpectPrinted(const std::string& file, const std::string& form, const std::string& page) {
-  const auto kept = ReadTextFile(std::string(TACIT_SOURCE_DIR) + "/" + file);
-  ASSERT_TRUE(kept) << kept.error().message;
-  EXPECT_TRUE(*kept == page) << file << " is not what tacitd prints. Write it anew:\n  tacitd "
-                             << "--describe config " << form << " > " << file;
-}
-
-TEST(Reference, TheFilesAreWhatIsPrinted) {
-  ExpectPrinted("docs/reference/config.md", "--markdown", MarkdownReference());
-  ExpectPrinted("config/reference.yaml", "--yaml", YamlReference());
-}
 
 TEST(Reference, EveryKeyAndSectionIsDescribedInSentences) {
   Config config;
