@@ -87,8 +87,7 @@ Result<PlannedGrowth> PlanOne(const LearnerRecord& record, const LearnerValue& v
                             layout.name));
   const auto tables = layout.rows.space.tables();
   TACIT_CHECK(grown->tables.size() == tables.size(), "a grown model has the configured tables");
-  LearnerRecord next{record.key, layout.name,
-                     grown->fingerprint.value_or(layout.promise.model_fingerprint), layout.rows};
+  LearnerRecord next{record.key, layout.name, layout.promise.model_fingerprint, layout.rows};
   const std::vector<TablePlace> was = PlacesOf(record.layout);
   for (uint32_t t = 0; t < tables.size(); ++t) {
     const GrownModel::Table& table = grown->tables[t];
@@ -335,8 +334,6 @@ Status TakeOver(std::vector<PlannedGrowth> growths, const KeepFolding& keep, Ope
     value.dense_seq = seq;
     value.released = growth.model.released;
     value.released_seq = seq;
-    store.options.learners[growth.place].promise.model_fingerprint =
-        growth.record.model_fingerprint;
     heirs.push_back({.promise = layout.promise,
                      .before = was.name == growth.record.name ? std::string() : was.name});
     directory->Replace(growth.record);
@@ -375,11 +372,10 @@ Result<std::vector<Growth>> PlanGrowth(const std::string& path,
   const View view = loaded.MakeView();
   LearnerDirectory directory(loaded.shards, loaded.records);
   TACIT_RETURN_IF_ERROR(CheckRenames(path, loaded.records, learners, renames));
-  std::vector<LearnerLayout> kept = learners;
-  KeepEarlier(loaded.records, TrainedOf(view), renames, &kept);
-  TACIT_ASSIGN(const auto matched, directory.Match(kept, TrainedOf(view), loaded.forms, renames));
+  TACIT_ASSIGN(const auto matched,
+               directory.Match(learners, TrainedOf(view), loaded.forms, renames));
   TACIT_ASSIGN(const auto planned,
-               PlanGrowths(directory, view, loaded.forms, kept, matched.others));
+               PlanGrowths(directory, view, loaded.forms, learners, matched.others));
   std::vector<Growth> growths;
   for (const PlannedGrowth& growth : planned)
     growths.push_back({growth.record.name, growth.model.gained, growth.model.lost});

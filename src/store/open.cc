@@ -364,7 +364,6 @@ Result<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
 
   store.view = loaded.MakeView();
   auto directory = std::make_shared<LearnerDirectory>(loaded.shards, loaded.records);
-  KeepEarlier(loaded.records, TrainedOf(store.view), options.renames, &options.learners);
   TACIT_ASSIGN(const auto matched, directory->Match(options.learners, TrainedOf(store.view),
                                                     loaded.forms, options.renames));
   TACIT_ASSIGN(auto growths,

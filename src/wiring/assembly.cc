@@ -85,7 +85,6 @@ std::vector<store::LearnerLayout> MakeLayouts(const Assembly& assembly) {
   for (const LearnerPlan& plan : assembly.learners) {
     layouts.push_back({.name = plan.id, .rows = plan.model->Rows(), .promise = plan.promise});
     store::LearnerLayout& layout = layouts.back();
-    layout.earlier = plan.model->EarlierFingerprints();
     layout.form = plan.model->Form();
     if (layout.form.empty()) continue;
     layout.grow = [model = plan.model](const store::StoredModel& stored) {

@@ -33,14 +33,6 @@ std::string EncodeRanker(const transitions::ReleasedModel& counts,
   return std::move(writer).Take();
 }
 
-std::string_view CountsIn(std::string_view bytes) {
-  ByteReader reader(bytes);
-  const std::string_view name = reader.GetString();
-  reader.Get<uint32_t>();
-  const std::string_view counts = reader.GetString();
-  return reader.ok() && name == kRankedName ? counts : bytes;
-}
-
 Result<ReleasedRanker> DecodeRanker(std::string_view bytes,
                                     const transitions::PublicItems& catalogue,
                                     const transitions::Options& options, WorkerPool& workers) {

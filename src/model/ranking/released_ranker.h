@@ -21,8 +21,6 @@ struct ReleasedRanker {
 // The bytes, by the grammar in released_ranker.cc. REQUIRES kRankerParameters numbers.
 std::string EncodeRanker(const transitions::ReleasedModel& counts,
                          std::span<const float> parameters);
-// Returns the counts in such bytes, as ReleasedModel encodes them; any other bytes as they are.
-std::string_view CountsIn(std::string_view bytes);
 // kCorruption: the bytes are damaged. kInvalidArgument: they are of another catalogue or of other
 // options. The catalogue must outlive what is returned.
 Result<ReleasedRanker> DecodeRanker(std::string_view bytes,

@@ -36,14 +36,6 @@ double SecondCoordinate(uint64_t i) {
   return x - std::floor(x);
 }
 
-// Returns how far each bucket is believed by rules 1 to 3: as if a bucket differed by about what is
-// expected of it.
-std::vector<double> TrustsAlone(std::span<const double> expected, double deviation) {
-  std::vector<double> trusts;
-  for (const double e : expected) trusts.push_back(e * e / (e * e + deviation * deviation));
-  return trusts;
-}
-
 }  // namespace
 
 Prior::Prior(const Buckets& buckets, std::vector<double> popularity)
@@ -178,9 +170,7 @@ void Prior::Fit(std::span<const ReleasedTable> tables, const Options& options,
       if (!(released_total > 0 && total > 0)) continue;
       std::vector<double> expected = sums;
       for (double& sum : expected) sum = sum * released_total / total;
-      const std::vector<double> trusts =
-          options.rules < 4 ? TrustsAlone(expected, released.deviation)
-                            : BucketTrusts(released.sums, expected, released.deviation);
+      const std::vector<double> trusts = BucketTrusts(released.sums, expected, released.deviation);
       for (size_t k = 0; k < expected.size(); ++k) {
         if (!(expected[k] > 0)) continue;
         const double ratio =

@@ -30,10 +30,9 @@ class Prior {
 
   // Fits the factors by iterative proportional fitting: in each round, each table in turn, finest
   // first, has its factors multiplied by the ratio of a bucket's released sum to the prior's sum
-  // there, both with the same total; the ratio is clipped, and shrunk towards 1 by BucketTrusts; by
-  // rules 1 to 3 by e^2 / (e^2 + sd^2), e the expected sum of the bucket. If the cells are too many
-  // to go over, the prior's sum is estimated from 2^22 pairs spread evenly over p x p. REQUIRES a
-  // table for each of the buckets' tables.
+  // there, both with the same total; the ratio is clipped, and shrunk towards 1 by BucketTrusts. If
+  // the cells are too many to go over, the prior's sum is estimated from 2^22 pairs spread evenly
+  // over p x p. REQUIRES a table for each of the buckets' tables.
   void Fit(std::span<const ReleasedTable> tables, const Options& options, WorkerPool& workers);
 
   float Of(uint32_t a, uint32_t b) const {

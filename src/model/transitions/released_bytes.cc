@@ -8,7 +8,7 @@
 //     table   := deviation:f64 size:u32 sum:f32*size         deviation: of its noise
 //     row     := columns:varint distance:varint*columns
 //     varint  := seven bits a byte, the least first; all bytes but the last have the highest set
-// `catalogue` is PublicItems::Fingerprint, `constants` Options::Text, which says by which rules.
+// `catalogue` is PublicItems::Fingerprint, `constants` Options::Text.
 // `released` is there once there were periods. `popularity` is of every item, as it was released.
 // There are 1 or 4 `tables`; each has the prior's factor for each of its buckets. The cells (a, b)
 // lie row by row, a from 0: the first distance of a row is b, any other b - (the one before) - 1.
@@ -115,9 +115,7 @@ bool GetCells(ByteReader* reader, uint32_t items, Cells* cells) {
 }
 
 // Checks what was released, and how it was made: refuses other versions, catalogues and constants.
-// Returns the options by the rules that it was made with.
-Result<Options> CheckHead(ByteReader* reader, const PublicItems& catalogue,
-                          const Options& configured) {
+Status CheckHead(ByteReader* reader, const PublicItems& catalogue, const Options& options) {
   const auto other = [](std::string what) {
     return Fail(ErrorCode::kInvalidArgument, "released counts: " + std::move(what));
   };
@@ -137,28 +135,13 @@ Result<Options> CheckHead(ByteReader* reader, const PublicItems& catalogue,
         fmt::format("made for a catalogue of {} items, this one has {}", items, catalogue.items()));
   if (fingerprint != catalogue.Fingerprint())
     return other("made for a catalogue that describes its items differently");
-  const auto rules = RulesOf(constants);
-  if (!rules) return other(rules.error().message);
-  const Options options = configured.WithRules(*rules);
   if (constants != options.Text())
     return other(
         fmt::format("made with other constants:\n  {}\nand not\n  {}", constants, options.Text()));
-  return options;
+  return {};
 }
 
 }  // namespace
-
-Result<uint32_t> ReleasedRules(std::string_view bytes) {
-  ByteReader reader(bytes);
-  const std::string_view name = reader.GetString();
-  const auto version = reader.Get<uint32_t>();
-  reader.Get<uint32_t>();
-  Digest fingerprint{};
-  reader.GetArray(std::span<uint8_t>(fingerprint));
-  const std::string_view constants = reader.GetString();
-  if (!reader.ok() || name != kName || version != kVersion) return 1;
-  return RulesOf(constants);
-}
 
 std::string ReleasedModel::Encode() const {
   TACIT_CHECK(next_ == nullptr, "a period is under way");
@@ -184,9 +167,9 @@ std::string ReleasedModel::Encode() const {
 }
 
 Result<ReleasedModel> ReleasedModel::Decode(std::string_view bytes, const PublicItems& catalogue,
-                                            const Options& configured, WorkerPool& workers) {
+                                            const Options& options, WorkerPool& workers) {
   ByteReader reader(bytes);
-  TACIT_ASSIGN(const Options options, CheckHead(&reader, catalogue, configured));
+  TACIT_RETURN_IF_ERROR(CheckHead(&reader, catalogue, options));
   ReleasedModel model(catalogue, options, workers);
   model.periods_ = reader.Get<uint64_t>();
   if (model.periods_ == 0) {

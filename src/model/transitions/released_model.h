@@ -41,9 +41,8 @@ class ReleasedModel {
   // Returns the stored form (released_bytes.cc); a model decoded from it encodes to the same bytes.
   // REQUIRES that no period is under way.
   std::string Encode() const;
-  // The model has the rules that it was made with, whichever `options` name. Fails with kCorruption
-  // if the bytes are damaged, with kInvalidArgument if they are of another catalogue, of other
-  // constants or of unknown rules, and says what differs.
+  // kCorruption: the bytes are damaged. kInvalidArgument: they are of another catalogue or of other
+  // constants; the error says what differs.
   static Result<ReleasedModel> Decode(std::string_view bytes, const PublicItems& catalogue,
                                       const Options& options, WorkerPool& workers);
 
@@ -114,9 +113,5 @@ class ReleasedModel {
   std::unique_ptr<Fitted> fitted_, next_;  // of the estimate; of the period under way
   std::unique_ptr<Estimate> estimate_;     // none before the first period
 };
-
-// Returns which rules these bytes of a ReleasedModel are of, 1 for bytes that are something else;
-// kInvalidArgument if this program does not know them.
-Result<uint32_t> ReleasedRules(std::string_view bytes);
 
 }  // namespace tacit::model::transitions

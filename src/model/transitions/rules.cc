@@ -14,8 +14,6 @@ double PopularitySpread(std::span<const float> sums, double deviation) {
   return std::sqrt(std::max(0.0, square - deviation * deviation)) / mean;
 }
 
-// Rules 1 are the constants of before there were rules; what was released by them keeps them.
-
 // Evidence (tests/bench/RESULTS.md, "rules of the shaped counts"): NDCG@10 of the items before the
 // last, on five logs: MovieLens-1M, Amazon Beauty, ml-latest-small, and two that `tacit generate
 // interactions` made (1,000 and 18,640 items).
@@ -34,12 +32,11 @@ double PopularitySpread(std::span<const float> sums, double deviation) {
 // any log.
 double PopularityShareAt(const Options& options, double signal, double spread, uint32_t items,
                          bool described) {
-  if (options.rules >= 4) signal *= std::min(1.0, spread / options.share_spread);
-  const double share = options.popularity_share,
-               full = options.rules == 1 ? options.share_signal : options.share_signal * items;
+  signal *= std::min(1.0, spread / options.share_spread);
+  const double share = options.popularity_share, full = options.share_signal * items;
   if (signal >= full) return share;
   // Without any signal the quotient is infinite, and the largest share applies.
-  const double most = options.rules >= 5 && described
+  const double most = described
                           ? std::min(options.popularity_share_most, options.described_share_most)
                           : options.popularity_share_most;
   return std::min(std::max(share, most), share * std::pow(full / signal, options.share_power));
@@ -63,11 +60,11 @@ double PopularityShareAt(const Options& options, double signal, double spread, u
 double TableShareAt(const Options& options, Buckets::Table table, double signal, uint32_t items) {
   const double share = options.table_share, full = options.ranks_signal * items;
   if (table != Buckets::kRanks) {
-    if (options.rules < 5 || signal >= options.tables_signal) return share;
+    if (signal >= options.tables_signal) return share;
     return std::min(std::max(share, options.tables_share_most),
                     share * std::pow(options.tables_signal / signal, options.tables_power));
   }
-  if (options.rules < 3 || signal >= full) return share;
+  if (signal >= full) return share;
   return std::max(std::min(share, options.ranks_share_least),
                   share * std::pow(signal / full, options.ranks_power));
 }
@@ -79,7 +76,6 @@ double TableShareAt(const Options& options, Buckets::Table table, double signal,
 double CellsAt(const Options& options, double signal, uint32_t items) {
   const double of_signal =
       options.cells_at_signal * std::pow(signal / options.signal_unit, options.cells_power);
-  if (options.rules == 1) return of_signal;
   return of_signal * std::pow(items / options.items_unit, options.items_power);
 }
 
@@ -89,12 +85,6 @@ double CellsAt(const Options& options, double signal, uint32_t items) {
 std::vector<float> RecentWeights(const Options& options) {
   std::vector<float> weights;
   weights.reserve(options.recent_items);
-  if (options.rules == 1) {
-    double weight = 1;
-    for (uint32_t age = 0; age < options.recent_items; ++age, weight *= options.recent_decay)
-      weights.push_back(static_cast<float>(weight));
-    return weights;
-  }
   for (uint32_t age = 0; age < options.recent_items; ++age)
     weights.push_back(
         static_cast<float>(std::pow(1 + age / options.recent_age, -options.recent_power)));

@@ -15,9 +15,6 @@
 // his number of items, so users, events of a user and epsilon enter it together.
 namespace tacit::model::transitions {
 
-// True if a first period looks at popularity twice, where the first look says that it is worth it.
-inline bool LooksTwice(const Options& options) { return options.rules > 1; }
-
 // Returns the deviation of the items' popularity over its mean, by noisy sums and the deviation of
 // their noise: 0 if noise explains how they differ.
 double PopularitySpread(std::span<const float> sums, double deviation);

@@ -189,11 +189,9 @@ std::optional<uint16_t> KeyOf(const Loaded& loaded, const std::string& name,
 // of its users need its key. Returns whether there was one.
 Result<bool> PutNewLearners(const Rocks& rocks, const Loaded& loaded, const StoreOptions& options) {
   const std::vector<uint8_t> trained = TrainedOf(loaded.MakeView());
-  std::vector<LearnerLayout> learners = options.learners;
-  KeepEarlier(loaded.records, trained, options.renames, &learners);
   LearnerDirectory directory(loaded.shards, loaded.records);
   TACIT_ASSIGN(const auto matched,
-               directory.Match(learners, trained, loaded.forms, options.renames));
+               directory.Match(options.learners, trained, loaded.forms, options.renames));
   rocksdb::WriteBatch batch;
   for (const uint16_t key : matched.changed)
     if (key >= loaded.records.size())

@@ -74,7 +74,6 @@ Result<ReadOnlyStore> MakeReadOnly(const std::shared_ptr<Rocks>& rocks, Loaded l
   std::vector<LearnerLayout> configured = layouts;
   if (loaded.replica)
     for (LearnerLayout& layout : configured) layout.rows = ReplicaLayout(std::move(layout.rows));
-  KeepEarlier(loaded.records, trained, {}, &configured);
   TACIT_RETURN_IF_ERROR(directory->Match(configured, trained));
   view.learners.resize(directory->records().size());
   privacy::AddAdvantages(loaded.entries, &view.tip.learners, &view.tip.total);

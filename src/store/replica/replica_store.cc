@@ -151,7 +151,6 @@ class ReplicaStoreImpl final : public ReplicaStore {
 Status ReplicaStoreImpl::Match(const std::vector<LearnerRecord>& records, uint32_t shards) {
   auto directory = std::make_shared<LearnerDirectory>(shards, records);
   const std::vector<uint8_t> trained(records.size(), 1);
-  KeepEarlier(records, trained, {}, &options_.learners);
   TACIT_ASSIGN(const auto matched, directory->Match(ReplicaLayouts(options_.learners), trained));
   if (!matched.changed.empty())
     return Fail(ErrorCode::kRefused,

@@ -139,20 +139,6 @@ Status CheckSameModel(const LearnerRecord& stored, const LearnerLayout& configur
   return {};
 }
 
-void KeepEarlier(std::span<const LearnerRecord> records, std::span<const uint8_t> trained,
-                 const std::map<std::string, std::string>& renames,
-                 std::vector<LearnerLayout>* configured) {
-  for (LearnerLayout& layout : *configured) {
-    auto record = std::ranges::find(records, layout.name, &LearnerRecord::name);
-    if (const auto rename = renames.find(layout.name);
-        record == records.end() && rename != renames.end())
-      record = std::ranges::find(records, rename->second, &LearnerRecord::name);
-    if (record == records.end() || !trained[record->key]) continue;
-    if (std::ranges::find(layout.earlier, record->model_fingerprint) != layout.earlier.end())
-      layout.promise.model_fingerprint = record->model_fingerprint;
-  }
-}
-
 Result<LearnerDirectory::Matched> LearnerDirectory::Match(
     std::span<const LearnerLayout> configured, std::span<const uint8_t> trained,
     std::span<const std::string> forms, const std::map<std::string, std::string>& renames) {

@@ -24,12 +24,6 @@ Status CheckSameModel(const LearnerRecord& stored, const LearnerLayout& configur
 // The form of the learner with this key; empty if none was noted.
 std::string_view FormOf(std::span<const std::string> forms, uint16_t key);
 
-// Gives each configured learner whose trained model has one of LearnerLayout::earlier that
-// fingerprint. `trained` is by record, `renames` StoreOptions::renames.
-void KeepEarlier(std::span<const LearnerRecord> records, std::span<const uint8_t> trained,
-                 const std::map<std::string, std::string>& renames,
-                 std::vector<LearnerLayout>* configured);
-
 // All learners of the store, and the keys of the configured ones. Immutable once built.
 class LearnerDirectory {
  public:

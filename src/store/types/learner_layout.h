@@ -45,8 +45,6 @@ struct GrownModel {
   std::shared_ptr<const std::string> released = nullptr;
   // The new number of each item in users' histories; empty: they keep theirs.
   std::vector<uint32_t> items = {};
-  // The fingerprint that it has, where it is not the layout's: one of LearnerLayout::earlier.
-  std::optional<Digest> fingerprint = std::nullopt;
   // Sentences for people. A model that has lost nothing predicts as before.
   std::vector<std::string> gained = {}, lost = {};
 };
@@ -63,9 +61,6 @@ struct LearnerLayout {
   // nothing is noted.
   std::string form = {};
   Grow grow = {};  // empty: a model of this kind cannot grow
-  // Fingerprints of the same model as earlier programs made it. A trained model that has one of
-  // them goes on as that, and keeps it.
-  std::vector<Digest> earlier = {};
 };
 
 }  // namespace tacit::store

@@ -25,7 +25,6 @@ using model::transitions::Buckets;
 using model::transitions::Cells;
 using model::transitions::ForNewPairs;
 using model::transitions::kStages;
-using model::transitions::LooksTwice;
 using model::transitions::Options;
 using model::transitions::PopularityShareAt;
 using model::transitions::PopularitySpread;
@@ -57,7 +56,6 @@ class Release {
 
  private:
   bool noiseless() const { return std::isinf(mu_); }
-  size_t tables() const { return model_->catalogue().described() ? Buckets::kTablesMost : 1; }
   // The noise deviation of a query that spends this share of mu.
   double Deviation(double share) const {
     return noiseless() ? 0 : privacy::kMuMargin / (share * mu_);
@@ -90,18 +88,12 @@ class Release {
   ReleasedModel* const model_;
   const Options& options_;
   double popularity_share_;  // of all looks at it so far
-  double ranks_share_ = 0;   // of the table of ranks, once it is looked at
   double tables_spent_ = 0;  // the squares of all tables' shares, once they are looked at
   std::vector<privacy::Charge> queries_;
 };
 
 double Release::StageShare(size_t stage) const {
-  const double of_popularity = popularity_share_ * popularity_share_, table = options_.table_share;
-  // By the rules of before the sum keeps every bit that it had when all tables had the same.
-  const double spent = options_.rules >= 5
-                           ? of_popularity + tables_spent_
-                           : of_popularity + static_cast<double>(tables()) * table * table +
-                                 (ranks_share_ * ranks_share_ - table * table);
+  const double spent = popularity_share_ * popularity_share_ + tables_spent_;
   const double all =
       std::accumulate(options_.stage_shares.begin(), options_.stage_shares.end(), 0.0);
   return std::sqrt((1 - spent) * options_.stage_shares[stage] / all);
@@ -184,12 +176,11 @@ void Release::LookAgain(std::span<float> sums) {
 
 void Release::Popularity() {
   std::vector<float> sums = PopularitySums(popularity_share_);
-  if (model_->periods() == 0 && !noiseless() && LooksTwice(options_)) LookAgain(sums);
+  if (model_->periods() == 0 && !noiseless()) LookAgain(sums);
   model_->AddPopularity(sums, Deviation(popularity_share_), mu_);
 }
 
 void Release::Tables() {
-  ranks_share_ = model_->TableShare(Buckets::kRanks);
   const Buckets& buckets = model_->buckets();
   std::vector<ReleasedTable> tables;
   for (size_t table = 0; table < buckets.tables(); ++table) {

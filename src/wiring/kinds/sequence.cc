@@ -90,15 +90,11 @@ class SequencePlan final : public ModelPlan {
     return train::OpeningCharge(options_.start);
   }
   Digest Fingerprint() const override { return FingerprintOf(options_, *items_); }
-  std::vector<Digest> EarlierFingerprints() const override {
-    return EarlierFingerprintsOf(options_, *items_);
-  }
   std::string Form() const override { return ItemsForm(*items_); }
   Result<store::GrownModel> Grow(const store::StoredModel& stored) const override {
     TACIT_ASSIGN(const auto before, FindModelBefore(stored, options_, *items_));
     const uint32_t items = before.catalogue.items();
     store::GrownModel grown = WithItems(before.catalogue, *items_);
-    grown.fingerprint = before.fingerprint_now;
     if (stored.dense) {
       TACIT_ASSIGN(auto dense,
                    train::GrownDense(options_.training, items, *stored.dense, before.places()));

@@ -32,14 +32,10 @@ class TransitionsPlan final : public ModelPlan {
     return train::TransitionsPeriodCharge(options_.noise_multiplier);
   }
   Digest Fingerprint() const override { return FingerprintOf(options_, *items_); }
-  std::vector<Digest> EarlierFingerprints() const override {
-    return EarlierFingerprintsOf(options_, *items_);
-  }
   std::string Form() const override { return ItemsForm(*items_); }
   Result<store::GrownModel> Grow(const store::StoredModel& stored) const override {
     TACIT_ASSIGN(const auto before, FindModelBefore(stored, options_, *items_));
     store::GrownModel grown = WithItems(before.catalogue, *items_);
-    grown.fingerprint = before.fingerprint_now;
     if (!stored.released) return grown;
     WorkerPool workers({.workers = 1});
     TACIT_ASSIGN(const auto counts,
@@ -103,14 +99,10 @@ class RankedPlan final : public ModelPlan {
 
   privacy::Charge charge() const override { return train::RankedPeriodCharge(options_); }
   Digest Fingerprint() const override { return FingerprintOf(options_, *items_); }
-  std::vector<Digest> EarlierFingerprints() const override {
-    return EarlierFingerprintsOf(options_, *items_);
-  }
   std::string Form() const override { return ItemsForm(*items_); }
   Result<store::GrownModel> Grow(const store::StoredModel& stored) const override {
     TACIT_ASSIGN(const auto before, FindModelBefore(stored, options_, *items_));
     store::GrownModel grown = WithItems(before.catalogue, *items_);
-    grown.fingerprint = before.fingerprint_now;
     if (!stored.released) return grown;
     WorkerPool workers({.workers = 1});
     TACIT_ASSIGN(const auto ranked,

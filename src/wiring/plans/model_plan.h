@@ -84,8 +84,6 @@ class ModelPlan {
   virtual std::optional<privacy::Charge> opening_charge() const { return std::nullopt; }
   // A digest of everything that determines whether stored state is this learner's.
   virtual Digest Fingerprint() const = 0;
-  // Those of the same model by rules that it was made with before: a stored one keeps its own.
-  virtual std::vector<Digest> EarlierFingerprints() const { return {}; }
 
   // The note that the store keeps of it, so that it can grow; empty: models of this kind do not.
   virtual std::string Form() const { return {}; }

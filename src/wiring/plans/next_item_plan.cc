@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
-#include "model/ranking/released_ranker.h"
 #include "model/sequence/layout.h"
 #include "wiring/plans/item_texts.h"
 #include "wiring/plans/learner_shape.h"
@@ -225,66 +223,6 @@ train::RankedLearnerOptions ForCatalogue(const train::RankedLearnerOptions& opti
   train::RankedLearnerOptions other = options;
   other.catalogue = CatalogueOf(options.catalogue->described(), items);
   return other;
-}
-
-namespace {
-
-// The same options by these rules of the counts (model/transitions/rules.h), whichever rules they
-// have; a learner of model sequence has none unless it starts with counts.
-train::SequenceLearnerOptions ByRules(const train::SequenceLearnerOptions& options,
-                                      uint32_t rules) {
-  train::SequenceLearnerOptions other = options;
-  other.start.counts = options.start.counts.WithRules(rules);
-  return other;
-}
-
-train::TransitionsLearnerOptions ByRules(const train::TransitionsLearnerOptions& options,
-                                         uint32_t rules) {
-  train::TransitionsLearnerOptions other = options;
-  other.model = options.model.WithRules(rules);
-  return other;
-}
-
-train::RankedLearnerOptions ByRules(const train::RankedLearnerOptions& options, uint32_t rules) {
-  train::RankedLearnerOptions other = options;
-  other.model = options.model.WithRules(rules);
-  return other;
-}
-
-template <class Options>
-std::vector<Options> FormsByRules(const Options& options) {
-  std::vector<Options> forms;
-  for (uint32_t rules = model::transitions::kNewestRules; rules > 0; --rules)
-    forms.push_back(ByRules(options, rules));
-  return forms;
-}
-
-}  // namespace
-
-std::vector<train::SequenceLearnerOptions> FormsOf(const train::SequenceLearnerOptions& options) {
-  return FormsByRules(options);
-}
-
-std::vector<train::TransitionsLearnerOptions> FormsOf(
-    const train::TransitionsLearnerOptions& options) {
-  return FormsByRules(options);
-}
-
-// Earlier programs gave every ranker the candidates of items that are described.
-std::vector<train::RankedLearnerOptions> FormsOf(const train::RankedLearnerOptions& options) {
-  std::vector<train::RankedLearnerOptions> forms = FormsByRules(options);
-  if (options.catalogue->described()) return forms;
-  train::RankedLearnerOptions earlier = options;
-  earlier.ranker.candidates = earlier.ranker.candidates_asked = std::nullopt;
-  earlier.ranker = train::WithCandidates(earlier.ranker, /*described=*/true);
-  std::ranges::move(FormsByRules(earlier), std::back_inserter(forms));
-  return forms;
-}
-
-Status CheckRules(const store::StoredModel& stored) {
-  if (stored.released == nullptr) return {};
-  const auto rules = model::transitions::ReleasedRules(model::ranking::CountsIn(*stored.released));
-  return rules ? Status() : Fail(ErrorCode::kRefused, rules.error().message);
 }
 
 Digest FingerprintOf(const train::SequenceLearnerOptions& options,

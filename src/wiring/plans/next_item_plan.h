@@ -49,32 +49,11 @@ Digest FingerprintOf(const train::TransitionsLearnerOptions& options,
                      const event::ItemCatalogue& items);
 Digest FingerprintOf(const train::RankedLearnerOptions& options, const event::ItemCatalogue& items);
 
-// These options as this program and those before it have them, the newest first: they differ in the
-// rules of the counts (model/transitions/rules.h), and in a ranker's candidates.
-std::vector<train::SequenceLearnerOptions> FormsOf(const train::SequenceLearnerOptions& options);
-std::vector<train::TransitionsLearnerOptions> FormsOf(
-    const train::TransitionsLearnerOptions& options);
-std::vector<train::RankedLearnerOptions> FormsOf(const train::RankedLearnerOptions& options);
-
-// The fingerprints that earlier programs gave.
-template <class Options>
-std::vector<Digest> EarlierFingerprintsOf(const Options& options,
-                                          const event::ItemCatalogue& items) {
-  const Digest newest = FingerprintOf(options, items);
-  std::vector<Digest> earlier;
-  for (const Options& form : FormsOf(options))
-    if (const Digest digest = FingerprintOf(form, items);
-        digest != newest && std::ranges::find(earlier, digest) == earlier.end())
-      earlier.push_back(digest);
-  return earlier;
-}
-
 // A stored model that is to go on: its options, and its catalogue.
 template <class Options>
 struct ModelBefore {
-  Options options;  // by the rules that it was made with
+  Options options;
   CatalogueBefore catalogue;
-  Digest fingerprint_now{};  // of these options for the catalogue of now
 
   // The place of each item if any has moved; else empty.
   std::span<const uint32_t> places() const {
@@ -82,29 +61,17 @@ struct ModelBefore {
   }
 };
 
-// kRefused if counts were released by rules that this program does not know.
-Status CheckRules(const store::StoredModel& stored);
-
 // The stored model that is to go on with these options. kRefused: more than its catalogue differs,
 // or the catalogue lacks an item.
 template <class Options>
 Result<ModelBefore<Options>> FindModelBefore(const store::StoredModel& stored,
                                              const Options& options,
                                              const event::ItemCatalogue& items) {
-  TACIT_RETURN_IF_ERROR(CheckRules(stored));
   TACIT_ASSIGN(auto before, FindCatalogueBefore(stored, items));
-  std::vector<Options> forms = FormsOf(options);
-  const auto found = std::ranges::find_if(forms, [&](const Options& form) {
-    return FingerprintOf(ForCatalogue(form, before.catalogue), before.catalogue) ==
-           stored.fingerprint;
-  });
-  const Options made = std::move(found != forms.end() ? *found : forms.back());
-  Options were = ForCatalogue(made, before.catalogue);
+  Options were = ForCatalogue(options, before.catalogue);
   TACIT_RETURN_IF_ERROR(
       CheckOnlyItemsDiffer(stored, FingerprintOf(were, before.catalogue), before));
-  return ModelBefore<Options>{.options = std::move(were),
-                              .catalogue = std::move(before),
-                              .fingerprint_now = FingerprintOf(made, items)};
+  return ModelBefore<Options>{.options = std::move(were), .catalogue = std::move(before)};
 }
 
 }  // namespace tacit::wiring

@@ -173,30 +173,5 @@ TEST(ReplicaStoreTest, AVersionThatDoesNotFollowChangesNothing) {
   EXPECT_EQ(ExpectOneVersion(path), 6u);
 }
 
-// A trainer goes on with a model that an earlier program made; so do those that follow it.
-TEST(ReplicaStore, AModelOfAnEarlierProgramIsFollowed) {
-  const TestFolder folder, other;
-  ReplicaOptions options = ReplicaTestOptions(folder.root() + "/replica");
-  privacy::Promise& promise = options.learners[0].promise;
-  options.learners[0].earlier = {promise.model_fingerprint};
-  promise.model_fingerprint = Sha256().Update("a newer program").Finish();
-  for (const uint64_t version : {2u, 4u}) {
-    const auto store = ReplicaStore::Open(options);
-    ASSERT_TRUE(store) << store.error().message;
-    if (version == 2) {
-      ASSERT_TRUE((*store)->Begin(ReplicaTestOrigin()));
-    }
-    ASSERT_TRUE((*store)->Apply(ReplicaVersionOf(version)));
-  }
-  ExpectOneVersion(options.path);
-  options.path = other.root() + "/replica";
-  options.learners[0].earlier.clear();
-  const auto store = ReplicaStore::Open(options);
-  ASSERT_TRUE(store) << store.error().message;
-  const Status refused = (*store)->Begin(ReplicaTestOrigin());
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, ErrorCode::kRefused);
-}
-
 }  // namespace
 }  // namespace tacit::store

@@ -59,25 +59,6 @@ class ReleaseTest : public ::testing::Test {
     return std::move(*release);
   }
 
-  // The numbers that a release by these rules tells the world, with noise of a fixed key.
-  struct Said {
-    std::vector<double> noise;  // per query
-    std::vector<float> tables, measured;
-  };
-  Said ByRules(uint32_t rules) {
-    auto noise = noise::FixedNoise(9);
-    const auto release =
-        ReleaseTransitions(histories_, described_, options_.WithRules(rules), 1, noise, workers_);
-    EXPECT_TRUE(release) << release.error().message;
-    Said said;
-    for (const privacy::Charge& charge : release->charges)
-      said.noise.push_back(charge.noise_multiplier);
-    for (const auto& table : release->model->tables())
-      said.tables.insert(said.tables.end(), table.sums.begin(), table.sums.end());
-    said.measured = release->estimate().measured().mean;
-    return said;
-  }
-
   Options options_;
   const PublicItems described_{SomeTexts(kItems, 3)}, plain_{kItems};
   const Histories histories_ = SomeHistories(kItems, 200, 60, 1);
@@ -199,32 +180,6 @@ TEST_F(ReleaseTest, WhereItemsHardlyStandOutRanksHaveLessAndWhatIsDescribedHasMo
     EXPECT_EQ(other > 0.08, of_all > 0);
     EXPECT_EQ(other == 0.28, of_all == 225e3);
   }
-}
-
-// A release that asks for no more for its tables is that of rules 4, but for the rounding of what
-// the measurements get.
-TEST_F(ReleaseTest, RulesFiveAreFourWhereTablesStandOut) {
-  options_.tables_signal = 1;
-  const Said five = ByRules(5), four = ByRules(4);
-  EXPECT_EQ(five.tables, four.tables);
-  ASSERT_EQ(five.noise.size(), four.noise.size());
-  for (size_t i = 0; i < five.noise.size(); ++i)
-    EXPECT_NEAR(five.noise[i], four.noise[i], 1e-9 * four.noise[i]);
-  options_.tables_signal = 1e9;
-  EXPECT_NE(ByRules(5).tables, four.tables);
-  EXPECT_EQ(ByRules(4).tables, four.tables);
-}
-
-// A release that low signals do not touch is that of rules 2, bit for bit.
-TEST_F(ReleaseTest, RulesThreeAreTwoWhereItemsStandOut) {
-  const auto released = [&](uint32_t rules, double ranks_signal) {
-    options_.ranks_signal = ranks_signal;
-    const Said said = ByRules(rules);
-    return std::tuple(said.noise, said.tables, said.measured);
-  };
-  EXPECT_EQ(released(3, 1), released(2, 1));
-  EXPECT_EQ(released(2, 1e9), released(2, 1));
-  EXPECT_NE(released(3, 1e9), released(2, 1e9));
 }
 
 // A second look at popularity: what both looks saw is what the model has, by their precision, and

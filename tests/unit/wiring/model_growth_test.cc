@@ -280,13 +280,12 @@ TEST_F(CatalogueGrowthTest, AnOlderProgramNotedTheirNumberAlone) {
               ElementsAre(HasSubstr("the ids of its items are noted")));
 }
 
-// Counts that were released by the rules of before go on by them when items are added; rules that
-// this program does not know are refused by name.
-TEST_F(ModelGrowthTest, CountsKeepTheRulesThatTheyWereMadeWith) {
+// Counts go on when items are added, if they were made with the constants of now.
+TEST_F(ModelGrowthTest, CountsGrowWithTheirCatalogue) {
   using model::transitions::Options;
   using model::transitions::PublicItems;
   using model::transitions::ReleasedModel;
-  const auto plan = [&](const std::string& model, const std::string& mechanism, bool more) {
+  const auto plan = [&](const std::string& model, bool more) {
     const std::string file = dir_ / (more ? "more.dat" : "items.dat"), log = dir_ / "log.jsonl";
     test::WriteFile(log, "");
     test::WriteFile(file, more ? "one\ntwo\nthree\nfour\n" : "one\ntwo\nthree\n");
@@ -297,15 +296,11 @@ TEST_F(ModelGrowthTest, CountsKeepTheRulesThatTheyWereMadeWith) {
                     "store: {{path: {}}}\n"
                     "memory: {{total_bytes: 900MiB}}\n"
                     "learners:\n"
-                    "  - id: next\n    model: {}\n    mechanism: {}\n"
-                    "    participation: {}\n"
+                    "  - id: next\n    model: {}\n    mechanism: {{kind: counts}}\n"
+                    "    participation: {{mode: once, batch: 1000, max_participations: 3}}\n"
                     "    history: {{items: 20}}\n"
                     "    privacy: {{unit: user, epsilon: 8, delta: 1.0e-6}}\n",
-                    log, file, dir_ / "store", model, mechanism,
-                    mechanism == "{kind: counts}"
-                        ? "{mode: once, batch: 1000, max_participations: 3}"
-                        : "{mode: poisson, batch: 10, sampling_rate: 0.1, steps_per_period: 5, "
-                          "period: 100, max_participations: 5}"),
+                    log, file, dir_ / "store", model),
         "c.yaml", {});
     EXPECT_TRUE(config) << config.error().message;
     auto assembly = Assemble(*std::move(config));
@@ -314,66 +309,39 @@ TEST_F(ModelGrowthTest, CountsKeepTheRulesThatTheyWereMadeWith) {
   };
   WorkerPool workers({.workers = 1});
   const PublicItems three(3);
-  Options newest;
-  newest.forget = config::Transitions().forget, newest.cells_most = config::Transitions().cells;
+  Options options;
+  options.forget = config::Transitions().forget, options.cells_most = config::Transitions().cells;
   const std::vector<float> parameters(model::ranking::kRankerParameters, 0.5f);
   for (const bool ranked : {false, true}) {
     const std::string kind =
         ranked ? "{kind: transitions, ranker: true, ranker_users: 300}" : "{kind: transitions}";
-    const auto was = plan(kind, "{kind: counts}", false), is = plan(kind, "{kind: counts}", true);
-    // With a ranker also those of programs that gave it as many candidates as described items have.
-    const size_t forms = ranked ? 9 : 4;
-    ASSERT_EQ(was->EarlierFingerprints().size(), forms);
-    ASSERT_EQ(is->EarlierFingerprints().size(), forms);
-    const auto grow = [&](const std::string& released, const Digest& fingerprint) {
+    const auto was = plan(kind, false), is = plan(kind, true);
+    const auto grow = [&](Options made, const Digest& fingerprint) {
+      if (ranked) made = train::CountsBesideRanker(made);
+      const ReleasedModel counts(three, made, workers);
       const store::RowLayout rows = was->Rows();
       const std::string form = was->Form();
-      return is->Grow({.rows = rows,
-                       .fingerprint = fingerprint,
-                       .form = form,
-                       .dense = nullptr,
-                       .released = std::make_shared<const std::string>(released)});
+      return is->Grow(
+          {.rows = rows,
+           .fingerprint = fingerprint,
+           .form = form,
+           .dense = nullptr,
+           .released = std::make_shared<const std::string>(
+               ranked ? model::ranking::EncodeRanker(counts, parameters) : counts.Encode())});
     };
-    const auto of = [&](const ModelPlan& model, uint32_t rules, bool earlier) {
-      // The newest rules come first, and those with the earlier candidates last.
-      if (earlier) return model.EarlierFingerprints()[9 - rules];
-      return rules == 5 ? model.Fingerprint() : model.EarlierFingerprints()[4 - rules];
-    };
-    for (const auto& [rules, earlier] : {std::pair(1u, false),
-                                         {2u, false},
-                                         {3u, false},
-                                         {4u, false},
-                                         {5u, false},
-                                         {1u, true},
-                                         {2u, true},
-                                         {3u, true},
-                                         {4u, true},
-                                         {5u, true}}) {
-      if (earlier && !ranked) continue;
-      const Digest fingerprint = of(*was, rules, earlier);
-      const ReleasedModel counts(
-          three, (ranked ? train::CountsBesideRanker(newest) : newest).WithRules(rules), workers);
-      const std::string bytes =
-          ranked ? model::ranking::EncodeRanker(counts, parameters) : counts.Encode();
-      const auto grown = grow(bytes, fingerprint);
-      ASSERT_TRUE(grown) << grown.error().message;
-      EXPECT_EQ(grown->fingerprint, of(*is, rules, earlier));
-      EXPECT_EQ(model::transitions::ReleasedRules(model::ranking::CountsIn(*grown->released)),
-                rules);
-      if (rules < 5) continue;
-      std::string later = bytes;
-      later[later.find("rules 5 ") + 6] = '6';
-      const auto unknown = grow(later, Digest{});
-      ASSERT_FALSE(unknown);
-      EXPECT_EQ(unknown.error().code, ErrorCode::kRefused);
-      EXPECT_THAT(unknown.error().message, HasSubstr("rules '6' of the counts are unknown"));
-    }
+    const auto grown = grow(options, was->Fingerprint());
+    ASSERT_TRUE(grown) << grown.error().message;
+    EXPECT_THAT(grown->gained, ElementsAre(HasSubstr("1 item of the catalogue is new")));
+    const auto another = grow(options, is->Fingerprint());
+    ASSERT_FALSE(another);
+    EXPECT_EQ(another.error().code, ErrorCode::kRefused);
+    EXPECT_THAT(another.error().message, HasSubstr("the model's settings are others"));
+    Options other = options;
+    other.lag_decay = 0.7;
+    const auto constants = grow(other, was->Fingerprint());
+    ASSERT_FALSE(constants);
+    EXPECT_THAT(constants.error().message, HasSubstr("made with other constants"));
   }
-  // A transformer has the rules of the counts that it starts from, and none without.
-  const std::string dp_sgd = "{kind: dp-sgd}";
-  EXPECT_EQ(plan("{kind: sequence, start: counts}", dp_sgd, false)->EarlierFingerprints().size(),
-            4u);
-  EXPECT_THAT(plan("{kind: sequence}", dp_sgd, false)->EarlierFingerprints(), IsEmpty());
 }
 
 }  // namespace

@@ -14,7 +14,6 @@ TEST(Options, EachOfThemIsInTheWords) {
   const Options usual;
   using Change = void (*)(Options&);
   const std::vector<Change> changes = {
-      [](Options& o) { o.rules = 1; },
       [](Options& o) { o.popularity_items = 7; },
       [](Options& o) { o.lags = 7; },
       [](Options& o) { o.lag_decay = 0.7; },
@@ -68,55 +67,7 @@ TEST(Options, EachOfThemIsInTheWords) {
     EXPECT_TRUE(words.insert(other.Text()).second) << other.Text();
   }
   // Constants that the list above does not know would make this larger.
-  EXPECT_EQ(sizeof(Options), 384u);
-}
-
-// Stores of earlier programs have these words.
-TEST(Options, EarlierRulesHaveTheWordsOfBefore) {
-  Options options;
-  options.forget = 0.9, options.cells_most = 99;
-  EXPECT_EQ(options.WithRules(1).Text(),
-            "history 600 10 0.8 shares 0.25 0.08 [0.34, 0.33, 0.33] popularity 1 0.3 prior 12 2 "
-            "0.05 30 1.8 cells 0.3 0.4 [1.3, 0.25, 0.06666666666666667] 1000000 75000 1.4 99 "
-            "scores 0.25 20 0.7 0.8 0.4 0.3 dense 33554432 forget 0.9 stream 20000 0.3 0.75");
-  EXPECT_EQ(
-      options.WithRules(2).Text(),
-      "rules 2 history 600 10 0.8 shares 0.25 0.08 [0.34, 0.33, 0.33] popularity 1 0.3 prior "
-      "12 2 0.05 30 1.8 cells 0.3 0.4 [1.3, 0.25, 0.06666666666666667] 1000000 75000 1.4 3416 "
-      "0.25 99 scores 0.25 20 2 1.5 0.7 0.8 0.4 0.3 dense 33554432 forget 0.9 stream 8 "
-      "0.3333333333333333 0.95");
-  EXPECT_EQ(
-      options.WithRules(3).Text(),
-      "rules 3 history 600 10 0.8 shares 0.25 0.08 [0.34, 0.33, 0.33] popularity 1 0.3 prior "
-      "12 2 0.05 30 1.8 cells 0.3 0.4 [1.3, 0.25, 0.06666666666666667] 1000000 75000 1.4 3416 "
-      "0.25 99 scores 0.1 20 2 1.5 0.7 0.8 0.4 0.3 dense 33554432 forget 0.9 stream 8 "
-      "0.3333333333333333 0.95 ranks 0.4 2 0.0008");
-  EXPECT_EQ(
-      options.WithRules(4).Text(),
-      "rules 4 history 600 10 0.8 shares 0.25 0.08 [0.34, 0.33, 0.33] popularity 1 0.3 prior "
-      "12 2 0.05 30 1.8 cells 0.3 0.4 [1.3, 0.25, 0.06666666666666667] 1000000 75000 1.4 3416 "
-      "0.25 99 scores 0.1 20 2 1.5 0.7 0.8 0.4 0.3 dense 33554432 forget 0.9 stream 8 "
-      "0.3333333333333333 0.95 ranks 0.4 2 0.0008 spread 3 kin 64 16777216");
-  EXPECT_TRUE(options.Text().starts_with("rules 5 history 600 "));
-  for (const uint32_t from : {1u, 2u, 3u, 4u, 5u})
-    for (const uint32_t to : {1u, 2u, 3u, 4u, 5u})
-      EXPECT_EQ(options.WithRules(from).WithRules(to).Text(), options.WithRules(to).Text());
-}
-
-TEST(Options, TheWordsSayTheRules) {
-  const Options options;
-  EXPECT_EQ(RulesOf(options.WithRules(1).Text()), 1u);
-  EXPECT_EQ(RulesOf(options.WithRules(2).Text()), 2u);
-  EXPECT_EQ(RulesOf(options.WithRules(3).Text()), 3u);
-  EXPECT_EQ(RulesOf(options.WithRules(4).Text()), 4u);
-  EXPECT_EQ(RulesOf(options.Text()), 5u);
-  for (const char* number : {"6", "1", "0", "", "2x", "-2", "99999999999"}) {
-    const auto rules = RulesOf(std::string("rules ") + number + " history 600");
-    ASSERT_FALSE(rules) << number;
-    EXPECT_EQ(rules.error().code, ErrorCode::kInvalidArgument);
-    EXPECT_EQ(rules.error().message.rfind(std::string("rules '") + number + "'", 0), 0u)
-        << rules.error().message;
-  }
+  EXPECT_EQ(sizeof(Options), 376u);
 }
 
 TEST(Options, NoMoreCellsThanPairsOfDifferentItems) {
@@ -140,7 +91,6 @@ TEST(Options, PairsForTheirKinshipAreBounded) {
   options.cells_most = 100;
   EXPECT_EQ(options.KinListed(7), 35u);
   EXPECT_EQ(options.KinListed(9), 40u);
-  EXPECT_EQ(options.WithRules(3).KinListed(7), 0u);
 }
 
 }  // namespace

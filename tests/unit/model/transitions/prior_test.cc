@@ -40,10 +40,9 @@ std::vector<std::vector<double>> NaivePrior(const Buckets& buckets, std::vector<
         for (uint32_t b = 0; b < items; ++b) {
           if (a == b) continue;
           const uint32_t k = buckets.Of(t, a, b);
-          const double e = sums[k] * to / from, sd = tables[t].deviation;
+          const double e = sums[k] * to / from;
           const double ratio = std::clamp(tables[t].sums[k] / e, o.ratio_least, o.ratio_most);
-          const double trust = o.rules < 4 ? e * e / (e * e + sd * sd) : trusts[k];
-          m[a][b] *= 1 + trust * (ratio - 1);
+          m[a][b] *= 1 + trusts[k] * (ratio - 1);
         }
     }
   }
@@ -86,18 +85,17 @@ class PriorTest : public testing::Test {
 };
 
 TEST_F(PriorTest, IsTheDenseOneOfTheBook) {
-  for (const Options& options : {options_, options_.WithRules(3)})
-    for (const auto& [described, deviation] : std::vector<std::pair<bool, double>>{
-             {false, 0}, {false, 5}, {false, 60}, {true, 0}, {true, 5}, {true, 60}}) {
-      const Buckets buckets(described ? catalogue_ : plain_, popularity_, 6);
-      const auto tables = SomeTables(buckets, deviation);
-      Prior prior(buckets, popularity_);
-      prior.Fit(tables, options, workers_);
-      const auto naive = NaivePrior(buckets, popularity_, tables, options);
-      for (uint32_t a = 0; a < kItems; ++a)
-        for (uint32_t b = 0; b < kItems; ++b)
-          ASSERT_NEAR(prior.Of(a, b), naive[a][b], 2e-4 * naive[a][b]) << a << ' ' << b;
-    }
+  for (const auto& [described, deviation] : std::vector<std::pair<bool, double>>{
+           {false, 0}, {false, 5}, {false, 60}, {true, 0}, {true, 5}, {true, 60}}) {
+    const Buckets buckets(described ? catalogue_ : plain_, popularity_, 6);
+    const auto tables = SomeTables(buckets, deviation);
+    Prior prior(buckets, popularity_);
+    prior.Fit(tables, options_, workers_);
+    const auto naive = NaivePrior(buckets, popularity_, tables, options_);
+    for (uint32_t a = 0; a < kItems; ++a)
+      for (uint32_t b = 0; b < kItems; ++b)
+        ASSERT_NEAR(prior.Of(a, b), naive[a][b], 2e-4 * naive[a][b]) << a << ' ' << b;
+  }
 }
 
 TEST_F(PriorTest, WithoutTablesItIsAProduct) {
