@@ -17,14 +17,11 @@ TermId Terms::At(CommitSeq seq) const {
   return next == terms_.begin() ? kNoTerm : std::prev(next)->id;
 }
 
-Kinship Terms::KinshipOf(const RememberedCommit& commit) const {
+bool Terms::Has(const RememberedCommit& commit) const {
   const auto next = std::ranges::upper_bound(terms_, commit.seq, {}, &Term::first);
   if (commit.head && next != terms_.end() && next->first.value == commit.seq.value + 1)
-    return *commit.head == next->head_before ? Kinship::kOwn : Kinship::kForeign;
-  const TermId here = next == terms_.begin() ? kNoTerm : std::prev(next)->id;
-  if (commit.term != here) return Kinship::kForeign;
-  // A copy made before there were terms cannot be distinguished from the original.
-  return here == kNoTerm ? Kinship::kUnknown : Kinship::kOwn;
+    return *commit.head == next->head_before;
+  return commit.term == At(commit.seq);
 }
 
 bool AccountsFor(std::span<const Ancestor> ancestors, std::string_view lineage,

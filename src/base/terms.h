@@ -17,7 +17,7 @@ namespace tacit {
 // term, and all its commits carry it. A copy that is started and commits by itself therefore has
 // other terms than the original from there on, whichever of the two chains is longer.
 using TermId = std::array<uint8_t, 16>;
-inline constexpr TermId kNoTerm{};  // the term of commits by programs without terms
+inline constexpr TermId kNoTerm{};  // the term of commit 0, before the first start that commits
 
 struct Term {
   CommitSeq first;       // the first commit of the term
@@ -32,12 +32,6 @@ struct RememberedCommit {
   std::optional<Digest> head;  // nothing: not remembered
 };
 
-enum class Kinship {
-  kOwn,      // a commit of this chain
-  kForeign,  // a commit of another chain: a fork
-  kUnknown,  // a commit from before there were terms
-};
-
 // The terms of a chain of commits, in order. A value; it grows by 56 bytes with each start that
 // commits.
 class Terms {
@@ -48,9 +42,9 @@ class Terms {
 
   // Returns kNoTerm before the first term.
   TermId At(CommitSeq seq) const;
-  // Decides whether a commit at or before the end of this chain is on it: by its term, and by its
-  // head if this chain knows the head before the term that follows.
-  Kinship KinshipOf(const RememberedCommit& commit) const;
+  // Decides whether a commit at or before the end of this chain is on it, and not on a fork: by its
+  // term, and by its head if this chain knows the head before the term that follows.
+  bool Has(const RememberedCommit& commit) const;
 
  private:
   std::vector<Term> terms_;  // ascending

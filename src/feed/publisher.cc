@@ -76,9 +76,8 @@ Status CheckLineage(const std::string& topic, const PlacedMark& newest, const Fe
                                     "{}: it is an older copy. {}",
                                     version, claim.version.value, kTakeOver));
   const bool other_head = mark.tip.seq == claim.version && mark.tip.head != claim.head;
-  const Kinship kinship =
-      claim.terms.KinshipOf({.seq = mark.tip.seq, .term = mark.term, .head = mark.tip.head});
-  if (other_head || kinship == Kinship::kForeign)
+  if (other_head ||
+      !claim.terms.Has({.seq = mark.tip.seq, .term = mark.term, .head = mark.tip.head}))
     return MarksRefused(topic,
                         fmt::format("version {} there is no commit of this store, though it "
                                     "has the same lineage: two copies of it have gone on. {}",

@@ -193,8 +193,7 @@ Status CheckAnchor(const Anchor& anchor, const AnchoredLedger& ledger, const Cha
                             chain.EntriesAt(anchor.charged), anchor.charged));
   if (const auto head = chain.HeadAt(anchor.charged); head && *head != anchor.head)
     return Forked(anchor, fmt::format("this ledger had sha256:{} there", ToHex(*head)));
-  if (ledger.terms != nullptr && anchor.term != kNoTerm &&
-      ledger.terms->KinshipOf(CommitOf(anchor)) == Kinship::kForeign)
+  if (ledger.terms != nullptr && anchor.term != kNoTerm && !ledger.terms->Has(CommitOf(anchor)))
     return Forked(anchor,
                   "and this store has another commit of that number: one of the two is a "
                   "copy that went on by itself");

@@ -121,8 +121,7 @@ Status CheckHistory(const StoreOptions& options, const std::vector<Remembered>& 
                    options.path, sight->record.lineage, place.kind, place.path);
     } else if (sight) {
       TACIT_RETURN_IF_ERROR(CheckDamage(*sight, chain.seq, place, options.path));
-      TACIT_RETURN_IF_ERROR(
-          CheckWitness(sight->record, chain, IfUnknown::kRefuse, place, options.path));
+      TACIT_RETURN_IF_ERROR(CheckWitness(sight->record, chain, place, options.path));
     } else if (chain.seq.value > 0) {
       TACIT_RETURN_IF_ERROR(CheckMissing(options, place, chain.seq.value));
     }

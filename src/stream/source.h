@@ -42,7 +42,7 @@ struct StoreMark {
   std::string lineage;
   uint64_t sequence = 0;  // of its last commit
   std::string head;       // of its ledger then, in hexadecimal
-  std::string term = {};  // of that commit, in hexadecimal; empty: from before there were terms
+  std::string term = {};  // of that commit, in hexadecimal; empty: it has no commits
   friend bool operator==(const StoreMark&, const StoreMark&) = default;
 };
 

@@ -124,7 +124,7 @@ class Verifier {
     const WitnessPlace place{options_.witness};
     if (!loaded.Chain().Continues((*sight)->record))
       Note(CheckDamage(**sight, loaded.tip.seq, place, path_));
-    Note(CheckWitness((*sight)->record, loaded.Chain(), IfUnknown::kGoOn, place, path_));
+    Note(CheckWitness((*sight)->record, loaded.Chain(), place, path_));
     if (!(*sight)->whole) Add(options_.witness, "one of its copies is damaged; a start mends it");
   }
 

@@ -42,9 +42,8 @@ Status HoldAgainstWitness(const std::string& path, const std::string& witness,
                             path, witness));
   }
   const WitnessPlace place{witness};
-  // The view ends at `after`, where heads are compared, so less need be known about `before`.
   const auto check = [&](const WitnessSight& seen) {
-    return CheckWitness(seen.record, loaded.Chain(), IfUnknown::kGoOn, place, path);
+    return CheckWitness(seen.record, loaded.Chain(), place, path);
   };
   if (before) TACIT_RETURN_IF_ERROR(check(*before));
   // Restored, and not started since: the witness is still the lost store's.

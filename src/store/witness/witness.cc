@@ -276,11 +276,10 @@ Status WitnessFile::Write(const WitnessRecord& record) {
   return {};
 }
 
-Kinship StoreChain::KinshipOf(const RememberedCommit& commit) const {
+bool StoreChain::Has(const RememberedCommit& commit) const {
   const auto head = heads.find(commit.seq);
-  if (head != heads.end() && commit.head)
-    return head->second == *commit.head ? Kinship::kOwn : Kinship::kForeign;
-  return terms.KinshipOf(commit);
+  if (head != heads.end() && commit.head) return head->second == *commit.head;
+  return terms.Has(commit);
 }
 
 bool StoreChain::Continues(const WitnessRecord& witness) const {
@@ -288,7 +287,7 @@ bool StoreChain::Continues(const WitnessRecord& witness) const {
          AccountsFor(ancestors, witness.lineage, {witness.seq, witness.term, witness.head});
 }
 
-Status CheckWitness(const WitnessRecord& witness, const StoreChain& store, IfUnknown if_unknown,
+Status CheckWitness(const WitnessRecord& witness, const StoreChain& store,
                     const WitnessPlace& place, const std::string& store_path) {
   const auto refuse = [&](std::string_view difference) {
     return Fail(ErrorCode::kRefused, fmt::format("store {} is not the one its {} {} has seen: {}",
@@ -304,24 +303,12 @@ Status CheckWitness(const WitnessRecord& witness, const StoreChain& store, IfUnk
                     "would report less privacy loss than there was. If the newest one is lost, "
                     "tacitd --accept-older-copy charges what this one lacks and goes on",
                     store.seq.value, place.kind, witness.seq.value));
-  switch (store.KinshipOf({witness.seq, witness.term, witness.head})) {
-    case Kinship::kOwn:
-      return {};
-    case Kinship::kForeign:
-      return refuse(
-          fmt::format("its own commit {} is not the one that the {} has seen, of ledger head {}: "
-                      "it was copied before that commit and continued on its own, so its ledger "
-                      "leaves out what was spent there. Start the store that wrote the {} last",
-                      witness.seq.value, place.kind, ToHex(witness.head), place.kind));
-    case Kinship::kUnknown:
-      break;
-  }
-  if (if_unknown == IfUnknown::kGoOn) return {};
+  if (store.Has({witness.seq, witness.term, witness.head})) return {};
   return refuse(
-      fmt::format("it is {} commits ahead, and the program that wrote both kept too little to tell "
-                  "whether commit {} is the store's own. If this is the newest copy, move the {} "
-                  "away and open the store once with --accept-missing-witness",
-                  store.seq.value - witness.seq.value, witness.seq.value, place.kind));
+      fmt::format("its own commit {} is not the one that the {} has seen, of ledger head {}: "
+                  "it was copied before that commit and continued on its own, so its ledger "
+                  "leaves out what was spent there. Start the store that wrote the {} last",
+                  witness.seq.value, place.kind, ToHex(witness.head), place.kind));
 }
 
 Status CheckDamage(const WitnessSight& sight, CommitSeq store, const WitnessPlace& place,

@@ -70,7 +70,8 @@ struct StoreChain {
   std::map<CommitSeq, Digest> heads;  // the last commit's, and some earlier ones
   std::vector<Ancestor> ancestors = {};
 
-  Kinship KinshipOf(const RememberedCommit& commit) const;
+  // Decides whether a commit at or before the last one is this store's own, and not a fork's.
+  bool Has(const RememberedCommit& commit) const;
   // The witness was left by the lost store that this one was restored for, and this one's ledger
   // has the charges of all that it has seen.
   bool Continues(const WitnessRecord& witness) const;
@@ -82,14 +83,10 @@ struct WitnessPlace {
   std::string_view kind = "witness";  // or "mark"
 };
 
-// The action if kinship is unknown: the witness or the store is from before terms existed, and the
-// store is more than one commit ahead of the witness.
-enum class IfUnknown { kRefuse, kGoOn };
-
 // Checks that a store may be opened beside this witness: it has the witness's lineage, is not
 // older, and has the witnessed commit among its own. A store ahead of the witness may have crashed
 // between sync and witness, or have been run without it. kRefused names the difference.
-Status CheckWitness(const WitnessRecord& witness, const StoreChain& store, IfUnknown if_unknown,
+Status CheckWitness(const WitnessRecord& witness, const StoreChain& store,
                     const WitnessPlace& place, const std::string& store_path);
 
 // Checks whether the unreadable part of a witness may have held a commit that the store lacks. A

@@ -40,10 +40,7 @@ RememberedCommit CommitOf(const StoreMark& mark) {
 // REQUIRES a mark of the same lineage whose commit is not beyond this store's last one.
 bool WentAnotherWay(const StoreMark& mark, const StoreClaim& own) {
   if (mark.sequence == own.now.sequence && !mark.head.empty()) return mark.head != own.now.head;
-  const RememberedCommit commit = CommitOf(mark);
-  // A term that cannot be read is another chain's.
-  if (!mark.term.empty() && commit.term == kNoTerm) return true;
-  return own.terms.KinshipOf(commit) == Kinship::kForeign;
+  return !own.terms.Has(CommitOf(mark));
 }
 
 }  // namespace

@@ -57,8 +57,7 @@ Result<std::vector<PartitionOffset>> MarksToCheck(const KafkaIdentity& identity,
 Status CheckMarks(const KafkaIdentity& identity, const std::map<int32_t, RecordMark>& found);
 
 // kRefused: another store has read with this group, or this one when it was further, or a copy of
-// this one that diverged, however far this one is by now. For marks from before there were terms, a
-// divergence shows only in marks of the last commit or of the last one before a term.
+// this one that diverged, however far this one is by now.
 Status CheckReader(const std::string& topic, const std::string& group,
                    std::span<const GroupOffset> committed, const StoreClaim& own);
 

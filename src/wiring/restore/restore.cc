@@ -99,8 +99,7 @@ std::string FindOtherWay(const Remains& copy, const Remains& later) {
   const size_t open = copy.learners.size();
   for (size_t i = 0; i + open < copy.entries.size(); ++i)
     if (i >= later.entries.size() || later.entries[i].head != copy.entries[i].head) return other;
-  if (!later.release && later.terms.KinshipOf({copy.commit, copy.terms.At(copy.commit),
-                                               copy.head}) == Kinship::kForeign)
+  if (!later.release && !later.terms.Has({copy.commit, copy.terms.At(copy.commit), copy.head}))
     return other;
   return "";
 }

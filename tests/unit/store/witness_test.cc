@@ -202,7 +202,7 @@ TEST(WitnessTest, DamageNeverMakesAnOlderStoreLookNewest) {
     older.heads[older.seq] = Record(newest - 1).head;
     const WitnessPlace place{folder.witness()};
     EXPECT_FALSE(CheckDamage(sight, older.seq, place, "s") &&
-                 CheckWitness(sight.record, older, IfUnknown::kRefuse, place, "s"))
+                 CheckWitness(sight.record, older, place, "s"))
         << "round " << round << ": commit " << sight.record.seq.value << " of " << newest;
     survived += sight.record.seq.value == newest;
     in_doubt += sight.record.seq.value < newest;
@@ -368,7 +368,7 @@ TEST(WitnessTest, RefusesWhatItHasNotSeen) {
     return chain;
   };
   const auto check = [&](const WitnessRecord& witness, const WitnessRecord& store) {
-    return CheckWitness(witness, chain(store), IfUnknown::kRefuse, {"w"}, "s").has_value();
+    return CheckWitness(witness, chain(store), {"w"}, "s").has_value();
   };
   EXPECT_TRUE(check(Record(3), Record(3)));
   EXPECT_TRUE(check(Record(3), Record(4)));   // crash between sync and witness
@@ -425,23 +425,6 @@ TEST(WitnessTest, ARecordOfFormats2To4HasNoLearners) {
     EXPECT_EQ(decoded->record.term, Record(3).term);
     EXPECT_EQ(decoded->record.learners.size(), format == 5 ? 2u : 0u);
   }
-}
-
-// A store and a witness of before there were terms: what was written down then is what is known.
-TEST(WitnessTest, WithoutTermsOnlyTheLastCommitsAreKnown) {
-  StoreChain chain{.lineage = kLineage, .seq = CommitSeq(9), .terms = {}, .heads = {}};
-  for (uint64_t seq : {8, 9}) chain.heads[CommitSeq(seq)] = Record(seq).head;
-  const auto check = [&](uint64_t seq, uint8_t head, IfUnknown unknown) {
-    WitnessRecord record = Record(seq);
-    record.term = kNoTerm;
-    record.head.fill(head);
-    return CheckWitness(record, chain, unknown, {"w"}, "s").has_value();
-  };
-  EXPECT_TRUE(check(9, 9, IfUnknown::kRefuse));
-  EXPECT_TRUE(check(8, 8, IfUnknown::kRefuse));
-  EXPECT_FALSE(check(8, 7, IfUnknown::kGoOn));
-  EXPECT_FALSE(check(7, 7, IfUnknown::kRefuse));
-  EXPECT_TRUE(check(7, 7, IfUnknown::kGoOn));
 }
 
 }  // namespace
