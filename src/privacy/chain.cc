@@ -8,6 +8,7 @@
 #include <set>
 #include <string_view>
 
+#include "base/first_format.h"
 #include "privacy/infinity.h"
 #include "privacy/query_table.h"
 #include "privacy/spending.h"
@@ -73,10 +74,10 @@ Status CheckBlocks(const LedgerEntry& entry, uint64_t i) {
 Status CheckFields(const LedgerEntry& entry, uint64_t i) {
   if (entry.learner.empty()) return Wrong(entry, i, "no learner");
   if (entry.charge.mechanism > kLastMechanism) return Wrong(entry, i, "no known mechanism");
-  if (entry.before.empty() == (entry.format == LedgerEntry::kFormatOfRename))
-    return Wrong(entry, i, "another name that says not whose it is");
-  if (entry.is_growth() && entry.steps > 0) return Wrong(entry, i, "a growth with steps");
-  if (!entry.is_growth() && entry.steps == 0 && entry.charge.block_steps == 0)
+  if (!entry.is_growth && !entry.before.empty())
+    return Wrong(entry, i, "another name in an entry that is no growth");
+  if (entry.is_growth && entry.steps > 0) return Wrong(entry, i, "a growth with steps");
+  if (!entry.is_growth && entry.steps == 0 && entry.charge.block_steps == 0)
     return Wrong(entry, i, "no steps");
   if (entry.first_commit > entry.last_commit) return Wrong(entry, i, "commits run backwards");
   if (entry.first_time_ms < 0 || entry.first_time_ms > entry.last_time_ms)
@@ -183,9 +184,9 @@ struct Running {
     if (entry.unit != last->unit || entry.adjacency != last->adjacency ||
         entry.participation != last->participation || entry.delta != last->delta)
       return Wrong(entry, i, "the promise has changed");
-    if (!entry.is_growth() && entry.model_fingerprint != last->model_fingerprint)
+    if (!entry.is_growth && entry.model_fingerprint != last->model_fingerprint)
       return Wrong(entry, i, "the model has changed, and no entry says so");
-    if (entry.is_growth() && (entry.worst != last->worst || entry.epsilon != last->epsilon))
+    if (entry.is_growth && (entry.worst != last->worst || entry.epsilon != last->epsilon))
       return Wrong(entry, i, "a growth that changes what was spent");
     if (entry.first_commit < last->last_commit) return Wrong(entry, i, "commits run backwards");
     if (entry.first_time_ms < last->last_time_ms) return Wrong(entry, i, "time runs backwards");
@@ -195,11 +196,17 @@ struct Running {
 
 }  // namespace
 
-tl::unexpected<Error> OtherFormat(std::string_view what, uint8_t found, uint8_t known) {
-  return Fail(ErrorCode::kRefused,
-              fmt::format("{} is of format {}, this program reads format {}: it was written by "
-                          "another version of Tacit, which must be used to read it",
-                          what, found, known));
+Status CheckFormat(std::string_view what, std::string_view bytes, char letter) {
+  constexpr char kLastWithoutLetter = 6;
+  if (bytes.starts_with(letter) && bytes.substr(1).starts_with(char{kLedgerFormat})) return {};
+  if (bytes.starts_with(letter) && bytes.size() > 1)
+    return Fail(ErrorCode::kRefused,
+                fmt::format("{} is of format {}, this program reads format {}: it was written by "
+                            "another version of Tacit, which must be used to read it",
+                            what, static_cast<uint8_t>(bytes[1]), kLedgerFormat));
+  if (!bytes.empty() && bytes[0] > 0 && bytes[0] <= kLastWithoutLetter)
+    return WrittenBeforeFirst(what, "use the program that wrote it");
+  return Fail(ErrorCode::kCorruption, fmt::format("{} is not well-formed", what));
 }
 
 Status CheckLinks(std::span<const LedgerEntry> entries) {

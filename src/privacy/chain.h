@@ -9,8 +9,8 @@
 
 namespace tacit::privacy {
 
-// The format without bounds, of entries and of states; still read.
-inline constexpr uint8_t kFormatWithoutBounds = 2;
+// The format of entries and of states, which have it after a letter of their own.
+inline constexpr uint8_t kLedgerFormat = 1;
 
 // The cheap part of VerifyChain, run at every start: checks indices, links and heads.
 Status CheckLinks(std::span<const LedgerEntry> entries);
@@ -19,8 +19,8 @@ Status CheckLinks(std::span<const LedgerEntry> entries);
 // charge that passes may be added up.
 Status CheckEntry(const LedgerEntry& entry);
 
-// The error for intact bytes of another format version. There is no migration: an account must not
-// be guessed.
-tl::unexpected<Error> OtherFormat(std::string_view what, uint8_t found, uint8_t known);
+// Checks the letter and the format that bytes begin with. kRefused: they are of another format.
+// There is no migration: an account must not be guessed.
+Status CheckFormat(std::string_view what, std::string_view bytes, char letter);
 
 }  // namespace tacit::privacy

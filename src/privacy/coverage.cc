@@ -1,6 +1,5 @@
 // The notation is base/bytes.h's; spending.cc has the grammar of a spending.
-//     coverage  := format:u8 partitions:u32 partition*partitions
-//     format    := 2; 3 where some steps came in blocks: its spendings say in which
+//     coverage  := partitions:u32 partition*partitions
 //     partition := topic:string partition:i32 steps:u64 step*steps
 //     step      := offset:u64 spending              what holds from this offset on
 // Partitions ascend by (topic, partition), steps by offset. No step equals the one before it; the
@@ -13,15 +12,8 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
-#include "privacy/chain.h"
 
 namespace tacit::privacy {
-namespace {
-
-constexpr uint8_t kCoverageFormat = 2, kCoverageFormatWithBlocks = 3;
-
-}  // namespace
-
 // Makes `offset` the beginning of a step, without changing the function.
 Coverage::Steps::iterator Coverage::SplitAt(Steps& steps, uint64_t offset) {
   const auto after = steps.upper_bound(offset);
@@ -100,28 +92,26 @@ void Coverage::AddAll(const Coverage& other) {
 }
 
 std::string Coverage::Encode() const {
-  const bool with_blocks = std::ranges::any_of(worst_, &Spending::has_blocks);
   ByteWriter out;
-  out.Put(with_blocks ? kCoverageFormatWithBlocks : kCoverageFormat)
-      .Put(static_cast<uint32_t>(partitions_.size()));
+  out.Put(static_cast<uint32_t>(partitions_.size()));
   for (const auto& [place, steps] : partitions_) {
     out.PutString(place.first).Put(place.second).Put(static_cast<uint64_t>(steps.size()));
     for (const auto& [offset, spending] : steps) {
       out.Put(offset);
-      spending.EncodeTo(with_blocks, &out);
+      spending.EncodeTo(&out);
     }
   }
   return std::move(out).Take();
 }
 
-bool Coverage::DecodeSteps(bool with_blocks, ByteReader* in, Steps* steps) {
+bool Coverage::DecodeSteps(ByteReader* in, Steps* steps) {
   constexpr size_t kLeastBytesEach = 28;
   const auto count = in->Get<uint64_t>();
   if (count == 0 || count > in->remaining() / kLeastBytesEach) return false;
   for (uint64_t k = 0; k < count; ++k) {
     const auto offset = in->Get<uint64_t>();
     Spending spending;
-    if (!Spending::Decode(with_blocks, in, &spending)) return false;
+    if (!Spending::Decode(in, &spending)) return false;
     const bool ascends = steps->empty() || offset > steps->rbegin()->first;
     if (!ascends || spending == (steps->empty() ? Spending{} : steps->rbegin()->second))
       return false;
@@ -133,10 +123,6 @@ bool Coverage::DecodeSteps(bool with_blocks, ByteReader* in, Steps* steps) {
 Result<Coverage> Coverage::Decode(std::string_view bytes) {
   const auto broken = [] { return Fail(ErrorCode::kCorruption, "coverage is not well-formed"); };
   ByteReader in(bytes);
-  const auto format = in.Get<uint8_t>();
-  const bool with_blocks = format == kCoverageFormatWithBlocks;
-  if (in.ok() && format != kCoverageFormat && !with_blocks)
-    return OtherFormat("coverage", format, kCoverageFormatWithBlocks);
   Coverage coverage;
   const auto partitions = in.Get<uint32_t>();
   for (uint32_t i = 0; i < partitions && in.ok(); ++i) {
@@ -146,7 +132,7 @@ Result<Coverage> Coverage::Decode(std::string_view bytes) {
     if (!coverage.partitions_.empty() && !(coverage.partitions_.rbegin()->first < place))
       return broken();
     Steps& steps = coverage.partitions_[place];
-    if (!DecodeSteps(with_blocks, &in, &steps)) return broken();
+    if (!DecodeSteps(&in, &steps)) return broken();
     for (const auto& [offset, spending] : steps)
       if (!spending.empty()) InsertMaximal(spending, &coverage.worst_);
   }

@@ -52,7 +52,7 @@ class Coverage {
 
   void AddTo(Steps& steps, uint64_t begin, uint64_t end, const Spending& spending);
   static Steps::iterator SplitAt(Steps& steps, uint64_t offset);
-  static bool DecodeSteps(bool with_blocks, ByteReader* in, Steps* steps);
+  static bool DecodeSteps(ByteReader* in, Steps* steps);
 
   std::map<Place, Steps> partitions_;
   std::vector<Spending> worst_;

@@ -33,7 +33,7 @@ Digest ExtendRangesDigest(const Digest& before, const Digest& salt, const Commit
 
 // The fields that must be equal for two commits to be one run.
 auto RunKey(const LedgerEntry& e) {
-  return std::tie(e.format, e.learner, e.charge, e.unit, e.adjacency, e.participation, e.bounds,
+  return std::tie(e.is_growth, e.learner, e.charge, e.unit, e.adjacency, e.participation, e.bounds,
                   e.delta, e.model_fingerprint, e.code_version);
 }
 
@@ -228,8 +228,7 @@ Result<std::vector<uint64_t>> Ledger::TakeOver(CommitSeq commit, int64_t time_ms
     nothing.learner = promise.learner;
     nothing.charge = last.charge;
     LedgerEntry growth = EntryOf(account, nothing);
-    growth.format =
-        heir.before.empty() ? LedgerEntry::kFormatOfGrowth : LedgerEntry::kFormatOfRename;
+    growth.is_growth = true;
     growth.before = heir.before;
     growth.index = entries_.size();
     growth.first_commit = growth.last_commit = commit.value;
@@ -280,8 +279,6 @@ LedgerEntry Ledger::EntryOf(const Account& account, const CommitCharge& charge) 
   entry.unit = account.promise.unit;
   entry.adjacency = account.promise.adjacency;
   entry.participation = account.promise.participation;
-  if (entry.participation == ParticipationMode::kAllocate)
-    entry.format = LedgerEntry::kFormatWithBlocks;
   entry.bounds = account.promise.bounds;
   entry.delta = account.promise.delta;
   entry.model_fingerprint = account.promise.model_fingerprint;
@@ -469,7 +466,7 @@ void AddAdvantages(std::span<const LedgerEntry> entries, std::vector<LedgerTotal
     bool gaussian = true, one_price = true, of_all = true;
     for (const LedgerEntry& entry : entries) {
       if (names.Now(entry.learner) != learner.learner) continue;
-      if (last != nullptr && !entry.is_growth()) one_price &= entry.charge == last->charge;
+      if (last != nullptr && !entry.is_growth) one_price &= entry.charge == last->charge;
       gaussian &= entry.worst.gaussian();
       of_all &= entry.unit == Unit::kUser || IsOfAll(entry.charge);
       last = &entry;

@@ -42,19 +42,12 @@ struct TotalBudget {
 // A run of equal steps: all data needed to recompute its cost, and its link in the chain. The byte
 // format is versioned; ledger_entry.cc has its grammar.
 struct LedgerEntry {
-  static constexpr uint8_t kFormat = 3;
-  static constexpr uint8_t kFormatWithBlocks = 4;
-  static constexpr uint8_t kFormatOfGrowth = 5;
-  static constexpr uint8_t kFormatOfRename = 6;
-
-  // 2: written before bounds existed; such a run is not extended. 4: of participation `allocate`,
-  // whose steps come in blocks. 5: no run; from here on the learner's model is another, which took
-  // over what the one before had released. 6: a growth from which on the learner has another name.
-  // Entries of others stay readable to older programs.
-  uint8_t format = kFormat;
+  // No run: from here on the learner's model is another, which took over what the one before had
+  // released.
+  bool is_growth = false;
   uint64_t index = 0;   // place in the chain, from 0
   std::string learner;  // the name of its time (learner_names.h)
-  std::string before;   // format 6: the name until then; else empty
+  std::string before;   // a growth with another name: the name until then; else empty
   Charge charge;
   Unit unit = Unit::kEvent;
   Adjacency adjacency = Adjacency::kZeroOut;
@@ -74,8 +67,7 @@ struct LedgerEntry {
   Digest head{};  // SHA-256 over all of the above
 
   std::string Encode() const;
-  bool is_growth() const { return format == kFormatOfGrowth || format == kFormatOfRename; }
-  // Returns kCorruption for bytes that are no entry, kRefused for formats other than 2 to 6.
+  // Returns kCorruption for bytes that are no entry, kRefused for another format.
   static Result<LedgerEntry> Decode(std::string_view bytes);
   // Computes the head that these fields should have.
   Digest ComputeHead() const;

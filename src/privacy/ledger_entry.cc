@@ -1,10 +1,9 @@
 // An entry of the ledger, byte by byte. The notation is base/bytes.h's.
-//     entry := format:u8             3; 2 is the same without the four bounds; 4, which only
-//                                    participation `allocate` has, with blocks; 5, a growth, is
-//                                    like 4 and has no steps; 6, another name, is like 5
+//     entry := letter:u8 format:u8   "E", 1
+//              growth:u8             1: no run; from here on the learner's model is another
 //              index:u64             place in the chain, from 0
 //              learner:string        its id
-//              [before:string]       format 6: its id until then
+//              before:string         of a growth with another id: the one until then; else empty
 //              mechanism:u8          0 none, 1 adafest, 2 dp-sgd, 3 fest, 4 adafest+,
 //                                    5 exponential, 6 vocabulary (a release),
 //                                    7 counts (a period's, as one step), 8 sums (likewise),
@@ -21,29 +20,27 @@
 //              sampling_rate:f64     probability that an eligible unit is in the step; `once`: 1
 //              sigma_clip:f64        noise of adaptive clipping's count; 0: no such query
 //              zcdp_rho:f64          of the queries that no sampling amplifies
-//              [block_steps:u64]     formats 4 to 6: steps of a block, in one of which a unit
-//                                    is; 0: there are none
+//              block_steps:u64       steps of a block, in one of which a unit is; 0: there are
+//                                    none
 //              unit:u8               1 event, 2 user
 //              adjacency:u8          1 zero-out, 2 add-remove, 3 replace-one
 //              participation:u8      1 once, 2 poisson, 3 allocate
-//              bounds                not in format 2
-//              steps:u64             in the run; format 4: 0 where entries before have paid for
+//              bounds
+//              steps:u64             in the run; 0: a growth, or entries before have paid for
 //              them first_commit:u64 last_commit:u64 first_time_ms:i64 last_time_ms:i64
 //                                    of those commits, since 1970, UTC; never falls
 //              delta:f64             the delta that epsilon is stated at
-//              worst:spending        of the learner's worst unit, this run included; formats 4
-//                                    to 6: its settings say in which blocks
+//              worst:spending        of the learner's worst unit, this run included
 //              epsilon:f64           upper bound for `worst`
 //              model_fingerprint:digest code_version:string
 //              ranges_digest:digest  running digest of the salted offset ranges (ledger.cc)
 //              previous_head:digest  32 zero bytes for entry 0
-//              head:digest           SHA-256 of "tacit.ledger.entry.v3" and all bytes before it;
-//                                    formats 2, 4, 5 and 6: of ".v2", ".v4", ".v5", ".v6"
+//              head:digest           SHA-256 of "tacit.ledger.entry.1" and all bytes before it
 //     bounds := allowance:u64        unit user: steps that a user is in or eligible for, over the
 //                                    life of the learner; 0: no bound
 //               per_period:u64       unit user, `once`: of them in a period; 0: no bound
-//               period_steps:u64     unit user, and format 4: steps that a held period counts for;
-//                                    else 0
+//               period_steps:u64     unit user, and `allocate`: steps that a held period counts
+//                                    for; else 0
 //               dedupe_window:u64    a record is a copy if this many offsets before it hold its
 //                                    (user, event id); 0: ids are not compared
 // spending.cc has the grammar of a spending.
@@ -54,31 +51,12 @@
 namespace tacit::privacy {
 namespace {
 
-bool HasBlocks(uint8_t format) {
-  return format == LedgerEntry::kFormatWithBlocks || format == LedgerEntry::kFormatOfGrowth ||
-         format == LedgerEntry::kFormatOfRename;
-}
-
-// Separates these hashes from all other hashes.
-std::string_view Domain(uint8_t format) {
-  switch (format) {
-    case kFormatWithoutBounds:
-      return "tacit.ledger.entry.v2";
-    case LedgerEntry::kFormatWithBlocks:
-      return "tacit.ledger.entry.v4";
-    case LedgerEntry::kFormatOfGrowth:
-      return "tacit.ledger.entry.v5";
-    case LedgerEntry::kFormatOfRename:
-      return "tacit.ledger.entry.v6";
-    default:
-      return "tacit.ledger.entry.v3";
-  }
-}
+constexpr char kEntryLetter = 'E';
 
 // Encodes all fields but the head.
 void EncodeFields(const LedgerEntry& e, ByteWriter* out) {
-  out->Put(e.format).Put(e.index).PutString(e.learner);
-  if (e.format == LedgerEntry::kFormatOfRename) out->PutString(e.before);
+  out->Put(kEntryLetter).Put(kLedgerFormat).Put(static_cast<uint8_t>(e.is_growth));
+  out->Put(e.index).PutString(e.learner).PutString(e.before);
   out->Put(static_cast<uint8_t>(e.charge.mechanism))
       .Put(e.charge.noise_multiplier)
       .Put(e.charge.sigma_selection)
@@ -87,19 +65,18 @@ void EncodeFields(const LedgerEntry& e, ByteWriter* out) {
       .Put(e.charge.clip_gradient)
       .Put(e.charge.sampling_rate)
       .Put(e.charge.sigma_clip)
-      .Put(e.charge.zcdp_rho);
-  if (HasBlocks(e.format)) out->Put(e.charge.block_steps);
-  out->Put(static_cast<uint8_t>(e.unit))
+      .Put(e.charge.zcdp_rho)
+      .Put(e.charge.block_steps)
+      .Put(static_cast<uint8_t>(e.unit))
       .Put(static_cast<uint8_t>(e.adjacency))
-      .Put(static_cast<uint8_t>(e.participation));
-  if (e.format != kFormatWithoutBounds)
-    out->Put(e.bounds.allowance)
-        .Put(e.bounds.per_period)
-        .Put(e.bounds.period_steps)
-        .Put(e.bounds.dedupe_window);
+      .Put(static_cast<uint8_t>(e.participation))
+      .Put(e.bounds.allowance)
+      .Put(e.bounds.per_period)
+      .Put(e.bounds.period_steps)
+      .Put(e.bounds.dedupe_window);
   out->Put(e.steps).Put(e.first_commit).Put(e.last_commit);
   out->Put(e.first_time_ms).Put(e.last_time_ms).Put(e.delta);
-  e.worst.EncodeTo(HasBlocks(e.format), out);
+  e.worst.EncodeTo(out);
   out->Put(e.epsilon);
   out->PutArray(std::span<const uint8_t>(e.model_fingerprint)).PutString(e.code_version);
   out->PutArray(std::span<const uint8_t>(e.ranges_digest))
@@ -114,33 +91,30 @@ bool GetEnum(ByteReader* in, Enum first, Enum last, Enum* value) {
 }
 
 bool DecodeFields(ByteReader* in, LedgerEntry* e) {
-  e->format = in->Get<uint8_t>();
+  const auto growth = in->Get<uint8_t>();
+  if (growth > 1) return false;
+  e->is_growth = growth == 1;
   e->index = in->Get<uint64_t>();
   e->learner = in->GetString();
-  if (e->format == LedgerEntry::kFormatOfRename) e->before = in->GetString();
+  e->before = in->GetString();
   if (!GetEnum(in, MechanismKind::kNonPrivate, kLastMechanism, &e->charge.mechanism)) return false;
   for (double* number :
        {&e->charge.noise_multiplier, &e->charge.sigma_selection, &e->charge.sigma_gradient,
         &e->charge.clip_selection, &e->charge.clip_gradient, &e->charge.sampling_rate,
         &e->charge.sigma_clip, &e->charge.zcdp_rho})
     *number = in->Get<double>();
-  if (HasBlocks(e->format)) e->charge.block_steps = in->Get<uint64_t>();
+  e->charge.block_steps = in->Get<uint64_t>();
   if (!GetEnum(in, Unit::kEvent, kLastUnit, &e->unit) ||
       !GetEnum(in, Adjacency::kZeroOut, kLastAdjacency, &e->adjacency) ||
       !GetEnum(in, ParticipationMode::kOnce, kLastParticipationMode, &e->participation))
     return false;
-  const bool allocates = e->participation == ParticipationMode::kAllocate;
-  if (!e->is_growth() && HasBlocks(e->format) != allocates) return false;
-  if (e->format != kFormatWithoutBounds)
-    for (uint64_t* bound : {&e->bounds.allowance, &e->bounds.per_period, &e->bounds.period_steps,
-                            &e->bounds.dedupe_window})
-      *bound = in->Get<uint64_t>();
-  for (uint64_t* number : {&e->steps, &e->first_commit, &e->last_commit})
+  for (uint64_t* number : {&e->bounds.allowance, &e->bounds.per_period, &e->bounds.period_steps,
+                           &e->bounds.dedupe_window, &e->steps, &e->first_commit, &e->last_commit})
     *number = in->Get<uint64_t>();
   e->first_time_ms = in->Get<int64_t>();
   e->last_time_ms = in->Get<int64_t>();
   e->delta = in->Get<double>();
-  if (!Spending::Decode(HasBlocks(e->format), in, &e->worst)) return false;
+  if (!Spending::Decode(in, &e->worst)) return false;
   e->epsilon = in->Get<double>();
   in->GetArray(std::span<uint8_t>(e->model_fingerprint));
   e->code_version = in->GetString();
@@ -159,10 +133,8 @@ std::string LedgerEntry::Encode() const {
 }
 
 Result<LedgerEntry> LedgerEntry::Decode(std::string_view bytes) {
-  const uint8_t format = bytes.empty() ? kFormat : static_cast<uint8_t>(bytes[0]);
-  if (format != kFormat && format != kFormatWithoutBounds && !HasBlocks(format))
-    return OtherFormat("a ledger entry", format, kFormatOfRename);
-  ByteReader in(bytes);
+  TACIT_RETURN_IF_ERROR(CheckFormat("a ledger entry", bytes, kEntryLetter));
+  ByteReader in(bytes.substr(2));
   LedgerEntry entry;
   if (!DecodeFields(&in, &entry))
     return Fail(ErrorCode::kCorruption, "a ledger entry is not well-formed");
@@ -172,7 +144,7 @@ Result<LedgerEntry> LedgerEntry::Decode(std::string_view bytes) {
 Digest LedgerEntry::ComputeHead() const {
   ByteWriter fields;
   EncodeFields(*this, &fields);
-  return Sha256().Update(Domain(format)).Update(fields.bytes()).Finish();
+  return Sha256().Update("tacit.ledger.entry.1").Update(fields.bytes()).Finish();
 }
 
 }  // namespace tacit::privacy

@@ -1,16 +1,15 @@
 // Encodes a ledger's state, kept by the store beside the entries, and restores a ledger from both.
 // The notation is base/bytes.h's.
-//     state   := format:u8 entries:u64 head:digest total_epsilon:f64 total_delta:f64
+//     state   := letter:u8 format:u8 entries:u64 head:digest total_epsilon:f64 total_delta:f64
 //                learners:u32 learner*learners checksum:digest
-//     format  := 3; 2 is the same without the four bounds, and is still read; 4 where some
-//                learner's participation is `allocate`: its settings say in which blocks
+//     letter  := "S"    format := 1
 //     learner := name:string unit:u8 adjacency:u8 participation:u8 budget_epsilon:f64 delta:f64
 //                model_fingerprint:digest bounds worst:spending epsilon:f64 steps:u64
 //                last_entry:u64 coverage:string
 //     bounds  := allowance:u64 per_period:u64 period_steps:u64 dedupe_window:u64
 // A total budget of 0 and 0 means none. Learners are in the order of their names. `worst` is the
 // spending of the worst unit, `epsilon` is for it; `last_entry` is all ones before the first one.
-// The checksum is SHA-256 of "tacit.ledger.state.v3" (the format's number) and all bytes before it.
+// The checksum is SHA-256 of "tacit.ledger.state.1" and all bytes before it.
 // coverage.cc and spending.cc have the grammars of these two.
 #include <fmt/format.h>
 
@@ -23,11 +22,10 @@
 namespace tacit::privacy {
 namespace {
 
-constexpr uint8_t kFormat = 3, kFormatWithBlocks = 4;
+constexpr char kStateLetter = 'S';
 
 Digest Checksum(std::string_view body) {
-  const uint8_t format = body.empty() ? kFormat : static_cast<uint8_t>(body[0]);
-  return Sha256().Update(fmt::format("tacit.ledger.state.v{}", format)).Update(body).Finish();
+  return Sha256().Update("tacit.ledger.state.1").Update(body).Finish();
 }
 
 void PutPromise(const Promise& promise, ByteWriter* out) {
@@ -44,7 +42,7 @@ void PutPromise(const Promise& promise, ByteWriter* out) {
       .Put(promise.bounds.dedupe_window);
 }
 
-Promise GetPromise(uint8_t format, ByteReader* in) {
+Promise GetPromise(ByteReader* in) {
   Promise promise;
   promise.learner = in->GetString();
   promise.unit = static_cast<Unit>(in->Get<uint8_t>());
@@ -53,10 +51,9 @@ Promise GetPromise(uint8_t format, ByteReader* in) {
   promise.epsilon = in->Get<double>();
   promise.delta = in->Get<double>();
   in->GetArray(std::span<uint8_t>(promise.model_fingerprint));
-  if (format != kFormatWithoutBounds)
-    for (uint64_t* bound : {&promise.bounds.allowance, &promise.bounds.per_period,
-                            &promise.bounds.period_steps, &promise.bounds.dedupe_window})
-      *bound = in->Get<uint64_t>();
+  for (uint64_t* bound : {&promise.bounds.allowance, &promise.bounds.per_period,
+                          &promise.bounds.period_steps, &promise.bounds.dedupe_window})
+    *bound = in->Get<uint64_t>();
   return promise;
 }
 
@@ -67,17 +64,14 @@ auto Broken(std::string_view why) {
 }  // namespace
 
 std::string Ledger::EncodeState() const {
-  const bool with_blocks = std::ranges::any_of(accounts_, [](const auto& account) {
-    return account.second.promise.participation == ParticipationMode::kAllocate;
-  });
   ByteWriter out;
-  out.Put(with_blocks ? kFormatWithBlocks : kFormat).Put(static_cast<uint64_t>(entries_.size()));
+  out.Put(kStateLetter).Put(kLedgerFormat).Put(static_cast<uint64_t>(entries_.size()));
   out.PutArray(std::span<const uint8_t>(head_));
   const TotalBudget total = total_budget_.value_or(TotalBudget{});
   out.Put(total.epsilon).Put(total.delta).Put(static_cast<uint32_t>(accounts_.size()));
   for (const auto& [name, account] : accounts_) {
     PutPromise(account.promise, &out);
-    account.worst.EncodeTo(with_blocks, &out);
+    account.worst.EncodeTo(&out);
     out.Put(account.epsilon).Put(account.steps).Put(account.last_entry);
     out.PutString(account.coverage.Encode());
   }
@@ -88,16 +82,12 @@ std::string Ledger::EncodeState() const {
 
 Result<Ledger> Ledger::DecodeState(std::string_view state, uint64_t* entries) {
   Digest checksum;
-  if (state.size() <= checksum.size()) return Broken("is cut short");
-  const auto format = static_cast<uint8_t>(state[0]);
-  const bool with_blocks = format == kFormatWithBlocks;
-  if (format != kFormat && format != kFormatWithoutBounds && !with_blocks)
-    return OtherFormat("the ledger's state", format, kFormatWithBlocks);
+  if (state.size() <= checksum.size() + 2) return Broken("is cut short");
+  TACIT_RETURN_IF_ERROR(CheckFormat("the ledger's state", state, kStateLetter));
   const std::string_view body = state.substr(0, state.size() - checksum.size());
   ByteReader(state.substr(body.size())).GetArray(std::span<uint8_t>(checksum));
   if (Checksum(body) != checksum) return Broken("has a wrong checksum");
-  ByteReader in(body);
-  in.Get<uint8_t>();  // the format
+  ByteReader in(body.substr(2));
   Ledger ledger;
   *entries = in.Get<uint64_t>();
   in.GetArray(std::span<uint8_t>(ledger.head_));
@@ -107,8 +97,8 @@ Result<Ledger> Ledger::DecodeState(std::string_view state, uint64_t* entries) {
   const auto accounts = in.Get<uint32_t>();
   for (uint32_t i = 0; i < accounts && in.ok(); ++i) {
     Account account;
-    account.promise = GetPromise(format, &in);
-    if (!Spending::Decode(with_blocks, &in, &account.worst)) return Broken("is not well-formed");
+    account.promise = GetPromise(&in);
+    if (!Spending::Decode(&in, &account.worst)) return Broken("is not well-formed");
     account.epsilon = in.Get<double>();
     account.steps = in.Get<uint64_t>();
     account.last_entry = in.Get<uint64_t>();

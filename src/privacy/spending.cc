@@ -1,11 +1,10 @@
 // The notation is base/bytes.h's.
 //     spending := mu_squared:f64 rho:f64 settings:u32 setting*settings
-//     setting  := noise_multiplier:f64 sampling_rate:f64 count:u64 [block_steps:u64]
+//     setting  := noise_multiplier:f64 sampling_rate:f64 count:u64 block_steps:u64
 // A sampling rate below 0 says that the coins are known: its size is the rate.
 // mu_squared is that of the Gaussian queries the unit was surely in, rho that of the queries
 // charged by their zCDP. Settings of sampled steps ascend by noise multiplier, then by rate, then
 // by the steps of a block (0: no blocks; else the count is of blocks, and the rate is one over it).
-// The holder of the spending decides if settings have that last number.
 #include "privacy/spending.h"
 
 #include <algorithm>
@@ -112,23 +111,21 @@ bool Spending::has_blocks() const {
   return std::ranges::any_of(sampled, [](const Sampled& s) { return s.block_steps > 0; });
 }
 
-void Spending::EncodeTo(bool with_blocks, ByteWriter* out) const {
-  TACIT_CHECK(with_blocks || !has_blocks(), "a format without blocks");
+void Spending::EncodeTo(ByteWriter* out) const {
   out->Put(mu_squared).Put(rho).Put(static_cast<uint32_t>(sampled.size()));
   for (const Sampled& s : sampled) {
     out->Put(s.noise_multiplier).Put(s.coins_known ? -s.sampling_rate : s.sampling_rate);
-    out->Put(s.count);
-    if (with_blocks) out->Put(s.block_steps);
+    out->Put(s.count).Put(s.block_steps);
   }
 }
 
-bool Spending::Decode(bool with_blocks, ByteReader* in, Spending* spending) {
-  const size_t bytes_each = with_blocks ? 32 : 24;
+bool Spending::Decode(ByteReader* in, Spending* spending) {
+  constexpr size_t kBytesEach = 32;
   spending->mu_squared = in->Get<double>();
   spending->rho = in->Get<double>();
   const auto count = in->Get<uint32_t>();
   if (!(spending->mu_squared >= 0) || !(spending->rho >= 0) || std::isinf(spending->rho) ||
-      count > in->remaining() / bytes_each)
+      count > in->remaining() / kBytesEach)
     return false;
   spending->sampled.resize(count);
   for (size_t i = 0; i < count; ++i) {
@@ -138,7 +135,7 @@ bool Spending::Decode(bool with_blocks, ByteReader* in, Spending* spending) {
     s.coins_known = s.sampling_rate < 0;
     if (s.coins_known) s.sampling_rate = -s.sampling_rate;
     s.count = in->Get<uint64_t>();
-    if (with_blocks) s.block_steps = in->Get<uint64_t>();
+    s.block_steps = in->Get<uint64_t>();
     const bool blocks_fit =
         s.block_steps == 0 ||
         (!s.coins_known && s.sampling_rate == Draw::Allocate(s.block_steps).rate);

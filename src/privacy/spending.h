@@ -56,14 +56,13 @@ struct Spending {
   bool Covers(const Spending& other) const;
   friend bool operator==(const Spending&, const Spending&) = default;
 
-  // True if some steps came in blocks, which formats of before blocks cannot say.
+  // True if some steps came in blocks.
   bool has_blocks() const;
 
-  // spending.cc has the grammar. Formats of before blocks have settings without them.
-  // REQUIRES with_blocks or !has_blocks().
-  void EncodeTo(bool with_blocks, ByteWriter* out) const;
+  // spending.cc has the grammar.
+  void EncodeTo(ByteWriter* out) const;
   // Returns false if the bytes are no spending.
-  static bool Decode(bool with_blocks, ByteReader* in, Spending* spending);
+  static bool Decode(ByteReader* in, Spending* spending);
 };
 
 // The difference of two compositions, part by part; no part is below zero.

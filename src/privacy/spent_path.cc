@@ -38,7 +38,7 @@ std::vector<SpentMoment> SpentPath(std::span<const LedgerEntry> entries, std::st
   const LearnerNames names(entries);
   std::vector<const LedgerEntry*> runs;
   for (const LedgerEntry& entry : entries)
-    if (!entry.is_growth() && names.Now(entry.learner) == learner) runs.push_back(&entry);
+    if (!entry.is_growth && names.Now(entry.learner) == learner) runs.push_back(&entry);
   std::vector<SpentMoment> path;
   Spending before;
   uint64_t steps = 0;

@@ -62,7 +62,7 @@ StatedLearner StatedLearnerOf(const privacy::LedgerTotal& total, const LedgerCop
   for (const privacy::LedgerEntry& entry : ledger.entries) {
     if (names.Now(entry.learner) != total.learner) continue;
     gaussian &= entry.worst.gaussian();
-    if (learner.charged() && !entry.is_growth())
+    if (learner.charged() && !entry.is_growth)
       one_price &= entry.charge == learner.runs.back().charge;
     learner.runs.push_back(entry);
     learner.worst = entry.worst;
@@ -168,7 +168,7 @@ const std::vector<std::string>& NotPromised() {
 }
 
 std::string RunInWords(const privacy::LedgerEntry& run) {
-  if (run.is_growth())
+  if (run.is_growth)
     return run.before.empty() ? "the model grew; nothing was charged"
                               : fmt::format("'{}' is called '{}' from here on; nothing was charged",
                                             run.before, run.learner);

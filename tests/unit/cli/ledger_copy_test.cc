@@ -170,7 +170,8 @@ TEST_F(LedgerCopyTest, AnswersOfAnotherShapeAreRefused) {
   EXPECT_THAT(edited("sha256", "md5"), HasSubstr("no SHA-256"));
   EXPECT_THAT(edited("\"from\":0", "\"from\":1"), HasSubstr("another page"));
   EXPECT_THAT(edited("\"entries\":[\"", "\"entries\":[\"0"), HasSubstr("not hexadecimal"));
-  EXPECT_THAT(edited("\"entries\":[\"03", "\"entries\":[\"07"), HasSubstr("format 7"));
+  EXPECT_THAT(edited("\"entries\":[\"4501", "\"entries\":[\"4507"), HasSubstr("format 7"));
+  EXPECT_THAT(edited("\"entries\":[\"4501", "\"entries\":[\"0301"), HasSubstr("before 0.1.0"));
   EXPECT_THAT(edited("\"entries\":[", "\"entries\":[1,"), HasSubstr("as tacitd does"));
   EXPECT_THAT(edited("\"promises\"", "\"premises\""), HasSubstr("as tacitd does"));
   // No link of the chain holds the store's identity.

@@ -131,7 +131,7 @@ TEST(AllocationLedger, ChargesTheAllocationWhenThePeriodBegins) {
   EXPECT_EQ(ledger.entries().size(), 1u);
   EXPECT_EQ(ledger.entries()[0].steps, kOfPeriod);
   EXPECT_EQ(ledger.entries()[0].last_commit, kOfPeriod);
-  EXPECT_EQ(ledger.entries()[0].format, LedgerEntry::kFormatWithBlocks);
+  EXPECT_EQ(ledger.entries()[0].charge.block_steps, StepCharge().block_steps);
   EXPECT_TRUE(VerifyChain(ledger.entries()));
 }
 
@@ -235,7 +235,6 @@ const BlockEdit kBlockEdits[] = {
     {"another participation",
      [](LedgerEntry& e) {
        e.participation = ParticipationMode::kPoisson;
-       e.format = LedgerEntry::kFormat;
        e.charge.block_steps = 0;
        e.worst.sampled = {{kSigma, 0.25, e.steps}};
      },
@@ -264,7 +263,7 @@ TEST(AllocationLedger, VerifyFindsWhatDoesNotAddUp) {
   }
 }
 
-TEST(AllocationLedger, EncodingsRoundTripAndOldFormatsStayAsTheyWere) {
+TEST(AllocationLedger, EncodingsRoundTrip) {
   const LedgerEntry entry = TwoEntries()[0];
   const auto decoded = LedgerEntry::Decode(entry.Encode());
   ASSERT_TRUE(decoded);
@@ -274,18 +273,6 @@ TEST(AllocationLedger, EncodingsRoundTripAndOldFormatsStayAsTheyWere) {
   const std::string bytes = entry.Encode();
   for (size_t n = 0; n < bytes.size(); ++n)
     EXPECT_FALSE(LedgerEntry::Decode(std::string_view(bytes).substr(0, n)));
-  // Entries, states and coverages without blocks have the bytes that older programs read.
-  Ledger ledger;
-  ASSERT_TRUE(ledger.Declare(PromiseOf("b")));
-  AppendOne(ledger, 1, StepOf("b", 0, 10));
-  EXPECT_EQ(ledger.entries()[0].Encode()[0], 3);
-  EXPECT_EQ(ledger.EncodeState()[0], 3);
-  EXPECT_EQ(bytes[0], 4);
-  EXPECT_EQ(DeclaredLedger().EncodeState()[0], 4);
-  // An entry says in its format what its participation is.
-  LedgerEntry wrong = entry;
-  wrong.participation = ParticipationMode::kPoisson;
-  EXPECT_FALSE(LedgerEntry::Decode(wrong.Encode()));
 }
 
 TEST(AllocationSpending, BlocksAreASettingOfTheirOwn) {
@@ -301,10 +288,10 @@ TEST(AllocationSpending, BlocksAreASettingOfTheirOwn) {
   both.Add(steps);
   EXPECT_EQ(both.sampled.size(), 2u);
   ByteWriter out;
-  both.EncodeTo(true, &out);
+  both.EncodeTo(&out);
   Spending back;
   ByteReader in(out.bytes());
-  ASSERT_TRUE(Spending::Decode(true, &in, &back));
+  ASSERT_TRUE(Spending::Decode(&in, &back));
   EXPECT_EQ(back, both);
   Charge all = StepCharge();
   all.block_steps = 1;

@@ -86,15 +86,13 @@ TEST(Spending, OfKnownCoinsIsNotAmplified) {
   ASSERT_EQ(both.sampled.size(), 2u);
   EXPECT_TRUE(both.Covers(spending));
   EXPECT_FALSE(Spending::Of(secret, 4000).Covers(spending));
-  for (const bool with_blocks : {false, true}) {
-    ByteWriter out;
-    both.EncodeTo(with_blocks, &out);
-    const std::string bytes = std::move(out).Take();
-    ByteReader in(bytes);
-    Spending read;
-    ASSERT_TRUE(Spending::Decode(with_blocks, &in, &read));
-    EXPECT_EQ(read, both);
-  }
+  ByteWriter out;
+  both.EncodeTo(&out);
+  const std::string bytes = std::move(out).Take();
+  ByteReader in(bytes);
+  Spending read;
+  ASSERT_TRUE(Spending::Decode(&in, &read));
+  EXPECT_EQ(read, both);
 }
 
 TEST(Ledger, SaysWhatNoEpsilonCovers) {
@@ -233,18 +231,27 @@ TEST(Ledger, RefusesAnotherFormatByName) {
   Ledger ledger;
   ASSERT_TRUE(ledger.Declare(PromiseOf("ctr")));
   AppendOne(ledger, 1, StepOf("ctr", 0, 10));
-  const auto expect_named = [](const Error& error, const char* known) {
-    EXPECT_EQ(error.code, ErrorCode::kRefused);
-    EXPECT_THAT(error.message, HasSubstr("format 1"));
-    EXPECT_THAT(error.message, HasSubstr(known));
-  };
   std::string entry = ledger.entries()[0].Encode(), state = ledger.EncodeState();
-  entry[0] = state[0] = 1;
-  expect_named(LedgerEntry::Decode(entry).error(), "format 6");
-  expect_named(Ledger::Restore(ledger.entries(), state).error(), "format 4");
-  std::string coverage = Coverage().Encode();
-  coverage[0] = 1;
-  expect_named(Coverage::Decode(coverage).error(), "format 3");
+  entry[1] = state[1] = 2;
+  for (const Error& error :
+       {LedgerEntry::Decode(entry).error(), Ledger::Restore(ledger.entries(), state).error()}) {
+    EXPECT_EQ(error.code, ErrorCode::kRefused);
+    EXPECT_THAT(error.message, HasSubstr("is of format 2, this program reads format 1"));
+  }
+  entry[0] = 'x';
+  EXPECT_EQ(LedgerEntry::Decode(entry).error().code, ErrorCode::kCorruption);
+}
+
+// Programs before 0.1.0 had the format in the first byte, 2 to 6.
+TEST(Ledger, RefusesWhatWasWrittenBeforeTheFirstFormat) {
+  for (const char format : {2, 3, 4, 5, 6}) {
+    const std::string bytes = format + std::string(200, '\0');
+    for (const Error& error :
+         {LedgerEntry::Decode(bytes).error(), Ledger::Restore({}, bytes).error()}) {
+      EXPECT_EQ(error.code, ErrorCode::kRefused);
+      EXPECT_THAT(error.message, HasSubstr("was written before 0.1.0"));
+    }
+  }
 }
 
 TEST(Ledger, TheTotalIsStatedAtTheDeltaOfItsBudget) {
@@ -315,7 +322,7 @@ class NaiveAccount {
  private:
   double Ask(const Spending& spending, double delta) {
     ByteWriter key;
-    spending.EncodeTo(true, &key);
+    spending.EncodeTo(&key);
     key.Put(delta);
     const auto [place, is_new] = known_.try_emplace(std::string(key.bytes()));
     if (is_new) place->second = FreshUpper(spending, delta);

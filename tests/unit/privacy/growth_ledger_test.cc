@@ -51,7 +51,7 @@ TEST(GrowthLedger, AnEntryMarksIt) {
   const Ledger ledger = GrownLedger();
   const auto& entries = ledger.entries();
   ASSERT_EQ(entries.size(), 5u);
-  EXPECT_TRUE(entries[3].is_growth());
+  EXPECT_TRUE(entries[3].is_growth);
   EXPECT_EQ(entries[3].learner, "a");
   EXPECT_EQ(entries[3].steps, 0u);
   EXPECT_EQ(entries[3].epsilon, entries[2].epsilon);
@@ -248,8 +248,8 @@ TEST(RenamedLearner, ForgedOnesAreFound) {
               ::testing::Not("valid"));
   EXPECT_THAT(with([](Chain& c) { c[2].epsilon /= 2; }),
               HasSubstr("a growth that changes what was spent"));
-  EXPECT_THAT(with([](Chain& c) { c[2].before = ""; }),
-              HasSubstr("another name that says not whose it is"));
+  EXPECT_THAT(with([](Chain& c) { c[2].before = ""; }), HasSubstr("steps that nothing paid for"));
+  EXPECT_THAT(with([](Chain& c) { c[3].before = "a"; }), HasSubstr("no growth"));
 }
 
 }  // namespace

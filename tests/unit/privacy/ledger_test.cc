@@ -313,10 +313,10 @@ Ledger LearntByEventId(uint64_t window) {
   }
   std::string state = ledger.EncodeState();
   state.resize(state.size() - 32);
-  std::copy(head.begin(), head.end(), state.begin() + 9);
+  std::copy(head.begin(), head.end(), state.begin() + 10);
   // The last of the four bounds of the only promise; ledger_state.cc has the grammar.
-  state[1 + 8 + 32 + 16 + 4 + (4 + 3) + 3 + 16 + 32 + 24] = static_cast<char>(window);
-  const Digest seal = Sha256().Update("tacit.ledger.state.v3").Update(state).Finish();
+  state[2 + 8 + 32 + 16 + 4 + (4 + 3) + 3 + 16 + 32 + 24] = static_cast<char>(window);
+  const Digest seal = Sha256().Update("tacit.ledger.state.1").Update(state).Finish();
   state.append(seal.begin(), seal.end());
   auto restored = Ledger::Restore(entries, state);
   EXPECT_TRUE(restored) << restored.error().message;

@@ -189,41 +189,5 @@ TEST(UserCostsTest, BoundsAreInTheHead) {
   }
 }
 
-// A ledger of before there were bounds is read, verified and continued.
-TEST(UserCostsTest, EntriesOfFormatTwoAreReadAndNotExtended) {
-  Ledger ledger;
-  ASSERT_TRUE(ledger.Declare(PromiseOf("ctr")));
-  AppendOne(ledger, 1, StepOf("ctr", 0, 10));
-  LedgerEntry old = ledger.entries()[0];
-  old.format = 2;
-  old.head = old.ComputeHead();
-  EXPECT_NE(old.head, ledger.entries()[0].head);
-  const auto decoded = LedgerEntry::Decode(old.Encode());
-  ASSERT_TRUE(decoded) << decoded.error().message;
-  EXPECT_EQ(decoded->format, 2);
-  EXPECT_EQ(decoded->head, old.head);
-  EXPECT_EQ(decoded->Encode(), old.Encode());
-  EXPECT_EQ(old.Encode().size() + 4 * 8, ledger.entries()[0].Encode().size());
-  ASSERT_TRUE(VerifyChain({&old, 1}));
-  // Its state as it was: format 2, without bounds, under its own domain.
-  std::string state = ledger.EncodeState();
-  state.resize(state.size() - 32);
-  state[0] = 2;
-  std::copy(old.head.begin(), old.head.end(), state.begin() + 9);
-  // After u8, u64, head, budget, number, the name, three enumerations, epsilon, delta,
-  // fingerprint.
-  state.erase(1 + 8 + 32 + 16 + 4 + (4 + 3) + 3 + 16 + 32, 4 * 8);
-  const Digest seal = Sha256().Update("tacit.ledger.state.v2").Update(state).Finish();
-  state.append(seal.begin(), seal.end());
-  auto restored = Ledger::Restore({old}, state);
-  ASSERT_TRUE(restored) << restored.error().message;
-  ASSERT_TRUE(restored->Declare(PromiseOf("ctr")));
-  AppendOne(*restored, 2, StepOf("ctr", 10, 20));
-  ASSERT_EQ(restored->entries().size(), 2u);
-  EXPECT_EQ(restored->entries()[0].head, old.head);
-  EXPECT_EQ(restored->entries()[1].format, 3);
-  EXPECT_TRUE(VerifyChain(restored->entries()));
-}
-
 }  // namespace
 }  // namespace tacit::privacy

@@ -108,7 +108,7 @@ TEST_F(GrowthTest, NothingIsChargedAndTheLedgerSaysSo) {
   const auto store = MustOpen(options);
   const auto entries = GrowthScript::Entries(*store);
   ASSERT_EQ(entries.size(), 3u);
-  EXPECT_TRUE(entries[2].is_growth());
+  EXPECT_TRUE(entries[2].is_growth);
   EXPECT_EQ(entries[2].steps, 0u);
   EXPECT_EQ(entries[2].epsilon, epsilon);
   EXPECT_EQ(entries[2].first_commit, 6u);
@@ -118,7 +118,7 @@ TEST_F(GrowthTest, NothingIsChargedAndTheLedgerSaysSo) {
   EXPECT_EQ(store->Latest()->learners()[0].steps, 5u);
   GrowthScript::ExpectChain(*store);
   ASSERT_TRUE(GrowthScript::Step(*store, options.learners[0].rows, {5}));
-  EXPECT_FALSE(GrowthScript::Entries(*store).back().is_growth());
+  EXPECT_FALSE(GrowthScript::Entries(*store).back().is_growth);
   GrowthScript::ExpectChain(*store);
 }
 
@@ -229,7 +229,7 @@ TEST_F(GrowthTest, ALearnerIsCalledOtherwise) {
     EXPECT_EQ(GrowthScript::Read(*store), read);
     EXPECT_EQ(store->State(LearnerIndex(0)).position, Script::PositionOf(5));
     const auto entries = GrowthScript::Entries(*store);
-    EXPECT_TRUE(entries.back().is_growth());
+    EXPECT_TRUE(entries.back().is_growth);
     EXPECT_EQ(entries.back().learner, "clicks");
     EXPECT_EQ(entries.back().before, "ctr");
     ASSERT_EQ(store->Latest()->learners().size(), 1u);

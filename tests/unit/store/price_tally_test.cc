@@ -29,7 +29,7 @@ class GrowingEntries {
   }
   size_t Rename(const std::string& before, const std::string& now) {
     privacy::LedgerEntry entry;
-    entry.format = privacy::LedgerEntry::kFormatOfRename;
+    entry.is_growth = true;
     entry.before = before;
     entry.learner = now;
     entries_.push_back(entry);
