@@ -8,8 +8,8 @@
 //
 // The state: a selector's state inside that of private_step.cc, with or without a threshold; empty
 // if nothing was released. The notation is base/bytes.h's.
-//     state   := version:u32 query:u8 [source:u8] rows:u64 releases:u64 kept
-//     version := 2; 1 has no source, and is still read
+//     state   := version:u32 query:u8 source:u8 rows:u64 releases:u64 kept
+//     version := 1
 //     query   := 0 Gaussian, 1 Gumbel
 //     source  := 1 first period, 2 running
 //     kept    := count:f32*rows            Gaussian: of each row of the space; the rest follows
@@ -33,7 +33,7 @@
 namespace tacit::mechanism {
 namespace {
 
-constexpr uint32_t kVocabularyVersion = 2;
+constexpr uint32_t kVocabularyVersion = 1;
 
 using Source = VocabularyOptions::Source;
 using Query = VocabularyOptions::Query;
@@ -153,15 +153,13 @@ Status ReleasedVocabulary::LoadState(std::string_view bytes) {
   if (bytes.empty()) return {};  // nothing was released
   ByteReader reader(bytes);
   const auto version = reader.Get<uint32_t>();
-  const auto query = reader.Get<uint8_t>();
-  // Version 1 did not store its source.
-  const auto source = version == 1 ? static_cast<uint8_t>(options_.source) : reader.Get<uint8_t>();
+  const auto query = reader.Get<uint8_t>(), source = reader.Get<uint8_t>();
   const auto space = reader.Get<uint64_t>(), releases = reader.Get<uint64_t>();
   const auto other = [](const char* what) {
     return Fail(ErrorCode::kCorruption,
                 fmt::format("the stored vocabulary is of another {} than is configured", what));
   };
-  if (version != 1 && version != kVocabularyVersion)
+  if (version != kVocabularyVersion)
     return Fail(ErrorCode::kCorruption, "the stored vocabulary is of an unknown version");
   if (query != static_cast<uint8_t>(options_.query)) return other("query");
   if (source != static_cast<uint8_t>(options_.source)) return other("source");

@@ -1,7 +1,7 @@
 // The stored form of State, little-endian. The notation is base/bytes.h's.
 //     state   := "tacit.linear":string version:u32 rows:u64 columns:u32 periods:u64 bias:f64
 //                rate:f64 (sum:f64 weight:f64)*columns
-//     version := 2
+//     version := 1
 // `rows` and `columns` are those of the model that the state belongs to. `sum` over `weight` is the
 // prior variance of a column's weights.
 #include "model/linear/state.h"
@@ -16,7 +16,7 @@ namespace tacit::model::linear {
 namespace {
 
 constexpr std::string_view kName = "tacit.linear";
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 1;
 
 tl::unexpected<Error> Damaged(std::string_view what) {
   return Fail(ErrorCode::kCorruption, fmt::format("a linear model's state: {}", what));

@@ -23,7 +23,6 @@ HeldPeriods::HeldPeriods(HeldPeriodOptions options)
                                     .start = options_.start,
                                     .files_per_step = options_.files_per_period,
                                     .full_at_once = options_.full_at_once});
-  if (position_.longest_period == 0) position_.longest_since = position_.step;
   position_.longest_period = std::max(position_.longest_period, options_.steps_per_period);
   if (position_.period_step == 0) return;
   for (const OffsetRange& next : position_.next)

@@ -41,9 +41,8 @@ struct Position {
   // covered (period_step), and marks that cut a step (period_marks).
   uint64_t period_step = 0;
   uint64_t period_marks = 0;
-  // Held periods: the most steps that any of them can have had since step `longest_since`; before
-  // that an older program took them. 0: none was held since.
-  uint64_t longest_period = 0, longest_since = 0;
+  // Held periods: the most steps that any of them can have had. 0: none was held.
+  uint64_t longest_period = 0;
   // A digest of how records are read, and the step since which all were read so. Where records were
   // read in another way, a restore cannot count their users again. 0: not known.
   uint64_t reading = 0, reading_since = 0;

@@ -7,7 +7,7 @@
 namespace tacit::train {
 namespace {
 
-constexpr uint8_t kFormat = 5, kFormatBegunAnew = 3, kFormatOfHeldPeriods = 4;
+constexpr uint8_t kFormat = 1;
 constexpr uint8_t kAllocationFormat = 1;
 constexpr uint32_t kMaxPartitions = 1 << 20;
 
@@ -34,7 +34,7 @@ std::string EncodePosition(const stream::Position& position) {
   ByteWriter out;
   out.Put(kFormat).Put(position.pass).Put(position.period);
   out.Put(position.step).Put(position.period_step).Put(position.period_marks);
-  out.Put(position.begun_anew).Put(position.longest_period).Put(position.longest_since);
+  out.Put(position.begun_anew).Put(position.longest_period);
   out.Put(position.reading).Put(position.reading_since);
   PutRanges(position.period_start, &out);
   PutRanges(position.next, &out);
@@ -46,20 +46,14 @@ Result<stream::Position> DecodePosition(std::string_view bytes) {
   if (bytes.empty()) return position;
   ByteReader in(bytes);
   const auto format = in.Get<uint8_t>();
-  for (uint64_t* number : {&position.pass, &position.period, &position.step, &position.period_step})
+  for (uint64_t* number : {&position.pass, &position.period, &position.step, &position.period_step,
+                           &position.period_marks, &position.begun_anew, &position.longest_period,
+                           &position.reading, &position.reading_since})
     *number = in.Get<uint64_t>();
-  if (format > 1) position.period_marks = in.Get<uint64_t>();
-  if (format >= kFormatBegunAnew) position.begun_anew = in.Get<uint64_t>();
-  if (format >= kFormatOfHeldPeriods)
-    for (uint64_t* number : {&position.longest_period, &position.longest_since})
-      *number = in.Get<uint64_t>();
-  if (format == kFormat)
-    for (uint64_t* number : {&position.reading, &position.reading_since})
-      *number = in.Get<uint64_t>();
   const bool ranges =
       GetRanges(&in, &position.period_start) && GetRanges(&in, &position.next) && in.at_end();
-  if (format == 0 || format > kFormat || !ranges)
-    return Fail(ErrorCode::kCorruption, "a learner's stored position is not in format 1 to 5");
+  if (format != kFormat || !ranges)
+    return Fail(ErrorCode::kCorruption, "a learner's stored position is not in format 1");
   return position;
 }
 

@@ -10,11 +10,10 @@
 namespace tacit::train {
 
 // A learner's position as the store keeps it, in the notation of base/bytes.h:
-//     position := format:u8 pass:u64 period:u64 step:u64 period_step:u64 [period_marks:u64]
-//                 [begun_anew:u64] [longest_period:u64 longest_since:u64]
-//                 [reading:u64 reading_since:u64] period_start:ranges next:ranges
-//     format   := 5, with all of it. Still read: 1, without what is in brackets; 2, with
-//                 period_marks; 3, with begun_anew too; 4, with the longest period too
+//     position := format:u8 pass:u64 period:u64 step:u64 period_step:u64 period_marks:u64
+//                 begun_anew:u64 longest_period:u64 reading:u64 reading_since:u64
+//                 period_start:ranges next:ranges
+//     format   := 1
 //     ranges   := count:u32 range*count
 //     range    := partition:i32 begin:u64 end:u64
 // An empty string is the position of a learner that never committed. The allocation of the period

@@ -1,6 +1,6 @@
 // The form that a store notes of a model of the next item. The notation is base/bytes.h's.
-//     form := "tacit.items_form":string version:u32 items:u32 [hash:u64*items]
-//     version := 2; 1 has no hashes, and is still read
+//     form := "tacit.items_form":string version:u32 items:u32 hash:u64*items
+//     version := 1
 // `hash` is XXH64 of an item's id, in the order of the catalogue. The model's fingerprint, which
 // has all ids, shows whether the items that were found by it are the right ones.
 #include "wiring/plans/catalogue_growth.h"
@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <unordered_map>
 #include <utility>
 
@@ -20,7 +19,7 @@ namespace tacit::wiring {
 namespace {
 
 constexpr std::string_view kItemsFormName = "tacit.items_form";
-constexpr uint32_t kItemsFormVersion = 2, kItemsFormWithoutIds = 1;
+constexpr uint32_t kItemsFormVersion = 1;
 
 // The item of each id's hash.
 std::unordered_map<uint64_t, uint32_t> ItemsByHash(const event::ItemCatalogue& items) {
@@ -58,19 +57,6 @@ Result<CatalogueBefore> FindByIds(std::span<const uint64_t> hashes,
   return CatalogueBefore{.catalogue = now.Of(places), .places = std::move(places)};
 }
 
-// The items that there were, where their number alone is known.
-Result<CatalogueBefore> FindFirst(uint32_t items, const event::ItemCatalogue& now) {
-  if (items > now.items())
-    return Fail(ErrorCode::kRefused,
-                fmt::format("the catalogue has {} and had {}: none may be taken out of it, because "
-                            "histories hold items by their numbers",
-                            Counted(now.items(), "item"), WithThousands(items)));
-  std::vector<uint32_t> places(items);
-  std::iota(places.begin(), places.end(), 0u);
-  return CatalogueBefore{
-      .catalogue = now.First(items), .places = std::move(places), .noted = false};
-}
-
 }  // namespace
 
 bool CatalogueBefore::InOrder() const {
@@ -88,10 +74,6 @@ std::string ItemsForm(const event::ItemCatalogue& items) {
 
 Result<CatalogueBefore> FindCatalogueBefore(const store::StoredModel& stored,
                                             const event::ItemCatalogue& now) {
-  if (stored.form.empty())
-    return Fail(ErrorCode::kRefused,
-                "the program that wrote the store did not note how many items there were; start "
-                "tacitd once with the catalogue of then, and add items after that");
   ByteReader reader(stored.form);
   const std::string_view name = reader.GetString();
   const auto version = reader.Get<uint32_t>(), items = reader.Get<uint32_t>();
@@ -99,7 +81,6 @@ Result<CatalogueBefore> FindCatalogueBefore(const store::StoredModel& stored,
     return Fail(ErrorCode::kRefused, "it was no model of the next item, or of another version");
   };
   if (!reader.ok() || name != kItemsFormName || items == 0) return other();
-  if (version == kItemsFormWithoutIds && reader.at_end()) return FindFirst(items, now);
   if (version != kItemsFormVersion || reader.remaining() != items * sizeof(uint64_t))
     return other();
   std::vector<uint64_t> hashes(items);
@@ -107,15 +88,8 @@ Result<CatalogueBefore> FindCatalogueBefore(const store::StoredModel& stored,
   return FindByIds(hashes, now);
 }
 
-Status CheckOnlyItemsDiffer(const store::StoredModel& stored, const Digest& fingerprint_before,
-                            const CatalogueBefore& before) {
+Status CheckOnlyItemsDiffer(const store::StoredModel& stored, const Digest& fingerprint_before) {
   if (stored.fingerprint == fingerprint_before) return {};
-  if (!before.noted)
-    return Fail(
-        ErrorCode::kRefused,
-        "the first items are other ones than those of before, whose ids an older program did "
-        "not note, or the model's settings are others: start tacitd once with the catalogue "
-        "of then, and change it after that");
   return Fail(ErrorCode::kRefused,
               "besides items, the model's settings are others: train it under another id, at the "
               "whole price of what it has learnt");
@@ -137,8 +111,6 @@ store::GrownModel WithItems(const CatalogueBefore& before, const event::ItemCata
                     Counted(before.items(), "item")));
     grown.items = before.places;
   }
-  if (grown.gained.empty())
-    grown.gained.push_back("the ids of its items are noted, so that they may change places");
   return grown;
 }
 

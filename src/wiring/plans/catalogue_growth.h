@@ -21,20 +21,17 @@ std::string ItemsForm(const event::ItemCatalogue& items);
 struct CatalogueBefore {
   event::ItemCatalogue catalogue;
   std::vector<uint32_t> places = {};  // of each of its items in the one of now
-  bool noted = true;                  // the store knows its items by their ids, not by their number
 
   uint32_t items() const { return catalogue.items(); }
   // The new ones come last, and nothing has moved.
   bool InOrder() const;
 };
-// kRefused: an item has gone; or an older program did not note which there were, so that they must
-// be the first ones.
+// kRefused: an item has gone, or the stored model was none of the next item.
 Result<CatalogueBefore> FindCatalogueBefore(const store::StoredModel& stored,
                                             const event::ItemCatalogue& now);
 
 // kRefused unless the configured model, for that catalogue, is the stored one.
-Status CheckOnlyItemsDiffer(const store::StoredModel& stored, const Digest& fingerprint_before,
-                            const CatalogueBefore& before);
+Status CheckOnlyItemsDiffer(const store::StoredModel& stored, const Digest& fingerprint_before);
 
 // A model without tables, with the sentences for what it gained, and the items' new numbers where
 // they have others.

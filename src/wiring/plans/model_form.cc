@@ -163,13 +163,9 @@ std::string ModelForm::Encode() const {
 }
 
 Result<ModelForm> ModelForm::Decode(std::string_view bytes) {
-  if (bytes.empty())
-    return Fail(ErrorCode::kRefused,
-                "the program that wrote the store did not note the model's inputs; start tacitd "
-                "once with the configuration of then, and change it after that");
   ByteReader reader(bytes);
   if (reader.GetString() != kName || reader.Get<uint32_t>() != kVersion)
-    return Fail(ErrorCode::kRefused, "its inputs were noted by another version of Tacit");
+    return Fail(ErrorCode::kRefused, "it was a model of another kind, or of another version");
   ModelForm form;
   const auto numbers = reader.Get<uint32_t>();
   for (uint32_t i = 0; i < numbers && reader.ok(); ++i) {

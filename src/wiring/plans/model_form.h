@@ -21,7 +21,7 @@ struct ModelForm {
 
   // The stored form (model_form.cc).
   std::string Encode() const;
-  // kRefused: no form, because an older program wrote the store. kCorruption: damaged bytes.
+  // kRefused: the form of another kind of model, or none. kCorruption: damaged bytes.
   static Result<ModelForm> Decode(std::string_view bytes);
 };
 

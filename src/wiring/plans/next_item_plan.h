@@ -69,8 +69,7 @@ Result<ModelBefore<Options>> FindModelBefore(const store::StoredModel& stored,
                                              const event::ItemCatalogue& items) {
   TACIT_ASSIGN(auto before, FindCatalogueBefore(stored, items));
   Options were = ForCatalogue(options, before.catalogue);
-  TACIT_RETURN_IF_ERROR(
-      CheckOnlyItemsDiffer(stored, FingerprintOf(were, before.catalogue), before));
+  TACIT_RETURN_IF_ERROR(CheckOnlyItemsDiffer(stored, FingerprintOf(were, before.catalogue)));
   return ModelBefore<Options>{.options = std::move(were), .catalogue = std::move(before)};
 }
 

@@ -185,18 +185,12 @@ class GapFinder {
       if (end <= begin) continue;
       // A ledger knows the promise of its learners, but a copy may not know this learner.
       if (!IsPromised(store::ChargedIn(entry), plan_)) return RefusePrice();
-      bill_.Add(entry.charge, InForce(entry.bounds), end - begin);
+      bill_.Add(entry.charge, entry.bounds, end - begin);
     }
     if (seen == later_steps()) return {};
     return RefuseLearner(plan_, fmt::format("the later copy's ledger has entries of {} steps, and "
                                             "says that it took {}",
                                             seen, later_steps()));
-  }
-
-  // Older programs dropped copies by event id under unit event, too, which no promise may say now.
-  privacy::Bounds InForce(privacy::Bounds bounds) const {
-    if (!of_users()) bounds.dedupe_window = plan_.promise.bounds.dedupe_window;
-    return bounds;
   }
 
   // Adds the steps that only witness or mark remember: what it has beyond the furthest ledger at
@@ -212,7 +206,7 @@ class GapFinder {
       if (steps == before) continue;
       if (!IsPromised(charged, plan_)) return RefusePrice();
       TACIT_RETURN_IF_ERROR(CheckRemembered(charged, steps - before));
-      bill_.Add(charged.charge, InForce(charged.bounds), steps - before);
+      bill_.Add(charged.charge, charged.bounds, steps - before);
       lost += steps - before;
     }
     const uint64_t charged = trail_.last.steps - later_steps();
@@ -252,7 +246,7 @@ class GapFinder {
       longest_period_ = std::max(longest_period_, line.bounds.period_steps);
       in_bounds = in_bounds && line.bounds.period_steps > 0;
     }
-    const bool in_position = end_.longest_period > 0 && end_.longest_since <= begin_.step;
+    const bool in_position = end_.longest_period > 0;
     knows_longest_period_ = once() || in_bounds || in_position;
     knows_shared_records_ = once() || in_position;
   }

@@ -55,7 +55,7 @@ Result<store::LearnerLayout> InspectionLayout(privacy::Unit unit, double delta,
 // All inspections as the account's position, which the witness remembers: each has a price of its
 // own, and the witness knows no price but the last. The .cc has the grammar.
 std::string EncodeInspections(std::span<const double> noise_multipliers);
-// Nothing if these are no inspections: earlier programs left the position empty.
+// Nothing if these are no inspections.
 std::optional<std::vector<double>> DecodeInspections(std::string_view position);
 
 // FOLDER-witness/NAME.witness, beside a store at FOLDER/NAME.

@@ -12,7 +12,11 @@ TEST(PositionTest, ComesBackAsItWas) {
                                   .next = {{0, 5'000'000'000, 5'000'000'000}, {7, 40, 40}},
                                   .step = 99,
                                   .period_step = 7,
-                                  .period_marks = 2};
+                                  .period_marks = 2,
+                                  .longest_period = 40,
+                                  .reading = 77,
+                                  .reading_since = 8,
+                                  .begun_anew = 5};
   const auto decoded = DecodePosition(EncodePosition(position));
   ASSERT_TRUE(decoded);
   EXPECT_EQ(decoded->pass, 2u);
@@ -20,52 +24,12 @@ TEST(PositionTest, ComesBackAsItWas) {
   EXPECT_EQ(decoded->period_step, 7u);
   EXPECT_EQ(decoded->period_marks, 2u);
   EXPECT_EQ(decoded->step, 99u);
+  EXPECT_EQ(decoded->longest_period, 40u);
+  EXPECT_EQ(decoded->reading, 77u);
+  EXPECT_EQ(decoded->reading_since, 8u);
+  EXPECT_EQ(decoded->begun_anew, 5u);
   EXPECT_EQ(decoded->next, position.next);
   EXPECT_EQ(decoded->period_start, position.period_start);
-}
-
-// A store from before there were users continues.
-TEST(PositionTest, FormatOneIsRead) {
-  std::string bytes =
-      EncodePosition({.pass = 1, .period_start = {{0, 3, 3}}, .next = {{0, 9, 9}}, .step = 2});
-  bytes.erase(1 + 4 * 8, 8);
-  bytes[0] = 1;
-  const auto decoded = DecodePosition(bytes);
-  ASSERT_TRUE(decoded);
-  EXPECT_EQ(decoded->step, 2u);
-  EXPECT_EQ(decoded->period_marks, 0u);
-  EXPECT_EQ(decoded->next, (std::vector<OffsetRange>{{0, 9, 9}}));
-}
-
-TEST(PositionTest, TellsOfPeriodsOnlyIfTheyAreHeld) {
-  EXPECT_EQ(EncodePosition({.period_start = {}, .next = {}, .step = 2})[0], 2);
-  const std::string bytes = EncodePosition({.period_start = {},
-                                            .next = {{0, 9, 9}},
-                                            .step = 2,
-                                            .longest_period = 40,
-                                            .longest_since = 1,
-                                            .begun_anew = 5});
-  EXPECT_EQ(bytes[0], 4);
-  const auto decoded = DecodePosition(bytes);
-  ASSERT_TRUE(decoded);
-  EXPECT_EQ(decoded->longest_period, 40u);
-  EXPECT_EQ(decoded->longest_since, 1u);
-  EXPECT_EQ(decoded->begun_anew, 5u);
-  EXPECT_EQ(decoded->next, (std::vector<OffsetRange>{{0, 9, 9}}));
-  for (size_t length = 1; length < bytes.size(); ++length)
-    EXPECT_FALSE(DecodePosition(bytes.substr(0, length))) << length;
-}
-
-TEST(PositionTest, FormatThreeIsRead) {
-  std::string bytes =
-      EncodePosition({.period_start = {}, .next = {{0, 9, 9}}, .step = 2, .begun_anew = 5});
-  bytes.erase(1 + 6 * 8, 2 * 8);
-  bytes[0] = 3;
-  const auto decoded = DecodePosition(bytes);
-  ASSERT_TRUE(decoded);
-  EXPECT_EQ(decoded->begun_anew, 5u);
-  EXPECT_EQ(decoded->longest_period, 0u);
-  EXPECT_EQ(decoded->next, (std::vector<OffsetRange>{{0, 9, 9}}));
 }
 
 // Positions are witnessed beside the input.

@@ -75,14 +75,14 @@ class BoundsGap : public ::testing::Test {
   // Learns all phases, loses them but for the first one, and returns what a restore's ledger has
   // spent for what the lost one had.
   double PaidForSpent(const std::string& unit, const std::vector<Phase>& phases,
-                      Known known = Known::kByWitness, bool of_older_program = false) const {
+                      Known known = Known::kByWitness, bool without_lengths = false) const {
     privacy::Ledger copy;
     stream::Position at_copy, at_end;
     Learn(unit, {phases[0]}, &copy, &at_copy);
     privacy::Ledger lost = copy;
     at_end = at_copy;
     Learn(unit, {phases.begin() + 1, phases.end()}, &lost, &at_end);
-    if (of_older_program) at_copy.longest_period = at_end.longest_period = 0;
+    if (without_lengths) at_copy.longest_period = at_end.longest_period = 0;
     const Assembly last = Build(unit, phases.back());
     const store::PriceTally tally(lost.entries());
     const uint64_t steps = lost.Learners()[0].steps;
@@ -151,10 +151,10 @@ TEST_F(BoundsGap, ALargeAllowanceBetweenSmallOnesIsPaid) {
     EXPECT_NEAR(PaidForSpent("user", phases, known), 1, kSlackOfBounds);
 }
 
-// A program that noted no lengths took the steps: every offset may have been in all of them.
+// A position that notes no lengths: every offset may have been in all of the steps.
 TEST_F(BoundsGap, UnknownLengthsAreTheWorst) {
   const std::vector<Phase> phases = {{Poisson(2)}, {Poisson(100)}, {Poisson(2), 3}};
-  EXPECT_GE(PaidForSpent("event", phases, Known::kByWitness, /*of_older_program=*/true),
+  EXPECT_GE(PaidForSpent("event", phases, Known::kByWitness, /*without_lengths=*/true),
             1 - kSlackOfBounds);
 }
 

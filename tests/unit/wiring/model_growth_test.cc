@@ -198,7 +198,7 @@ TEST(ModelFormTest, IsReadAsItWasWritten) {
   for (size_t size = 0; size < bytes.size(); ++size)
     EXPECT_FALSE(ModelForm::Decode(bytes.substr(0, size))) << size;
   EXPECT_FALSE(ModelForm::Decode(bytes + "x"));
-  EXPECT_THAT(ModelForm::Decode("").error().message, HasSubstr("start tacitd once"));
+  EXPECT_EQ(ModelForm::Decode("").error().code, ErrorCode::kRefused);
 }
 
 class CatalogueGrowthTest : public testing::Test {
@@ -215,10 +215,6 @@ class CatalogueGrowthTest : public testing::Test {
                                 .dense = nullptr,
                                 .released = nullptr},
                                Items(now));
-  }
-  // The note of a program that knew no ids.
-  static std::string OldForm(uint32_t items) {
-    return std::move(ByteWriter().PutString("tacit.items_form").Put(uint32_t{1}).Put(items)).Take();
   }
 
   const store::RowLayout rows_;
@@ -250,7 +246,7 @@ TEST_F(CatalogueGrowthTest, NoneMayGo) {
   EXPECT_THAT(Before(ItemsForm(was), "a\nc\nd\ne\nf\n").error().message,
               HasSubstr("1 of the 4 items that the catalogue had is not in it any more"));
   EXPECT_THAT(Before(ItemsForm(was), "a\n").error().message, HasSubstr("3 of the 4 items"));
-  EXPECT_THAT(Before("", "a\n").error().message, HasSubstr("start tacitd once"));
+  EXPECT_THAT(Before("", "a\n").error().message, HasSubstr("no model of the next item"));
   EXPECT_THAT(Before("x", "a\n").error().message, HasSubstr("no model of the next item"));
   const std::string form = ItemsForm(was);
   std::string twice = form;  // two ids of one hash, as far as this can tell
@@ -258,26 +254,6 @@ TEST_F(CatalogueGrowthTest, NoneMayGo) {
   EXPECT_THAT(Before(twice, "a\nb\nc\nd\n").error().message, HasSubstr("cannot be told apart"));
   for (size_t size = 1; size < form.size(); ++size)
     EXPECT_FALSE(Before(form.substr(0, size), "a\nb\nc\nd\n")) << size;
-}
-
-TEST_F(CatalogueGrowthTest, AnOlderProgramNotedTheirNumberAlone) {
-  const auto two = Before(OldForm(2), "a::A::x\nb::B::y\n\nc::C::x\n");
-  ASSERT_TRUE(two) << two.error().message;
-  EXPECT_EQ(two->catalogue.fingerprint(), Items("a::A::x\nb::B::y\n").fingerprint());
-  EXPECT_TRUE(two->InOrder());
-  const store::StoredModel stored{.rows = rows_,
-                                  .fingerprint = fingerprint_,
-                                  .form = {},
-                                  .dense = nullptr,
-                                  .released = nullptr};
-  EXPECT_TRUE(CheckOnlyItemsDiffer(stored, fingerprint_, *two));
-  EXPECT_THAT(CheckOnlyItemsDiffer(stored, Digest{1}, *two).error().message,
-              HasSubstr("start tacitd once with the catalogue of then"));
-  EXPECT_THAT(Before(OldForm(4), "a\nb\nc\n").error().message, HasSubstr("none may be taken out"));
-  const auto same = Before(OldForm(3), "a\nb\nc\n");
-  ASSERT_TRUE(same);
-  EXPECT_THAT(WithItems(*same, Items("a\nb\nc\n")).gained,
-              ElementsAre(HasSubstr("the ids of its items are noted")));
 }
 
 // Counts go on when items are added, if they were made with the constants of now.
