@@ -235,8 +235,6 @@ void PutCommit(const OpenedStore& store, const std::vector<uint64_t>& entries, c
   for (const uint64_t index : entries)
     batch->Put(rocks.family(Family::kLedger), SequenceKey(index),
                Seal(store.ledger.entries()[index].Encode()));
-  const uint32_t format = std::max(kGrownFormat, FormatOf({}, rocks.row_generation() > 0));
-  put(meta::kFormat, ByteWriter().Put(format).bytes());
   put(meta::kTip, EncodeTip(tip));
   put(meta::kLedgerState, store.ledger.EncodeState());
   put(std::string(meta::kTermPrefix) + SequenceKey(tip.seq.value), EncodeTerm(term));
@@ -356,7 +354,6 @@ Status TakeOver(std::vector<PlannedGrowth> growths, const KeepFolding& keep, Ope
   store.view.terms = std::make_shared<const Terms>(std::move(terms));
   store.view.ledger_tail = TailOf(chain, store.directory->records().size());
   store.term_begun = true;
-  store.bring_up = false;
   const WitnessRecord now = WitnessOf(store);
   for (const auto& witness : store.witnesses) TACIT_RETURN_IF_ERROR(witness->Write(now));
   CrashPoint("growth.witnessed");

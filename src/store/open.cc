@@ -178,7 +178,7 @@ void PutForms(const Rocks& rocks, const Loaded& loaded, const StoreOptions& opti
 
 // Writes the store's identity and its learners' records, if they are new.
 Status WriteIdentity(const Rocks& rocks, const Loaded& loaded, const StoreOptions& options,
-                     bool fresh, bool new_user_key, const LearnerDirectory& directory,
+                     bool fresh, const LearnerDirectory& directory,
                      const LearnerDirectory::Matched& matched) {
   rocksdb::WriteBatch batch;
   auto* family = rocks.family(Family::kMeta);
@@ -188,17 +188,16 @@ Status WriteIdentity(const Rocks& rocks, const Loaded& loaded, const StoreOption
     batch.Put(family, AsSlice(key), Seal(writer.bytes()));
   };
   if (fresh) {
-    put_number(meta::kFormat, kShardedFormat);
+    put_number(meta::kFormat, kStoreFormat);
     put_number(meta::kShards, loaded.shards);
     put_number(meta::kRows, rocks.row_generation());
     batch.Put(family, AsSlice(meta::kLineage), Seal(loaded.lineage));
     batch.Put(family, AsSlice(meta::kSalt),
               Seal({reinterpret_cast<const char*>(loaded.salt.data()), loaded.salt.size()}));
-  }
-  if (new_user_key)
     batch.Put(
         family, AsSlice(meta::kUserKey),
-        Seal({reinterpret_cast<const char*>(loaded.user_key->data()), loaded.user_key->size()}));
+        Seal({reinterpret_cast<const char*>(loaded.user_key.data()), loaded.user_key.size()}));
+  }
   for (uint16_t key : matched.changed)
     batch.Put(family, LearnerKey(meta::kLearnerPrefix, key),
               Seal(EncodeLearner(directory.records()[key])));
@@ -209,19 +208,6 @@ Status WriteIdentity(const Rocks& rocks, const Loaded& loaded, const StoreOption
 Status MakeShards(Rocks& rocks, const StoreOptions& options, uint32_t shards) {
   const auto made = rocks.MakeRows(1, shards, options.shard_paths);
   return made ? rocks.UseRows(1, shards) : Fail(made.error());
-}
-
-// Draws the secret that users are counted under, if there is none yet. Under a different secret
-// every user would begin anew.
-Result<bool> DrawUserKey(const Rocks& rocks, Loaded& loaded) {
-  if (loaded.user_key) return false;
-  TACIT_ASSIGN(const bool counted, HasAllowances(rocks));
-  if (counted)
-    return Fail(ErrorCode::kCorruption,
-                fmt::format("store {}: users are counted in it, but '{}' is missing", rocks.path(),
-                            meta::kUserKey));
-  loaded.user_key = RandomBytes<16>();
-  return true;
 }
 
 Result<privacy::Ledger> RestoreLedger(const StoreOptions& options, const Loaded& loaded) {
@@ -338,6 +324,7 @@ Result<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
     spdlog::warn("store {}: what a restore has left is not removed: {}", options.path,
                  cleared.error().message);
   TACIT_RETURN_IF_ERROR(Ask(options, {.doing = "reading what is not folded"}));
+  TACIT_RETURN_IF_ERROR(BringUp(*store.rocks, options.format_steps));
   TACIT_ASSIGN(Loaded loaded, Load(*store.rocks));
   if (loaded.release)
     return Fail(ErrorCode::kRefused,
@@ -354,7 +341,7 @@ Result<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
     loaded.lineage = ToHex(RandomBytes<16>());
     loaded.salt = RandomBytes<32>();
     loaded.shards = options.shards == 0 ? kNewShards : options.shards;
-    loaded.format = kShardedFormat;
+    loaded.user_key = RandomBytes<16>();
     TACIT_RETURN_IF_ERROR(MakeShards(*store.rocks, options, loaded.shards));
   }
   TACIT_RETURN_IF_ERROR(CheckHistory(options, witnesses, loaded));
@@ -370,16 +357,13 @@ Result<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
   if (!options.may_lose) TACIT_RETURN_IF_ERROR(CheckLosses(growths));
   TACIT_ASSIGN(store.ledger, RestoreLedger(options, loaded));
   TACIT_RETURN_IF_ERROR(DeclareLearners(options, matched.others, store.ledger));
-  TACIT_ASSIGN(const bool new_user_key, DrawUserKey(*store.rocks, loaded));
-  TACIT_RETURN_IF_ERROR(
-      WriteIdentity(*store.rocks, loaded, options, fresh, new_user_key, *directory, matched));
+  TACIT_RETURN_IF_ERROR(WriteIdentity(*store.rocks, loaded, options, fresh, *directory, matched));
   store.directory = std::move(directory);
-  store.bring_up = loaded.format < kStoreFormat;
   store.term = RandomBytes<16>();
   TACIT_ASSIGN(store.forgotten, ReadForgotten(*store.rocks));
   store.view.ledger_tail = TailOf(loaded.entries, store.directory->records().size());
   store.salt = loaded.salt;
-  store.user_key = *loaded.user_key;
+  store.user_key = loaded.user_key;
   store.options = std::move(options);
   TACIT_RETURN_IF_ERROR(BringUpWitnesses(store));
 

@@ -21,6 +21,7 @@
 #include "store/checkpoint/checkpoint.h"
 #include "store/checkpoint/released.h"
 #include "store/disk/damage.h"
+#include "store/disk/format.h"
 #include "store/rows/working_rows.h"
 #include "store/types/delta.h"
 #include "store/types/history.h"
@@ -76,6 +77,8 @@ struct StoreOptions {
   // Called repeatedly while Open works; if it returns false, Open gives up and nothing is lost. May
   // be empty.
   std::function<bool(const OpenProgress&)> on_open = {};
+  // The steps by which Open brings a store of an older format up. There is no older format yet.
+  std::span<const FormatStep> format_steps = {};
 };
 
 // The state that a learner resumes from. Before a commit: no dense state and an empty position.

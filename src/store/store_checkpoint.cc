@@ -141,8 +141,7 @@ Result<std::vector<Damage>> StoreImpl::FindDamage(const Pace& pace) const {
 Result<CheckpointPlace> StoreImpl::Finish(const CheckpointRequest& request,
                                           CheckpointManifest manifest,
                                           CheckpointDraft* draft) const {
-  const bool apart = request.kind == CheckpointKind::kFull && parts_.rocks->row_generation() > 0;
-  manifest.store_format = FormatOf(parts_.directory->records(), apart);
+  manifest.store_format = kStoreFormat;
   manifest.time_ms = parts_.rocks->clock().UnixMillis();
   manifest.code_version = parts_.options.code_version;
   manifest.schema = request.schema;

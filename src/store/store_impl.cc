@@ -361,17 +361,13 @@ Status StoreImpl::WriteWitnesses(const Job& job) {
   return {};
 }
 
-// Adds the term of this and all later commits of this run, and raises an older store's format.
+// Adds the term of this and all later commits of this run.
 void StoreImpl::PutTerm(const Job& job) {
   auto* family = parts_.rocks->family(Family::kMeta);
   const Term term{
       .first = job.record.tip.seq, .id = parts_.term, .head_before = job.record.previous.head};
   batch_.Put(family, std::string(meta::kTermPrefix) + SequenceKey(term.first.value),
              Seal(EncodeTerm(term)));
-  if (!parts_.bring_up) return;
-  ByteWriter format;
-  format.Put(kStoreFormat);
-  batch_.Put(family, AsSlice(meta::kFormat), Seal(format.bytes()));
 }
 
 Status StoreImpl::FillBatch(const Job& job) {

@@ -38,7 +38,6 @@ struct OpenedStore {
   std::vector<std::unique_ptr<WitnessFile>> witnesses;  // witness and mark, if configured
   TermId term = kNoTerm;                                // for all commits of this run
   bool term_begun = false;                              // a commit of this run is there
-  bool bring_up = false;  // the store has an older format until the first commit
   std::vector<ForgottenUser> forgotten;
   privacy::Ledger ledger;
   Digest salt{};

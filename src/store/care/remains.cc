@@ -46,7 +46,7 @@ Result<Remains> ReadRemains(const std::string& folder) {
                   .entries = std::move(loaded.entries),
                   .learners = {},
                   .source_identity = loaded.source_identity,
-                  .user_key = loaded.user_key.value_or(SipHash::Key{}),
+                  .user_key = loaded.user_key,
                   .users_damage = FindDamageOfUsers(*rocks, loaded)};
   TACIT_ASSIGN(remains.forgotten, ReadForgotten(*rocks));
   if (IsCheckpoint(folder)) {

@@ -154,15 +154,12 @@ Status Switch(const Rocks& rocks, const Loaded& loaded, uint32_t shards, uint32_
   const auto put = [&](std::string_view key, uint32_t number) {
     batch.Put(rocks.family(Family::kMeta), AsSlice(key), Seal(ByteWriter().Put(number).bytes()));
   };
-  put(meta::kFormat, kShardedFormat);
   put(meta::kShards, shards);
   put(meta::kRows, generation);
   if (loaded.folded.value > 0)
     for (auto* family : to)
       batch.Put(family, AsSlice(kRowsMarkerKey),
                 Seal(ByteWriter().Put(loaded.folded.value).bytes()));
-  if (rocks.row_generation() == 0)
-    batch.DeleteRange(rocks.family(Family::kRows), rocksdb::Slice(), "\xff\xff\xff");
   return rocks.WriteSynced(batch);
 }
 
@@ -188,6 +185,10 @@ Result<Resharded> Reshard(const ReshardRequest& request) {
   TACIT_ASSIGN(const Loaded loaded, Load(*rocks));
   if (loaded.fresh())
     return Fail(ErrorCode::kNotFound, fmt::format("store {} holds nothing yet", request.path));
+  if (loaded.release)
+    return Fail(
+        ErrorCode::kRefused,
+        fmt::format("{} was a release checkpoint: its rows are in no shards", request.path));
   if (loaded.replica)
     return Fail(ErrorCode::kRefused,
                 fmt::format("store {} is a replica's: remove it, and it begins anew from its feed",
@@ -202,15 +203,10 @@ Result<Resharded> Reshard(const ReshardRequest& request) {
   CrashPoint("reshard.begun");
   TACIT_ASSIGN(resharded.rows, CopyRowsTo(*rocks, request, loaded.shards, families, generation));
   CrashPoint("reshard.copied");
-  const bool was_one = rocks->row_generation() == 0;
   TACIT_RETURN_IF_ERROR(Switch(*rocks, loaded, shards, generation, families));
   CrashPoint("reshard.switched");
   TACIT_RETURN_IF_ERROR(rocks->UseRows(generation, shards));
   TACIT_RETURN_IF_ERROR(rocks->RemoveUnusedRows());
-  if (was_one)
-    TACIT_RETURN_IF_ERROR(
-        ToStatus(rocks->db().CompactRange({}, rocks->family(Family::kRows), nullptr, nullptr),
-                 "removing the old rows of store " + request.path));
   TACIT_RETURN_IF_ERROR(rocks->EmptyLog());
   resharded.done = true;
   return resharded;

@@ -140,11 +140,8 @@ Status PutLineage(const Rocks& rocks, const Loaded& loaded, const RestoreRequest
   std::vector<Ancestor> ancestors = loaded.ancestors;
   ancestors.push_back(
       {.lineage = loaded.lineage, .through = request.through, .head = request.head});
-  ByteWriter format;
-  format.Put(std::max(kRestoredFormat, FormatOf(loaded.records, rocks.row_generation() > 0)));
   rocksdb::WriteBatch batch;
   auto* family = rocks.family(Family::kMeta);
-  batch.Put(family, AsSlice(meta::kFormat), Seal(format.bytes()));
   batch.Put(family, AsSlice(meta::kLineage), Seal(lineage));
   batch.Put(family, AsSlice(meta::kAncestors), Seal(EncodeAncestors(ancestors)));
   return rocks.WriteSynced(batch);
@@ -226,6 +223,7 @@ Result<Restored> TakeOver(const RestoreRequest& request, const std::string& path
   TACIT_ASSIGN(const auto rocks,
                Rocks::Open(path, options.memory_bytes, std::make_shared<FailureLatch>(),
                            options.clock, options.open_files_most));
+  TACIT_RETURN_IF_ERROR(BringUp(*rocks, options.format_steps));
   TACIT_ASSIGN(Loaded loaded, Load(*rocks));
   if (loaded.fresh() || loaded.release || loaded.replica)
     return Fail(ErrorCode::kRefused, fmt::format("{} has no commit to go on from", request.from));

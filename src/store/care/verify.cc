@@ -34,7 +34,7 @@ class Verifier {
       return Finish();
     }
     TACIT_RETURN_IF_ERROR(CheckTables(**rocks));
-    CheckValues(**rocks);
+    TACIT_RETURN_IF_ERROR(CheckValues(**rocks));
     return Finish();
   }
 
@@ -72,25 +72,28 @@ class Verifier {
       check_.files += 1;
       check_.bytes += file.bytes;
     }
-    if (!all_have_checksums)  // tables of older programs have those of their blocks
+    if (!all_have_checksums)  // then those of their blocks
       Note(ToStatus(rocks.db().VerifyChecksum({}), "reading the blocks of store " + path_));
     return {};
   }
 
-  void CheckValues(const Rocks& rocks) {
+  // Another format is no damage.
+  Status CheckValues(const Rocks& rocks) {
     const auto loaded = Load(rocks);
+    if (!loaded && loaded.error().code == ErrorCode::kRefused) return Fail(loaded.error());
     if (!loaded) {
       Note(Fail(loaded.error()));
-      return;
+      return {};
     }
     check_.commits = loaded->tip.seq.value;
     check_.ledger_entries = loaded->entries.size();
-    if (loaded->fresh()) return;
+    if (loaded->fresh()) return {};
     CheckLedger(*loaded);
     for (size_t key = 0; key < loaded->records.size(); ++key)
       CheckUsers(rocks, static_cast<uint16_t>(key));
     if (const auto forgotten = ReadForgotten(rocks); !forgotten) Note(Fail(forgotten.error()));
     CheckTheWitness(*loaded);
+    return {};
   }
 
   void CheckLedger(const Loaded& loaded) {

@@ -132,7 +132,7 @@ Status StillWanted(const CheckpointRequest& request);
 struct CheckpointMade {
   CheckpointPlace place;
   bool existed = false;     // the last commit had a checkpoint of this kind already
-  uint64_t files_read = 0;  // tables that were read: those of older programs, copies to other disks
+  uint64_t files_read = 0;  // tables that were read: those without a digest, copies to other disks
   uint64_t files_shared = 0;  // tables linked from an older checkpoint, on another disk
   double paused_ms = 0;       // how long no commit could be written, all pauses together
   double took_ms = 0;

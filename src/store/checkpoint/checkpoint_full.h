@@ -45,7 +45,7 @@ std::optional<Digest> RecordedDigest(const rocksdb::LiveFileStorageInfo& file);
 // Puts the files into a folder on disk: links tables and blobs, whose checksums were computed when
 // they were written, and copies the rest. On another disk than the store's, tables that an older
 // checkpoint beside the new one has are linked from there. Counts in `made` the tables that it had
-// to read: those of older programs, or those that are new on another disk.
+// to read: those without a digest, or those that are new on another disk.
 Result<std::vector<CheckpointFile>> LinkFiles(const Rocks& rocks, const LiveFiles& files,
                                               const CheckpointRequest& request,
                                               const std::string& folder, CheckpointMade* made);

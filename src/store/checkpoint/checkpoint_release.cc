@@ -69,7 +69,7 @@ void PutIdentity(const Rocks& to, const SnapshotImpl& snapshot, const ReleasePar
     put(key, ByteWriter().Put(number).bytes());
   };
   put(meta::kRelease, "");
-  put_number(meta::kFormat, FormatOf(parts.directory.records(), false));
+  put_number(meta::kFormat, kStoreFormat);
   put_number(meta::kShards, parts.shards);
   put(meta::kLineage, snapshot.lineage());
   for (const LearnerRecord& record : parts.directory.records())

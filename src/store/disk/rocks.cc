@@ -302,8 +302,8 @@ void Rocks::FindRows() {
     TACIT_ASSIGN(const auto generation, Get(Family::kMeta, meta::kRows));
     TACIT_ASSIGN(const auto shards, Get(Family::kMeta, meta::kShards));
     TACIT_ASSIGN(const auto format, Get(Family::kMeta, meta::kFormat));
-    const bool apart = format && ByteReader(*format).Get<uint32_t>() >= kShardedFormat;
-    if (!generation && !apart) return {};
+    TACIT_ASSIGN(const auto release, Get(Family::kMeta, meta::kRelease));
+    if (!generation && (!format || release)) return {};
     if (!generation || !shards)
       return Fail(ErrorCode::kCorruption, fmt::format("store {}: '{}' is missing", path_,
                                                       generation ? meta::kShards : meta::kRows));

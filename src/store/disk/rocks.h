@@ -31,14 +31,9 @@
 //     allowance, histories: see user_values.h
 namespace tacit::store {
 
-// kRows: the rows of release checkpoints, and of stores of older programs. See row_families.h.
+// kRows: the rows of release checkpoints. See row_families.h.
 enum class Family : size_t { kRows, kDeltas, kOffsets, kLedger, kMeta, kAllowance, kHistories };
 inline constexpr size_t kFamilies = 7;
-// The format of a store with a family for each shard: programs of format 5 do not know of them.
-inline constexpr uint32_t kShardedFormat = 6;
-// The format of a replica's store (replica_store.h): programs of format 6 would take it for a
-// damaged one.
-inline constexpr uint32_t kReplicaFormat = 7;
 
 // The first permanent failure. Shared by the store's threads and RocksDB's. Thread-safe.
 class FailureLatch {
@@ -202,12 +197,13 @@ uint64_t SequenceOf(std::string_view key);
 
 // Keys of `meta`.
 namespace meta {
-inline constexpr std::string_view kFormat = "format";
+inline constexpr std::string_view kFormat = "tacit_format";
+inline constexpr std::string_view kFormatBeforeFirst = "format";  // of programs before 0.1.0
 inline constexpr std::string_view kLineage = "lineage";
 inline constexpr std::string_view kSalt = "salt";
 inline constexpr std::string_view kUserKey = "user_key";
 inline constexpr std::string_view kShards = "shards";
-inline constexpr std::string_view kRows = "rows";  // missing: all rows are in one family
+inline constexpr std::string_view kRows = "rows";  // not in release checkpoints
 inline constexpr std::string_view kTip = "tip";
 inline constexpr std::string_view kLedgerState = "ledger_state";
 inline constexpr std::string_view kSource = "source";

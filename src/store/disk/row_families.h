@@ -11,8 +11,8 @@
 // The names and folders of the column families that hold rows. A store has one family for each
 // shard, `rows-G-S`, and its files are in `rows/G-S` inside the store: a folder, or a symbolic link
 // to one on another disk. G is the generation, which counts how often shards were cut anew; S is
-// the shard. Release checkpoints, and stores of older programs, have all rows in one family,
-// `rows`, whose files are in the store's own folder.
+// the shard. Release checkpoints have all rows in one family, `rows`, whose files are in the
+// checkpoint's own folder.
 namespace tacit::store {
 
 struct RowFamily {

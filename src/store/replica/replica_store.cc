@@ -177,7 +177,7 @@ Status ReplicaStoreImpl::Begin(const ReplicaOrigin& origin) {
   const auto put_number = [&](std::string_view key, uint32_t number) {
     put(key, ByteWriter().Put(number).bytes());
   };
-  put_number(meta::kFormat, kReplicaFormat);
+  put_number(meta::kFormat, kStoreFormat);
   put_number(meta::kShards, options_.shards);
   put_number(meta::kRows, rocks_->row_generation());
   put(meta::kLineage, origin.lineage);

@@ -229,12 +229,4 @@ Status TakeOverCounts(const Rocks& rocks, uint16_t learner, const Rocks& from,
   return writer.Finish(read.step);
 }
 
-Result<bool> HasAllowances(const Rocks& rocks) {
-  const std::unique_ptr<rocksdb::Iterator> it(
-      rocks.db().NewIterator({}, rocks.family(Family::kAllowance)));
-  it->SeekToFirst();
-  TACIT_RETURN_IF_ERROR(ToStatus(it->status(), "reading allowances of store " + rocks.path()));
-  return it->Valid();
-}
-
 }  // namespace tacit::store

@@ -33,7 +33,6 @@ Status AddGapOf(const Rocks& rocks, uint16_t learner, const UsersGap& gap,
 Status TakeOverCounts(const Rocks& rocks, uint16_t learner, const Rocks& from,
                       uint16_t from_learner);
 
-Result<bool> HasAllowances(const Rocks& rocks);
 // The users that the learner has counts of. Reads all counts.
 struct CountedUses {
   uint64_t users = 0;

@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
+#include "store/disk/format.h"
 #include "store/disk/seal.h"
 
 namespace tacit::store {
@@ -28,13 +29,8 @@ Result<std::string> Need(const Rocks& rocks, std::string_view key) {
 
 // Reads the identity of the store and of its learners.
 Status LoadIdentity(const Rocks& rocks, Loaded& loaded) {
-  TACIT_ASSIGN(const auto format, rocks.Get(Family::kMeta, meta::kFormat));
-  if (!format) return {};
-  loaded.format = ByteReader(*format).Get<uint32_t>();
-  if (loaded.format < kOldestStoreFormat || loaded.format > kReplicaFormat)
-    return Fail(ErrorCode::kRefused,
-                fmt::format("store {} has format {}, this program reads {} to {}", rocks.path(),
-                            loaded.format, kOldestStoreFormat, kReplicaFormat));
+  TACIT_ASSIGN(const bool written, CheckStoreFormat(rocks));
+  if (!written) return {};
   TACIT_RETURN_IF_ERROR(rocks.rows_status());
   TACIT_ASSIGN(loaded.lineage, Need(rocks, meta::kLineage));
   TACIT_ASSIGN(const auto release, rocks.Get(Family::kMeta, meta::kRelease));
@@ -44,13 +40,9 @@ Status LoadIdentity(const Rocks& rocks, Loaded& loaded) {
   if (!loaded.release && !loaded.replica) {
     TACIT_ASSIGN(const std::string salt, Need(rocks, meta::kSalt));
     ByteReader(salt).GetArray(std::span<uint8_t>(loaded.salt));
-  }
-  TACIT_ASSIGN(const auto user_key, rocks.Get(Family::kMeta, meta::kUserKey));
-  if (user_key) {
-    SipHash::Key key{};
-    if (user_key->size() != key.size()) return Broken(rocks, "its identity is damaged");
-    ByteReader(*user_key).GetArray(std::span<uint8_t>(key));
-    loaded.user_key = key;
+    TACIT_ASSIGN(const std::string user_key, Need(rocks, meta::kUserKey));
+    if (user_key.size() != loaded.user_key.size()) return Broken(rocks, "its identity is damaged");
+    ByteReader(user_key).GetArray(std::span<uint8_t>(loaded.user_key));
   }
   TACIT_ASSIGN(const auto ancestors, rocks.Get(Family::kMeta, meta::kAncestors));
   if (ancestors) {
@@ -184,9 +176,9 @@ Status LoadReleased(const Rocks& rocks, Loaded& loaded) {
     if (learner >= loaded.released.size()) return Broken(rocks, "a learner's record is missing");
     loaded.released[learner] = std::make_shared<const std::string>(std::move(state));
     const auto place = static_cast<uint16_t>(learner);
-    TACIT_ASSIGN(const auto seq,
-                 rocks.Get(Family::kMeta, LearnerKey(meta::kMechanismCommitPrefix, place)));
-    if (seq) loaded.mechanism_seqs[learner] = CommitSeq(ByteReader(*seq).Get<uint64_t>());
+    TACIT_ASSIGN(const std::string seq,
+                 Need(rocks, LearnerKey(meta::kMechanismCommitPrefix, place)));
+    loaded.mechanism_seqs[learner] = CommitSeq(ByteReader(seq).Get<uint64_t>());
   }
   return {};
 }
@@ -217,7 +209,7 @@ Status LoadPositions(const Rocks& rocks, Loaded& loaded) {
   return {};
 }
 
-// Stores of older programs have only the time of their last commit.
+// A store without histories has only the time of its last commit.
 Status LoadKnownTime(const Rocks& rocks, Loaded& loaded) {
   for (const privacy::LedgerEntry& entry : loaded.entries)
     loaded.known_time_ms = std::max(loaded.known_time_ms, entry.last_time_ms);
@@ -293,13 +285,6 @@ Status Loaded::TakeBackLast() {
                  privacy::LedgerEntry::Decode(last.previous_entries[i]));
   }
   return {};
-}
-
-uint32_t FormatOf(std::span<const LearnerRecord> records, bool shards_apart) {
-  if (shards_apart) return kShardedFormat;
-  const bool grown = std::ranges::any_of(
-      records, [](const LearnerRecord& record) { return !record.layout.places.empty(); });
-  return grown ? kGrownFormat : kStoreFormat;
 }
 
 std::string EncodeTerm(const Term& term) {

@@ -18,26 +18,12 @@
 
 namespace tacit::store {
 
-// The store's format. It is raised when bytes change their meaning, or when an older program would
-// leave a new value wrong. The previous format is read, and upgraded in the first commit.
-inline constexpr uint32_t kStoreFormat = 3, kOldestStoreFormat = 2;
-// The format of a store that was restored: programs of format 3 would not know of its ancestors,
-// and would let users begin anew whom it has lost (restore.h).
-inline constexpr uint32_t kRestoredFormat = 4;
-// The format of a store, restored or not, in which a model has grown (model_growth.h): programs of
-// format 4 would look for its rows in the wrong places.
-inline constexpr uint32_t kGrownFormat = 5;
-// The least format that a store of these learners has, whose shards have families of their own
-// (kShardedFormat, rocks.h) or not.
-uint32_t FormatOf(std::span<const LearnerRecord> records, bool shards_apart);
-
 // The contents of a store except its folded rows, read from disk and found consistent.
 struct Loaded {
-  uint32_t format = kStoreFormat;
   std::string lineage;  // empty: created, but nothing was ever written
   Digest salt{};
-  std::optional<SipHash::Key> user_key;  // nothing in a store older than the key
-  std::vector<Ancestor> ancestors;       // oldest first
+  SipHash::Key user_key{};          // like the salt, zero in a release or a replica's store
+  std::vector<Ancestor> ancestors;  // oldest first
   uint32_t shards = 0;
   bool release = false;  // a release checkpoint: without secrets, rows as they are served
   bool replica = false;  // a replica's store, without what learning resumes from
@@ -50,7 +36,7 @@ struct Loaded {
   std::string source_identity;
   std::vector<std::string> positions;                        // by key
   std::vector<std::shared_ptr<const std::string>> released;  // by key; null: none
-  std::vector<CommitSeq> mechanism_seqs;  // by key: the commit that wrote each; 0: an older program
+  std::vector<CommitSeq> mechanism_seqs;  // by key: the commit that wrote each; 0: none
   int64_t known_time_ms = 0;  // from RetentionClock, as of the last commit that kept histories
   CommitSeq folded;
   std::vector<DenseBase> bases;     // by key: dense state as of `folded`

@@ -58,24 +58,6 @@ class ShardsTest : public testing::Test {
     folders.erase(folders.begin());  // the store's own
     return folders;
   }
-  // Makes the store one of format 3, as programs before wrote it: with all rows in one family.
-  void MakeOld() {
-    {
-      const auto rocks = MustOpenRocks();
-      rocksdb::WriteBatch batch;
-      for (auto* family : rocks->row_families()) {
-        const std::unique_ptr<rocksdb::Iterator> at(rocks->db().NewIterator({}, family));
-        for (at->SeekToFirst(); at->Valid(); at->Next())
-          batch.Put(rocks->family(Family::kRows), at->key(), at->value());
-      }
-      batch.Put(rocks->family(Family::kMeta), AsSlice(meta::kFormat),
-                Seal(ByteWriter().Put(kStoreFormat).bytes()));
-      batch.Delete(rocks->family(Family::kMeta), AsSlice(meta::kRows));
-      ASSERT_TRUE(rocks->WriteSynced(batch));
-    }
-    MustOpenRocks();  // removes the shards
-    ASSERT_TRUE(ShardFolders().empty());
-  }
 
   const TestFolder folder_;
   StoreOptions options_;
@@ -139,24 +121,6 @@ TEST_F(ShardsTest, AreCutAnewAgainAndAgain) {
     Train(1);
     if (HasFatalFailure()) return;
   }
-}
-
-TEST_F(ShardsTest, AStoreWithAllRowsInOneFamilyIsReadAndCut) {
-  Train(5);
-  MakeOld();
-  ExpectWhole();
-  Train(4);
-  ASSERT_TRUE(ShardFolders().empty()) << "it stays as it is until it is asked for";
-  MakeOld();
-  EXPECT_GT(MustReshard(options_.shards).rows, 100u);
-  EXPECT_EQ(ShardFolders().size(), options_.shards);
-  ExpectWhole();
-  Train(3);
-  const auto rocks = MustOpenRocks();
-  const std::unique_ptr<rocksdb::Iterator> at(
-      rocks->db().NewIterator({}, rocks->family(Family::kRows)));
-  at->SeekToFirst();
-  EXPECT_FALSE(at->Valid()) << "the old rows are gone";
 }
 
 TEST_F(ShardsTest, NothingIsDoneWhereAllIsSoAlready) {
