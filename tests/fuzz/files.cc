@@ -40,7 +40,6 @@ void ReadWitness(std::string_view bytes) {
   const auto length = static_cast<uint32_t>(sealed.size());
   std::string copy(reinterpret_cast<const char*>(&length), sizeof(length));
   copy += sealed;
-  (void)store::DecodeOldSlot(sealed);
   const auto read = store::DecodeCopy(copy);
   if (!read) return;
   const auto again = store::DecodeCopy(store::EncodeCopy(*read));

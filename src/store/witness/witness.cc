@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "base/files/regular_file.h"
+#include "base/first_format.h"
 #include "base/text.h"
 
 namespace tacit::store {
@@ -83,18 +84,6 @@ std::optional<Layout> ReadLayout(std::string_view file) {
   return std::nullopt;
 }
 
-// Reads format 1: two slots written in turn, the second one first written at the first commit.
-std::optional<Layout> ReadOldLayout(std::string_view file) {
-  std::array<std::optional<WitnessRecord>, 2> slots;
-  for (size_t i = 0; i < 2; ++i)
-    slots[i] = DecodeOldSlot(file.substr(std::min(i * 4096, file.size()), kOldSlotBytes));
-  if (!slots[0] && !slots[1]) return std::nullopt;
-  const bool second = slots[1] && (!slots[0] || slots[1]->seq > slots[0]->seq);
-  const bool never_written = file.size() == kOldSlotBytes;
-  return Layout{.sight = {.record = std::move(*slots[second ? 1 : 0]),
-                          .in_doubt = !(slots[0] && (slots[1] || never_written))}};
-}
-
 // Returns nothing if there is no file.
 Result<std::optional<std::string>> ReadBytes(const std::string& path) {
   auto fd = OpenRegularFile(path);
@@ -115,8 +104,10 @@ Result<std::optional<Layout>> ReadFile(const std::string& path) {
     TACIT_ASSIGN(const auto bytes, ReadBytes(path));
     if (!bytes) return std::optional<Layout>{};
     auto layout = ReadLayout(*bytes);
-    if (!layout) layout = ReadOldLayout(*bytes);
     if (layout && (!layout->sight.in_doubt || attempts == 1)) return layout;
+    if (!layout && IsBeforeFirst(*bytes))
+      return WrittenBeforeFirst("witness " + path,
+                                "keep it with the store that it belongs to, and name another");
     if (--attempts > 0) continue;
     return Fail(ErrorCode::kCorruption,
                 fmt::format("neither slot of witness {} is readable", path));

@@ -19,7 +19,7 @@ struct WitnessSight {
   // The other slot is unreadable; it held the previous record or a later one. Either a write of the
   // later one was cut short, or the file was damaged.
   bool in_doubt = false;
-  bool whole = false;  // in the newest format, and fully readable
+  bool whole = false;  // fully readable
 };
 
 // A file outside the store that remembers the store's newest commit, so that an older copy cannot
@@ -28,7 +28,8 @@ struct WitnessSight {
 // has the byte grammar. Not thread-safe; other processes may read it at any time.
 class WitnessFile {
  public:
-  // Returns nothing if there is no file. kCorruption: neither slot is readable.
+  // Returns nothing if there is no file. kCorruption: neither slot is readable. kRefused: it was
+  // written before 0.1.0.
   static Result<std::optional<WitnessSight>> Read(const std::string& path);
 
   // Takes the file over and updates it to `now`, or creates it and its folder. REQUIRES that the

@@ -1,14 +1,14 @@
 // The notation is base/bytes.h's.
 //
-// Format 5. The file is two slots, at 0 and at `distance`, a power of two of at least 4096.
+// The file is two slots, at 0 and at `distance`, a power of two of at least 4096.
 // A slot is two equal copies, at its beginning and half a `distance` further on. Zeros lie between
 // them; bytes after the second one mean nothing.
 //     copy    := bytes:u32 sealed                      `bytes` is the length of `sealed` (seal.h)
 //     payload := magic:u32 format:u32 write:u64 distance:u32
 //                lineage:byte*32 commit:u64 ledger_head:digest term:byte*16
 //                learners:u16 learner*learners         all that the store has
-//     magic   := "TWIT"
-//     format  := 5
+//     magic   := "TWTN"
+//     format  := 1
 //     learner := name:string steps_charged:u64 has_charged:u8 [charged]
 //                has_position:u8 [position:string] prices:u16 priced*prices
 //     priced  := charged steps:u64
@@ -21,14 +21,6 @@
 // there once the learner was charged: fields of its last ledger entry. A position is as in
 // `offsets`, and is left out where it does not fit into the 512 KiB that all positions have
 // together. `prices` are the at most 64 that were charged last, each with all the steps charged it.
-//
-// Formats 2 to 4 are read up to `learners`, which they had in other forms.
-//
-// Format 1, which is only read. The file is two slots, at 0 and 4096; a file of one slot never had
-// the second.
-//     slot    := sealed                                88 bytes
-//     payload := magic:u32 format:u32 lineage:byte*32 commit:u64 ledger_head:digest
-//     format  := 1
 #include "store/witness/witness_record.h"
 
 #include <algorithm>
@@ -42,8 +34,8 @@
 namespace tacit::store {
 namespace {
 
-constexpr uint32_t kMagic = 0x54495754;  // "TWIT"
-constexpr uint32_t kOldFormat = 1, kFirstOfCopies = 2, kFormat = 5;
+constexpr uint32_t kMagic = 0x4e545754;  // "TWTN"
+constexpr uint32_t kFormat = 1;
 constexpr size_t kLineageDigits = 32;
 constexpr uint32_t kMostCopyBytes = 16 << 20;
 // Limit for all positions in a record, enough for about ten thousand partitions. A commit writes
@@ -108,13 +100,6 @@ WitnessedLearner GetLearner(ByteReader* in) {
     learner.prices.push_back({charged, in->Get<uint64_t>()});
   }
   return learner;
-}
-
-void GetWhoAndWhere(ByteReader* in, WitnessRecord* record) {
-  record->lineage.resize(kLineageDigits);
-  in->GetArray(std::span<char>(record->lineage));
-  record->seq = CommitSeq(in->Get<uint64_t>());
-  in->GetArray(std::span<uint8_t>(record->head));
 }
 
 }  // namespace
@@ -185,15 +170,15 @@ std::optional<WitnessCopy> DecodeCopy(std::string_view bytes) {
   const auto payload = Unseal(bytes.substr(sizeof(length), length), "a copy");
   if (!payload) return std::nullopt;
   ByteReader in(*payload);
-  if (in.Get<uint32_t>() != kMagic) return std::nullopt;
-  const auto format = in.Get<uint32_t>();
-  if (format < kFirstOfCopies || format > kFormat) return std::nullopt;
+  if (in.Get<uint32_t>() != kMagic || in.Get<uint32_t>() != kFormat) return std::nullopt;
   WitnessCopy copy;
   copy.write = in.Get<uint64_t>();
   copy.distance = in.Get<uint32_t>();
-  GetWhoAndWhere(&in, &copy.record);
+  copy.record.lineage.resize(kLineageDigits);
+  in.GetArray(std::span<char>(copy.record.lineage));
+  copy.record.seq = CommitSeq(in.Get<uint64_t>());
+  in.GetArray(std::span<uint8_t>(copy.record.head));
   in.GetArray(std::span<uint8_t>(copy.record.term));
-  if (format < kFormat) return in.ok() ? std::optional(std::move(copy)) : std::nullopt;
   const auto learners = in.Get<uint16_t>();
   for (uint16_t i = 0; i < learners && in.ok(); ++i)
     copy.record.learners.push_back(GetLearner(&in));
@@ -201,15 +186,8 @@ std::optional<WitnessCopy> DecodeCopy(std::string_view bytes) {
   return copy;
 }
 
-std::optional<WitnessRecord> DecodeOldSlot(std::string_view slot) {
-  const auto payload = Unseal(slot, "slot");
-  if (!payload) return std::nullopt;
-  ByteReader in(*payload);
-  if (in.Get<uint32_t>() != kMagic || in.Get<uint32_t>() != kOldFormat) return std::nullopt;
-  WitnessRecord record;
-  GetWhoAndWhere(&in, &record);
-  if (!in.at_end()) return std::nullopt;
-  return record;
+bool IsBeforeFirst(std::string_view file) {
+  return file.substr(0, 16).find("TWIT", 8) != file.npos;
 }
 
 }  // namespace tacit::store

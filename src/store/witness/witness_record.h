@@ -52,7 +52,7 @@ struct WitnessRecord {
   CommitSeq seq;
   Digest head{};
   TermId term = kNoTerm;
-  std::vector<WitnessedLearner> learners = {};  // empty if an older program wrote it, too
+  std::vector<WitnessedLearner> learners = {};
 };
 
 // The witnessed state of all learners. `positions` are by key, like `records`; `prices` has counted
@@ -77,8 +77,7 @@ std::string EncodeCopy(const WitnessCopy& copy);
 // Decodes the copy at the start of `bytes`; nothing if there is none.
 std::optional<WitnessCopy> DecodeCopy(std::string_view bytes);
 
-// Format 1 of the same, which is only read.
-inline constexpr size_t kOldSlotBytes = 8 + 4 + 4 + 32 + 8 + 32;
-std::optional<WitnessRecord> DecodeOldSlot(std::string_view slot);
+// True for a file that a program before 0.1.0 wrote: its magic was another, at byte 8 or 12.
+bool IsBeforeFirst(std::string_view file);
 
 }  // namespace tacit::store

@@ -84,7 +84,7 @@ std::string FindForeign(const Remains& copy, const WitnessRecord& last) {
 Status CheckMemory(const std::string& path, const WitnessRecord& last, const Remains& copy) {
   std::string why = FindForeign(copy, last);
   if (why.empty() && last.seq > copy.commit && last.learners.empty())
-    why = "the program that wrote the latter did not note what a restore must charge";
+    why = "the latter does not say what a restore must charge";
   if (why.empty()) return {};
   return Fail(ErrorCode::kRefused,
               fmt::format("{} and {} do not belong together: {}", copy.folder, path, why));

@@ -244,52 +244,25 @@ TEST(WitnessTest, NothingReadableIsCorruption) {
   }
 }
 
-// A file as programs of format 1 wrote it.
-std::string OldSlot(const WitnessRecord& record) {
-  ByteWriter writer;
-  writer.Put(uint32_t{0x54495754}).Put(uint32_t{1});
-  writer.PutArray(std::span<const char>(record.lineage)).Put(record.seq.value);
-  writer.PutArray(std::span<const uint8_t>(record.head));
-  return Seal(writer.bytes());
-}
-std::string OldFile(uint64_t first, uint64_t second) {
-  std::string bytes = OldSlot(Record(first));
-  bytes.resize(4096, '\0');
-  return bytes + OldSlot(Record(second));
-}
-
-TEST(WitnessTest, AFileOfFormat1IsReadAndBroughtUp) {
+// Bytes as programs before 0.1.0 wrote them: a sealed slot of their first format, and a copy of the
+// formats after it.
+TEST(WitnessTest, OneFromBeforeTheFirstFormatIsRefused) {
   const TestFolder folder;
-  for (const auto& [first, second] : {std::pair<uint64_t, uint64_t>{8, 7}, {8, 9}}) {
-    WriteBytes(folder.witness(), OldFile(first, second));
-    const uint64_t newest = std::max(first, second);
-    const WitnessSight sight = MustRead(folder.witness());
-    EXPECT_EQ(sight.record.seq.value, newest);
-    EXPECT_EQ(sight.record.head, Record(newest).head);
-    EXPECT_EQ(sight.record.term, kNoTerm);
-    EXPECT_FALSE(sight.in_doubt);
-    EXPECT_FALSE(sight.whole);
-    MustOpenAt(folder.witness(), Record(newest));
-    ExpectHolds(folder.witness(), Record(newest));
+  ByteWriter slot, copy;
+  slot.Put(uint32_t{0x54495754}).Put(uint32_t{1});
+  copy.PutString(Seal(std::string("TWIT\5\0\0\0", 8) + std::string(300, 'x')));
+  for (const std::string& bytes :
+       {Seal(slot.bytes() + std::string(72, 'a')), copy.bytes(),
+        Bytes(TACIT_SOURCE_DIR "/tests/fixtures/before-0.1.0/witness")}) {
+    WriteBytes(folder.witness(), bytes);
+    const auto read = WitnessFile::Read(folder.witness());
+    ASSERT_FALSE(read);
+    EXPECT_EQ(read.error().code, ErrorCode::kRefused);
+    EXPECT_THAT(read.error().message,
+                HasSubstr("witness " + folder.witness() + " was written before 0.1.0"));
+    EXPECT_FALSE(WitnessFile::OpenAt(folder.witness(), Record(1)));
+    EXPECT_EQ(Bytes(folder.witness()), bytes) << "it is left as it is";
   }
-}
-
-TEST(WitnessTest, AFileOfFormat1WithOneSlot) {
-  const TestFolder folder;
-  WriteBytes(folder.witness(), OldSlot(Record(4)));  // as it was made, before its next commit
-  EXPECT_FALSE(MustRead(folder.witness()).in_doubt);
-  std::string damaged = OldFile(4, 5);
-  damaged[4096 + 30] ^= 1;
-  WriteBytes(folder.witness(), damaged);
-  const WitnessSight sight = MustRead(folder.witness());
-  EXPECT_EQ(sight.record.seq.value, 4u);
-  EXPECT_TRUE(sight.in_doubt);
-  const WitnessPlace place{folder.witness()};
-  const Status behind = CheckDamage(sight, CommitSeq(4), place, "s");
-  ASSERT_FALSE(behind);
-  EXPECT_EQ(behind.error().code, ErrorCode::kRefused);
-  EXPECT_THAT(behind.error().message, HasSubstr("half of witness " + folder.witness()));
-  EXPECT_TRUE(CheckDamage(sight, CommitSeq(5), place, "s"));
 }
 
 TEST(WitnessTest, OneThatIsRemovedIsWrittenAnew) {
@@ -352,7 +325,7 @@ TEST(WitnessTest, ALinkToAnotherDiskStaysALink) {
   const TestFolder folder;
   fs::create_directory(folder.root() + "/disk");
   fs::create_symlink(folder.root() + "/disk/witness", folder.witness());
-  WriteBytes(folder.root() + "/disk/witness", OldFile(3, 4));
+  MustOpenAt(folder.root() + "/disk/witness", Record(3));
   const auto file = MustOpenAt(folder.witness(), Record(4));
   ASSERT_TRUE(file->Write(Record(5)));
   EXPECT_EQ(file->times_lost(), 0u);
@@ -406,24 +379,13 @@ TEST(WitnessTest, RemembersInWhichBlocksStepsCameAndAtWhichPrices) {
   EXPECT_TRUE(decoded->record.learners[1].prices.empty());
 }
 
-// A record of an older format says which commit it has seen, and nothing that a restore charges by.
-TEST(WitnessTest, ARecordOfFormats2To4HasNoLearners) {
-  const std::string newer =
+TEST(WitnessTest, ACopyOfAnotherFormatIsNotRead) {
+  const std::string copy =
       EncodeCopy({.write = 1, .distance = 4096, .record = Record(3)}).substr(sizeof(uint32_t));
-  for (uint8_t format = 1; format <= 6; ++format) {
-    SCOPED_TRACE(int{format});
-    std::string payload(*Unseal(newer, "a copy"));
-    payload[sizeof(uint32_t)] = static_cast<char>(format);
-    if (format < 5) payload += "in another form";
-    ByteWriter bytes;
-    bytes.PutString(Seal(payload));
-    const auto decoded = DecodeCopy(bytes.bytes());
-    ASSERT_EQ(decoded.has_value(), format >= 2 && format <= 5);
-    if (!decoded) continue;
-    EXPECT_EQ(decoded->record.seq, Record(3).seq);
-    EXPECT_EQ(decoded->record.head, Record(3).head);
-    EXPECT_EQ(decoded->record.term, Record(3).term);
-    EXPECT_EQ(decoded->record.learners.size(), format == 5 ? 2u : 0u);
+  for (const char format : {0, 1, 2}) {
+    std::string payload(*Unseal(copy, "a copy"));
+    payload[sizeof(uint32_t)] = format;
+    EXPECT_EQ(DecodeCopy(ByteWriter().PutString(Seal(payload)).bytes()).has_value(), format == 1);
   }
 }
 
