@@ -189,8 +189,10 @@ Result<int> VerifyEach(const CheckpointOptions& options) {
         fmt::print(stderr, "{}", kPromisesNothing);
     } else {
       fmt::print(stderr, "tacit: {}\n", checked.error().message);
-      code =
-          checked.error().code == ErrorCode::kNotFound ? console::kExitUsage : console::kExitFailed;
+      const ErrorCode error = checked.error().code;
+      code = error == ErrorCode::kNotFound  ? console::kExitUsage
+             : error == ErrorCode::kRefused ? console::kExitStoreRefused
+                                            : console::kExitFailed;
     }
   }
   return code;

@@ -1,7 +1,7 @@
 // A checkpoint's manifest is text, so that other tools can read it. A line is a keyword and fields,
 // with one space between; each line ends with a line feed. In texts, bytes below '!', '%' and bytes
 // above '~' are %XX; an empty text is %.
-//     manifest  := "tacit-checkpoint 1" facts learner* forgotten* file* end
+//     manifest  := "tacit checkpoint 1" facts learner* forgotten* file* end
 //     facts     := kind commit ledger store made schema spent
 //     kind      := "kind" ("full" | "release")
 //     commit    := "commit" NUMBER LINEAGE TERM          TERM is 32 hexadecimal digits
@@ -26,13 +26,14 @@
 
 #include "base/bytes.h"
 #include "base/files/regular_file.h"
+#include "base/first_format.h"
 #include "base/text.h"
 #include "store/checkpoint/checkpoint.h"
 
 namespace tacit::store {
 namespace {
 
-constexpr std::string_view kFirstLine = "tacit-checkpoint 1\n";
+constexpr std::string_view kFirstLine = "tacit checkpoint 1\n";
 constexpr std::array<std::string_view, kCheckpointKinds> kKindNames = {"full", "release"};
 
 std::string AsField(std::string_view text) {
@@ -255,7 +256,9 @@ std::string EncodeManifest(const CheckpointManifest& manifest) {
 }
 
 Result<CheckpointManifest> DecodeManifest(std::string_view bytes) {
-  if (bytes.starts_with("tacit-checkpoint ") && !bytes.starts_with(kFirstLine))
+  if (bytes.starts_with("tacit-checkpoint "))
+    return WrittenBeforeFirst("the checkpoint", "use the program that wrote it");
+  if (bytes.starts_with("tacit checkpoint ") && !bytes.starts_with(kFirstLine))
     return Fail(ErrorCode::kRefused, fmt::format("it has format '{}', this program reads 1",
                                                  AsField(bytes.substr(17, bytes.find('\n') - 17))));
   TACIT_RETURN_IF_ERROR(CheckEnd(bytes));

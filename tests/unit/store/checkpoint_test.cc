@@ -567,8 +567,17 @@ TEST(CheckpointManifestTest, OneWithoutAStoresFilesIsRefused) {
   }
 }
 
+TEST(CheckpointManifestTest, OneFromBeforeTheFirstFormatIsRefused) {
+  const auto read = ReadManifest(TACIT_SOURCE_DIR "/tests/fixtures/before-0.1.0/checkpoint");
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, ErrorCode::kRefused);
+  EXPECT_THAT(read.error().message,
+              HasSubstr("before-0.1.0/checkpoint/checkpoint.manifest: the checkpoint was written "
+                        "before 0.1.0"));
+}
+
 TEST(CheckpointManifestTest, ALaterFormatIsRefusedByItsNumber) {
-  const auto later = DecodeManifest("tacit-checkpoint 2\nanything\n");
+  const auto later = DecodeManifest("tacit checkpoint 2\nanything\n");
   ASSERT_FALSE(later);
   EXPECT_EQ(later.error().code, ErrorCode::kRefused);
   EXPECT_THAT(later.error().message, HasSubstr("2"));
