@@ -11,7 +11,7 @@
 //
 //     value   := magic:byte*3 format:u8 version:u64 lineage:byte*16 model:u64 payload:string
 //                checksum:u32
-//     magic   := "TFD"    format := 2
+//     magic   := "TFR"    format := 1
 // `checksum` is the CRC-32C of the key and of the value before it. The payloads:
 //
 //     of a row     f32*dim, the embedding; with a moving average f32*dim, the average, and the step
@@ -29,14 +29,15 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
+#include "base/first_format.h"
 #include "base/text.h"
 #include "feed/crc32c.h"
 
 namespace tacit::feed {
 namespace {
 
-constexpr std::string_view kMagic = "TFD";
-constexpr uint8_t kRecordFormat = 2;
+constexpr std::string_view kMagic = "TFR", kMagicBeforeFirst = "TFD";
+constexpr uint8_t kRecordFormat = 1;
 constexpr size_t kHeadBytes = 3 + 1 + 8 + 16 + 8;
 constexpr size_t kChecksumBytes = sizeof(uint32_t);
 constexpr size_t kAroundPayload = kHeadBytes + sizeof(uint32_t) + kChecksumBytes;
@@ -176,19 +177,22 @@ uint32_t AppendValue(std::string_view key, const RecordOrigin& origin, std::stri
 Result<Record> DecodeRecord(std::string_view key, std::string_view value) {
   Record record;
   TACIT_ASSIGN(record.place, DecodeKey(key));
-  if (!value.starts_with(kMagic)) return NoRecord("its value begins with other bytes");
+  const bool before_first = value.starts_with(kMagicBeforeFirst);
+  if (!value.starts_with(kMagic) && !before_first)
+    return NoRecord("its value begins with other bytes");
   if (value.size() < kAroundPayload)
     return NoRecord(fmt::format("its value has {} bytes", value.size()));
   const auto format = static_cast<uint8_t>(value[kMagic.size()]);
   const std::string_view checked = value.substr(0, value.size() - kChecksumBytes);
   std::memcpy(&record.checksum, value.data() + checked.size(), kChecksumBytes);
   const bool intact = Crc32c(checked, Crc32c(key)) == record.checksum;
+  if (intact && before_first)
+    return WrittenBeforeFirst("this record", "make a new topic for the feed");
   if (intact && format != kRecordFormat)
     return Fail(
         ErrorCode::kRefused,
-        fmt::format(
-            "is a record of format {}, this program reads {}: {}", format, kRecordFormat,
-            format > kRecordFormat ? "it needs a newer program" : "make a new topic for the feed"));
+        fmt::format("is a record of format {}, this program reads {}: it needs a newer program",
+                    format, kRecordFormat));
   if (!intact) return NoRecord("its checksum is another");
   ByteReader reader(checked.substr(kMagic.size() + 1));
   record.origin.version = CommitSeq(reader.Get<uint64_t>());

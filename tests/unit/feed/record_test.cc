@@ -141,7 +141,7 @@ TEST(RecordTest, EveryFlippedBitAndEveryCutIsAnError) {
 TEST(RecordTest, BytesOfOthersAreNamedAsSuch) {
   const Bytes foreign[] = {
       {"", ""},     {"user-17", R"({"item": 4})"},    {"m", ""},
-      {"m", "TFD"}, {std::string("r\0", 2), "TFD\1"}, {"m", std::string(1 << 20, 'T')}};
+      {"m", "TFR"}, {std::string("r\0", 2), "TFR\1"}, {"m", std::string(1 << 20, 'T')}};
   for (const Bytes& bytes : foreign) ExpectRefused(bytes);
 }
 
@@ -157,7 +157,20 @@ TEST(RecordTest, AnotherFormatIsRefusedByItsNumber) {
   const auto read = DecodeRecord("m", value);
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().code, ErrorCode::kRefused);
-  EXPECT_THAT(read.error().message, HasSubstr("format 9, this program reads 2"));
+  EXPECT_THAT(read.error().message, HasSubstr("format 9, this program reads 1"));
+}
+
+// A chunk of dense parameters as programs before 0.1.0 wrote it: of format 2, under another magic.
+TEST(RecordTest, OneFromBeforeTheFirstFormatIsRefused) {
+  const std::string key = BytesOfHex("64000300000005"),
+                    value = BytesOfHex(
+                        "544644020800000000000000000102030405060708090a0b0c0d0e0f0900000000000000"
+                        "10000000060000000000803e00000040000040c0b6c259d8");
+  const auto read = DecodeRecord(key, value);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, ErrorCode::kRefused);
+  EXPECT_THAT(read.error().message, HasSubstr("was written before 0.1.0"));
+  EXPECT_THAT(read.error().message, HasSubstr("make a new topic"));
 }
 
 // A length with a right checksum that says more or less than there is.
