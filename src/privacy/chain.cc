@@ -88,6 +88,9 @@ Status CheckFields(const LedgerEntry& entry, uint64_t i) {
     return Wrong(entry, i, "the sampling rate is below 1, but its participation does not sample");
   TACIT_RETURN_IF_ERROR(CheckBlocks(entry, i));
   if (!(entry.delta > 0 && entry.delta < 1)) return Wrong(entry, i, "delta is not in (0, 1)");
+  // Without a record its copy would be learnt from, and the charge is of one of them.
+  if (entry.unit == Unit::kEvent && entry.bounds.dedupe_window > 0 && entry.charge.Bounded())
+    return Wrong(entry, i, "copies are dropped by event id, which unit event does not allow");
   if (const auto query = RefusedOf(QueriesOf(entry.charge), entry.participation, entry.unit))
     return Wrong(entry, i,
                  fmt::format("{} is charged, which participation {} with unit {} does not have",

@@ -70,14 +70,6 @@ Status CheckPromise(const Promise& promise) {
   return {};
 }
 
-// One record's absence let another in, so two records' parts change. By the triangle inequality the
-// answers together move by at most twice one record's bound: mu doubles.
-std::optional<double> EpsilonOfRecord(double epsilon, double delta, bool gaussian) {
-  if (!gaussian || std::isinf(epsilon)) return std::numeric_limits<double>::infinity();
-  const double mu = GaussianMu(Epsilon(epsilon), Delta(delta)) * (1 + 1e-9);
-  return GaussianEpsilon(2 * mu, Delta(delta)).value;
-}
-
 // The first difference between two promises of one learner, or "".
 std::string WhatChanged(const Promise& was, const Promise& is) {
   const auto changed = [](std::string_view what, const auto& before, const auto& after) {
@@ -358,9 +350,6 @@ std::vector<LedgerTotal> Ledger::Learners() const {
     for (const Spending& candidate : account.CandidatesAfter({}))
       advantage = std::min(1.0, Worse(advantage, account.meter.Advantage(candidate, Delta(delta))));
     totals.back().advantage = advantage;
-    if (account.by_event_id)
-      totals.back().epsilon_of_record =
-          EpsilonOfRecord(account.epsilon, delta, account.worst.gaussian());
   }
   return totals;
 }
@@ -376,11 +365,8 @@ LedgerTotal Ledger::Total() const {
   LedgerTotal total;
   if (accounts_.empty()) return total;
   total.unit = Unit::kUser;
-  bool by_event_id = false, gaussian = true;
   for (const auto& [name, account] : accounts_) {
     total.steps += account.steps;
-    by_event_id |= account.by_event_id;
-    gaussian &= account.worst.gaussian();
     if (!account.not_covered.empty()) total.not_covered = account.not_covered;
     if (account.promise.unit != Unit::kUser) total.unit = Unit::kEvent;
   }
@@ -392,7 +378,6 @@ LedgerTotal Ledger::Total() const {
   for (const Spending& candidate : AllCandidatesAfter({}))
     advantage = std::min(1.0, Worse(advantage, meter.Advantage(candidate, Delta(total.delta))));
   total.advantage = advantage;
-  if (by_event_id) total.epsilon_of_record = EpsilonOfRecord(total.epsilon, total.delta, gaussian);
   return total;
 }
 
@@ -440,8 +425,6 @@ void Ledger::Derive() {
     const uint64_t after = entry.worst.SampledSteps();
     Account& account = accounts_.find(name)->second;
     if (entry.steps > 0) account.growing = after - before == entry.steps;
-    account.by_event_id |=
-        entry.unit == Unit::kEvent && entry.bounds.dedupe_window > 0 && entry.charge.Bounded();
     account.Uncover(entry.charge);
     account.of_all |= IsOfAll(entry.charge);
     account.users.Bound(entry.bounds);

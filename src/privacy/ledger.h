@@ -80,10 +80,6 @@ struct LedgerTotal {
   double epsilon = 0;
   double delta = 0;
   uint64_t steps = 0;
-  // The epsilon of a record, set if earlier versions learnt under unit event while dropping copies
-  // by event id. There, nulling one record let another be learnt from in its place, so that
-  // `epsilon` holds for an event id only. Infinite if no bound is known.
-  std::optional<double> epsilon_of_record = {};
   // The part of a record that some charge did not cover (NotCovered); empty: all of it is covered.
   std::string_view not_covered = {};
   // The greatest advantage of anybody who wants to tell whether a unit was in it (tradeoff.h).
@@ -195,7 +191,6 @@ class Ledger {
     uint64_t steps = 0;
     uint64_t last_entry = kNoEntry;
     std::string_view not_covered = {};  // as in LedgerTotal
-    bool by_event_id = false;           // one record's absence has let another in
     bool growing = false;  // each sampled step of the last entry cost the worst unit more
     bool of_all = false;   // its charges count against every unit, whatever their offsets
     mutable EpsilonMeter meter;

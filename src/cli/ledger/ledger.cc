@@ -60,10 +60,8 @@ json::object BoundsJson(const privacy::Bounds& bounds) {
           {"dedupe_window", bounds.dedupe_window}};
 }
 
-// Adds an epsilon only where it differs from that of the unit, and what epsilon does not cover.
+// Adds what epsilon does not cover.
 void AddReservations(const privacy::LedgerTotal& total, json::object* object) {
-  if (total.epsilon_of_record)
-    (*object)["epsilon_of_record"] = console::FiniteOrNull(*total.epsilon_of_record);
   if (!total.not_covered.empty()) (*object)["not_covered"] = total.not_covered;
 }
 
@@ -142,28 +140,15 @@ std::string BoundsText(const json::object& row) {
                      text.substr(std::min<size_t>(2, text.size())));
 }
 
-// An earlier version charged an event id; this line gives the cost of one record.
-std::string RecordText(const json::object& row, std::string_view name) {
-  const json::value* epsilon = row.if_contains("epsilon_of_record");
-  if (epsilon == nullptr) return "";
-  return fmt::format(
-      "{}: was learnt with source.dedupe and unit event: epsilon is that of an event id within the "
-      "window; of one record it is {}\n",
-      name, NumberOr(*epsilon, "not known"));
-}
-
 std::string NotCoveredText(const json::object& row, std::string_view name) {
   const json::value* part = row.if_contains("not_covered");
   if (part == nullptr || !part->is_string()) return "";
   return fmt::format("{}: {}\n", name, std::string_view(part->as_string()));
 }
 
-// Daemons of earlier versions do not say it.
 std::string AtMostText(const json::object& row, std::string_view name) {
-  const json::value* at_most = row.if_contains("at_most");
-  if (at_most == nullptr) return "";
   return fmt::format("{}: who knows all the rest {}\n", name,
-                     std::string_view(at_most->at("words").as_string()));
+                     std::string_view(row.at("at_most").at("words").as_string()));
 }
 
 void PrintTable(const json::object& ledger) {
@@ -189,11 +174,9 @@ void PrintTable(const json::object& ledger) {
   for (const json::value& learner : ledger.at("learners").as_array()) {
     const json::object& row = learner.as_object();
     const std::string_view name = row.at("learner").as_string();
-    fmt::print("{}{}{}{}", BoundsText(row), RecordText(row, name), NotCoveredText(row, name),
-               AtMostText(row, name));
+    fmt::print("{}{}{}", BoundsText(row), NotCoveredText(row, name), AtMostText(row, name));
   }
   fmt::print("{}", AtMostText(ledger.at("total").as_object(), "all together"));
-  fmt::print("{}", RecordText(ledger.at("total").as_object(), "all together"));
   fmt::print("{}, head {}\n", EntriesText(ledger.at("entries").to_number<uint64_t>()),
              std::string_view(ledger.at("head").as_string()));
 }

@@ -39,9 +39,6 @@ void AppendLoss(const privacy::LedgerTotal& total, std::string* out) {
     *out += R"(,"not_covered":)";
     AppendJsonString(total.not_covered, out);
   }
-  if (!total.epsilon_of_record) return;
-  *out += R"(,"epsilon_of_record":)";
-  AppendNumber(*total.epsilon_of_record, out);
 }
 
 void AppendAtMost(const privacy::LedgerTotal& total, std::string* out) {
@@ -55,12 +52,10 @@ void AppendAtMost(const privacy::LedgerTotal& total, std::string* out) {
 
 void AppendParameters(const store::Snapshot& snapshot, const privacy::Promise& promise,
                       std::string* out) {
-  privacy::LedgerTotal total = TotalOf(snapshot, promise);
+  const privacy::LedgerTotal total = TotalOf(snapshot, promise);
   const bool is_private = IsPrivate(total);
   fmt::format_to(std::back_inserter(*out), R"("version":{},"snapshot":"sha256:{}",)",
                  snapshot.version().value, ToHex(snapshot.head()));
-  if (total.epsilon_of_record && !std::isfinite(*total.epsilon_of_record))
-    total.epsilon_of_record.reset();
   if (is_private && std::isfinite(total.delta)) {
     AppendLoss(total, out);
     *out += ',';

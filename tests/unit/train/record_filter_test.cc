@@ -291,8 +291,7 @@ TEST(RecordFilterTest, NullingAUsersRecordsChangesNobodyElsesPart) {
 }
 
 // The two worlds of unit event, of every record: its absence may let one copy in, and never more.
-// Two parts that change are why a window is refused there (config), and why the ledger doubles mu
-// where an earlier version learnt so (LedgerTotal::epsilon_of_record).
+// Two parts that change are why a window is refused there (config).
 TEST(RecordFilterTest, NullingOneRecordLetsAtMostOneCopyIn) {
   const uint64_t seed = std::random_device{}();
   SCOPED_TRACE(seed);
