@@ -77,7 +77,7 @@ void DescribeStore(Fields& fields, Store& store) {
   fields.Section(
       {"anchors",
        "A file that heads of the ledger are added to, so that a ledger that was rolled back, or is "
-       "another one, can be told later, by others too: docs/operating/restore.md."},
+       "another one, can be told later, by others too: docs/audit.md."},
       [&](Fields& below) { DescribeAnchors(below, store.anchors); });
 }
 
