@@ -95,6 +95,15 @@ std::vector<Place> PlacesOf(const std::string& text) {
   return places;
 }
 
+// The reference with its keys of other kinds too, which are checked and not used. The three that
+// are left out would make their section one that is used.
+std::string WithUnusedKeys(const std::string& reference) {
+  static const std::regex kSection(
+      R"(\n( *)#(csv|json|registry|dedupe|generator|history|vocabulary|quantile):(?=\n))");
+  static const std::regex kKey(R"(\n( *)#(?!window|bins|on_exhausted)([a-z_0-9]+: [^\n]+))");
+  return std::regex_replace(std::regex_replace(reference, kSection, "\n$1$2:"), kKey, "\n$1$2");
+}
+
 void Replace(const std::string& from, const std::string& to, std::string* text) {
   const size_t at = text->find(from);
   ASSERT_NE(at, std::string::npos) << from;
@@ -175,7 +184,7 @@ class ConfigMutation : public ::testing::Test {
 };
 
 TEST_F(ConfigMutation, OfTheReferenceIsPlannedOrRefusedByName) {
-  std::string text = test::ReadFile(TACIT_SOURCE_DIR "/config/reference.yaml");
+  std::string text = WithUnusedKeys(test::ReadFile(TACIT_SOURCE_DIR "/config/reference.yaml"));
   Replace("[/var/log/clicks/day-*.tsv.gz]", dir_ / "log", &text);
   MutateAll(text, 1);
   // As many as were tried when four of them aborted.
