@@ -166,7 +166,7 @@ void Driver::DrainUntil(const Mark* mark) {
 void Driver::DrainAll() {
   // On a lost device nothing runs any more; what has run did so before.
   if (lost_ == kSuccess)
-    Drain([&] {
+    Drain([&]() TACIT_REQUIRES(mutex_) {
       return std::ranges::all_of(streams_, [](const auto& one) { return one->work.empty(); });
     });
   for (const auto& stream : streams_) emulator::Await(&stream->finished_token);

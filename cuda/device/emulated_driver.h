@@ -60,63 +60,69 @@ struct Memory {
 
 class Driver {
  public:
-  void Reset(const Machine& machine);
-  void Open(int ordinal);
+  void Reset(const Machine& machine) TACIT_REQUIRES(mutex_);
+  void Open(int ordinal) TACIT_REQUIRES(mutex_);
   // Makes this the device of the calling thread.
   static void Bind(int ordinal);
   // Returns true if this thread's device is the one that was opened.
-  bool bound() const;
-  const Machine& machine() const { return machine_; }
+  bool bound() const TACIT_REQUIRES(mutex_);
+  const Machine& machine() const TACIT_REQUIRES(mutex_) { return machine_; }
   // Held in every call, and by a call within a call.
   RecursiveMutex& mutex() TACIT_RETURNS_MUTEX(mutex_) { return mutex_; }
 
   // Called first in every call: returns the error with which it is to fail, or success.
-  runtime::Code Enter();
+  runtime::Code Enter() TACIT_REQUIRES(mutex_);
 
-  runtime::Code Take(void** memory, size_t bytes, bool on_device);
-  runtime::Code Give(void* memory);
+  runtime::Code Take(void** memory, size_t bytes, bool on_device) TACIT_REQUIRES(mutex_);
+  runtime::Code Give(void* memory) TACIT_REQUIRES(mutex_);
 
-  EmulatedStream* AddStream();
-  void DropStream(EmulatedStream* stream);
+  EmulatedStream* AddStream() TACIT_REQUIRES(mutex_);
+  void DropStream(EmulatedStream* stream) TACIT_REQUIRES(mutex_);
   // Puts work on a stream, or into the graph that is captured there.
-  void Put(EmulatedStream* stream, std::function<void()> run);
-  void Push(EmulatedStream* stream, Work work);
+  void Put(EmulatedStream* stream, std::function<void()> run) TACIT_REQUIRES(mutex_);
+  void Push(EmulatedStream* stream, Work work) TACIT_REQUIRES(mutex_);
   // Puts a graph's work on the stream and on lanes of its own.
-  void Launch(const EmulatedGraph& graph, EmulatedStream* stream);
+  void Launch(const EmulatedGraph& graph, EmulatedStream* stream) TACIT_REQUIRES(mutex_);
   // The capture in which the event was recorded last; null: none that goes on.
-  std::shared_ptr<Capture> CaptureWith(const EmulatedEvent* event) const;
-  void WaitFor(EmulatedStream* stream);
-  void WaitFor(const std::shared_ptr<Mark>& mark);
+  std::shared_ptr<Capture> CaptureWith(const EmulatedEvent* event) const TACIT_REQUIRES(mutex_);
+  void WaitFor(EmulatedStream* stream) TACIT_REQUIRES(mutex_);
+  void WaitFor(const std::shared_ptr<Mark>& mark) TACIT_REQUIRES(mutex_);
 
-  void CountLaunch(const char* name, const runtime::LaunchShape& shape);
+  void CountLaunch(const char* name, const runtime::LaunchShape& shape) TACIT_REQUIRES(mutex_);
 
-  uint64_t free_bytes() const { return machine_.memory_bytes - taken_on_device_; }
-  uint64_t calls() const { return calls_; }
-  void FailIn(uint64_t calls, int with) { fail_in_ = calls, fail_with_ = with; }
-  void RefuseMemory(bool refuse) { refuses_memory_ = refuse; }
-  void SetTurns(Turns turns) { turns_ = turns; }
-  const std::map<std::string, KernelUse>& kernels() const { return kernels_; }
-  uint64_t BytesTaken() const;
-  uint64_t BytesTakenOnDevice() const { return taken_on_device_; }
+  uint64_t free_bytes() const TACIT_REQUIRES(mutex_) {
+    return machine_.memory_bytes - taken_on_device_;
+  }
+  uint64_t calls() const TACIT_REQUIRES(mutex_) { return calls_; }
+  void FailIn(uint64_t calls, int with) TACIT_REQUIRES(mutex_) {
+    fail_in_ = calls, fail_with_ = with;
+  }
+  void RefuseMemory(bool refuse) TACIT_REQUIRES(mutex_) { refuses_memory_ = refuse; }
+  void SetTurns(Turns turns) TACIT_REQUIRES(mutex_) { turns_ = turns; }
+  const std::map<std::string, KernelUse>& kernels() const TACIT_REQUIRES(mutex_) {
+    return kernels_;
+  }
+  uint64_t BytesTaken() const TACIT_REQUIRES(mutex_);
+  uint64_t BytesTakenOnDevice() const TACIT_REQUIRES(mutex_) { return taken_on_device_; }
 
  private:
-  void Drain(const std::function<bool()>& enough);
-  void DrainLate(EmulatedStream* stream, const Mark* until);
-  void DrainUntil(const Mark* mark);
-  void DrainAll();
+  void Drain(const std::function<bool()>& enough) TACIT_REQUIRES(mutex_);
+  void DrainLate(EmulatedStream* stream, const Mark* until) TACIT_REQUIRES(mutex_);
+  void DrainUntil(const Mark* mark) TACIT_REQUIRES(mutex_);
+  void DrainAll() TACIT_REQUIRES(mutex_);
 
   RecursiveMutex mutex_;
-  Machine machine_;
-  uint64_t calls_ = 0, fail_in_ = 0;
-  int fail_with_ = 0;
-  bool refuses_memory_ = false;
-  runtime::Code lost_ = runtime::kSuccess;
-  int opened_ = 0;
-  Turns turns_ = Turns::kShuffled;
-  std::map<std::string, KernelUse> kernels_;
-  std::map<void*, Memory> memory_;
-  uint64_t taken_on_device_ = 0;
-  std::vector<std::unique_ptr<EmulatedStream>> streams_;
+  Machine machine_ TACIT_GUARDED_BY(mutex_);
+  uint64_t calls_ TACIT_GUARDED_BY(mutex_) = 0, fail_in_ TACIT_GUARDED_BY(mutex_) = 0;
+  int fail_with_ TACIT_GUARDED_BY(mutex_) = 0;
+  bool refuses_memory_ TACIT_GUARDED_BY(mutex_) = false;
+  runtime::Code lost_ TACIT_GUARDED_BY(mutex_) = runtime::kSuccess;
+  int opened_ TACIT_GUARDED_BY(mutex_) = 0;
+  Turns turns_ TACIT_GUARDED_BY(mutex_) = Turns::kShuffled;
+  std::map<std::string, KernelUse> kernels_ TACIT_GUARDED_BY(mutex_);
+  std::map<void*, Memory> memory_ TACIT_GUARDED_BY(mutex_);
+  uint64_t taken_on_device_ TACIT_GUARDED_BY(mutex_) = 0;
+  std::vector<std::unique_ptr<EmulatedStream>> streams_ TACIT_GUARDED_BY(mutex_);
 };
 
 // Lives as long as the process, like a driver.

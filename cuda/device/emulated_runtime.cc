@@ -42,7 +42,10 @@ EmulatedStream* Of(runtime::Stream stream) { return static_cast<EmulatedStream*>
 
 namespace emulated {
 
-void Reset(const Machine& machine) { TheDriver().Reset(machine); }
+void Reset(const Machine& machine) {
+  TACIT_LOCK();
+  TheDriver().Reset(machine);
+}
 void FailCall(uint64_t calls, int code) {
   TACIT_LOCK();
   TheDriver().FailIn(calls, code);
@@ -59,7 +62,10 @@ void SetTurns(Turns turns) {
   TACIT_LOCK();
   TheDriver().SetTurns(turns);
 }
-const std::map<std::string, KernelUse>& Kernels() { return TheDriver().kernels(); }
+const std::map<std::string, KernelUse>& Kernels() {
+  TACIT_LOCK();
+  return TheDriver().kernels();
+}
 uint64_t BytesTaken() {
   TACIT_LOCK();
   return TheDriver().BytesTaken();
