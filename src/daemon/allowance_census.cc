@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/files/log.h"
 #include "base/text.h"
+#include "metrics/families.h"
 #include "privacy/weakness.h"
 
 namespace tacit::daemon {
@@ -32,11 +33,8 @@ AllowanceCensus::AllowanceCensus(const wiring::Assembly& assembly, const store::
                     .bounds = plan.promise.bounds,
                     .left = {}};
     for (size_t i = 0; i < kLeftNames.size(); ++i)
-      subject.left[i] = registry.AddGauge(
-          metrics::Audience::kOperator, "tacit_users_by_allowance_left",
-          "Users by what is left of their allowance: nothing, or up to this part of it; counted "
-          "every ten minutes",
-          {{"learner", plan.id}, {"left", kLeftNames[i]}});
+      subject.left[i] = registry.AddGauge("tacit_users_by_allowance_left",
+                                          {{"learner", plan.id}, {"left", kLeftNames[i]}});
     subjects_.push_back(std::move(subject));
   }
   last_.resize(subjects_.size());

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/files/log.h"
+#include "metrics/families.h"
 
 namespace tacit::daemon {
 namespace {
@@ -60,18 +61,12 @@ BudgetOutlook::BudgetOutlook(const wiring::Assembly& assembly, Latest latest,
   if (assembly.breaker) budgets_.learners.push_back(assembly.breaker->promise);
   wiring::TakeBudgetsOf(assembly.config, &budgets_);
   for (const privacy::Promise& promise : budgets_.learners)
-    runs_out_.emplace_back(
-        promise.learner,
-        registry.AddGauge(metrics::Audience::kPublic,
-                          "tacit_privacy_budget_runs_out_timestamp_seconds",
-                          "Unix time at which the learner's budget will have run out, if all goes "
-                          "on as so far; +Inf: no end is in sight, NaN: nothing can be said yet",
-                          {{"learner", promise.learner}}));
+    runs_out_.emplace_back(promise.learner,
+                           registry.AddGauge("tacit_privacy_budget_runs_out_timestamp_seconds",
+                                             {{"learner", promise.learner}}));
   if (budgets_.total)
     runs_out_.emplace_back(
-        "", registry.AddGauge(metrics::Audience::kPublic,
-                              "tacit_privacy_total_budget_runs_out_timestamp_seconds",
-                              "The same of the budget of all learners together"));
+        "", registry.AddGauge("tacit_privacy_total_budget_runs_out_timestamp_seconds"));
   for (const auto& [learner, gauge] : runs_out_) gauge.Set(NAN);
   thread_.Start("tacit-outlook", [this] {
     do Look();

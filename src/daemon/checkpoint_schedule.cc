@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/files/log.h"
+#include "metrics/families.h"
 
 namespace tacit::daemon {
 namespace {
@@ -21,13 +22,9 @@ CheckpointSchedule::CheckpointSchedule(store::Store& store, const config::Checkp
       path_(options.path),
       schema_(std::move(schema)),
       clock_(clock),
-      made_(registry.AddCounter(metrics::Audience::kOperator, "tacit_checkpoints_made_total",
-                                "Checkpoints made since the start")),
-      failed_(registry.AddCounter(metrics::Audience::kOperator, "tacit_checkpoints_failed_total",
-                                  "Checkpoints that could not be made since the start")),
-      last_time_(registry.AddGauge(metrics::Audience::kOperator,
-                                   "tacit_checkpoint_last_timestamp_seconds",
-                                   "Unix time of the last checkpoint made since the start")),
+      made_(registry.AddCounter("tacit_checkpoints_made_total")),
+      failed_(registry.AddCounter("tacit_checkpoints_failed_total")),
+      last_time_(registry.AddGauge("tacit_checkpoint_last_timestamp_seconds")),
       options_(options) {
   thread_.Start("tacit-schedule", [this] { Loop(); });
 }

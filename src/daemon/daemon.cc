@@ -31,7 +31,7 @@
 #include "daemon/store_opening.h"
 #include "daemon/watchdog.h"
 #include "event/dead_letters.h"
-#include "metrics/registry.h"
+#include "metrics/families.h"
 #include "serve/api.h"
 #include "train/ledger_metrics.h"
 #include "wiring/budget_check.h"
@@ -538,15 +538,9 @@ class Daemon {
   console::StopSignals& signals_;
   SystemClock clock_;
   metrics::Registry registry_;
-  const metrics::Gauge training_failed_ =
-      registry_.AddGauge(metrics::Audience::kPublic, "tacit_training_failed",
-                         "Whether training has ended with an error; restart tacitd to resume");
-  const metrics::Gauge letters_waiting_ = registry_.AddGauge(
-      metrics::Audience::kOperator, "tacit_dead_letters_waiting",
-      "Whether reading waits for dead letters that cannot be written at present");
-  const metrics::Gauge gpu_used_ =
-      registry_.AddGauge(metrics::Audience::kOperator, "tacit_gpu_used",
-                         "Whether a learner's steps are computed on a GPU");
+  const metrics::Gauge training_failed_ = registry_.AddGauge("tacit_training_failed");
+  const metrics::Gauge letters_waiting_ = registry_.AddGauge("tacit_dead_letters_waiting");
+  const metrics::Gauge gpu_used_ = registry_.AddGauge("tacit_gpu_used");
   bool letters_wait_ = false;
   serve::CommitSignal commits_;
   train::Progress progress_;

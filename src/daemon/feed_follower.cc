@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/files/log.h"
+#include "metrics/families.h"
 
 namespace tacit::daemon {
 namespace {
@@ -28,30 +29,16 @@ FeedFollower::FeedFollower(store::ReplicaStore& store, const config::Feed& feed,
       clock_(clock),
       on_version_(std::move(on_version)),
       replica_(store, std::move(layouts), std::move(source)),
-      version_(registry.AddGauge(metrics::Audience::kPublic, "tacit_replica_version",
-                                 "The version that is served; 0: none yet")),
-      lag_versions_(registry.AddGauge(
-          metrics::Audience::kPublic, "tacit_replica_lag_versions",
-          "Commits between the version that is served and the newest seen in the feed")),
-      lag_seconds_(registry.AddGauge(
-          metrics::Audience::kPublic, "tacit_replica_lag_seconds",
-          "Time between the publications of what is served and of the newest version seen")),
-      lag_records_(
-          registry.AddGauge(metrics::Audience::kPublic, "tacit_replica_lag_records",
-                            "Records of the feed that were not read yet, when last asked")),
-      lag_bytes_(registry.AddGauge(
-          metrics::Audience::kPublic, "tacit_replica_lag_bytes",
-          "Bytes read and not served yet, and an estimate of those not read yet")),
-      age_(registry.AddGauge(metrics::Audience::kPublic, "tacit_replica_age_seconds",
-                             "Time since the version that is served was published")),
-      failing_(registry.AddGauge(metrics::Audience::kPublic, "tacit_replica_failing",
-                                 "Whether the last try to read the feed has failed")),
-      versions_(registry.AddCounter(metrics::Audience::kPublic, "tacit_replica_versions_total",
-                                    "Versions applied since the start")),
-      records_(registry.AddCounter(metrics::Audience::kPublic, "tacit_replica_records_total",
-                                   "Records applied since the start, without marks")),
-      bytes_(registry.AddCounter(metrics::Audience::kPublic, "tacit_replica_bytes_total",
-                                 "Bytes of their keys and values")),
+      version_(registry.AddGauge("tacit_replica_version")),
+      lag_versions_(registry.AddGauge("tacit_replica_lag_versions")),
+      lag_seconds_(registry.AddGauge("tacit_replica_lag_seconds")),
+      lag_records_(registry.AddGauge("tacit_replica_lag_records")),
+      lag_bytes_(registry.AddGauge("tacit_replica_lag_bytes")),
+      age_(registry.AddGauge("tacit_replica_age_seconds")),
+      failing_(registry.AddGauge("tacit_replica_failing")),
+      versions_(registry.AddCounter("tacit_replica_versions_total")),
+      records_(registry.AddCounter("tacit_replica_records_total")),
+      bytes_(registry.AddCounter("tacit_replica_bytes_total")),
       sight_(replica_.sight()) {
   thread_.Start("tacit-replica", [this] { Loop(); });
 }

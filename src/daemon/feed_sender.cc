@@ -7,6 +7,7 @@
 
 #include "base/files/log.h"
 #include "base/text.h"
+#include "metrics/families.h"
 
 namespace tacit::daemon {
 namespace {
@@ -27,23 +28,14 @@ FeedSender::FeedSender(store::Store& store, const config::Feed& feed,
       feed_(feed),
       clock_(clock),
       publisher_(store, clock, WithStop(std::move(options))),
-      published_version_(registry.AddGauge(metrics::Audience::kPublic,
-                                           "tacit_feed_published_version",
-                                           "The newest commit that the feed's topic has")),
-      lag_versions_(registry.AddGauge(metrics::Audience::kPublic, "tacit_feed_unpublished_commits",
-                                      "Commits after the newest that the feed's topic has")),
-      lag_seconds_(registry.AddGauge(metrics::Audience::kPublic, "tacit_feed_unpublished_seconds",
-                                     "Time since there was no unpublished commit")),
-      failing_(registry.AddGauge(metrics::Audience::kPublic, "tacit_feed_failing",
-                                 "Whether the last try to publish has failed")),
-      versions_(registry.AddCounter(metrics::Audience::kPublic, "tacit_feed_versions_total",
-                                    "Versions published since the start")),
-      whole_(registry.AddCounter(metrics::Audience::kPublic, "tacit_feed_whole_versions_total",
-                                 "Of these, versions that were sent with all rows")),
-      records_(registry.AddCounter(metrics::Audience::kPublic, "tacit_feed_records_total",
-                                   "Records published since the start, without marks")),
-      bytes_(registry.AddCounter(metrics::Audience::kPublic, "tacit_feed_bytes_total",
-                                 "Bytes of their keys and values")) {
+      published_version_(registry.AddGauge("tacit_feed_published_version")),
+      lag_versions_(registry.AddGauge("tacit_feed_unpublished_commits")),
+      lag_seconds_(registry.AddGauge("tacit_feed_unpublished_seconds")),
+      failing_(registry.AddGauge("tacit_feed_failing")),
+      versions_(registry.AddCounter("tacit_feed_versions_total")),
+      whole_(registry.AddCounter("tacit_feed_whole_versions_total")),
+      records_(registry.AddCounter("tacit_feed_records_total")),
+      bytes_(registry.AddCounter("tacit_feed_bytes_total")) {
   thread_.Start("tacit-feed", [this] { Loop(); });
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/files/log.h"
 #include "base/text.h"
+#include "metrics/families.h"
 #include "wiring/user_report.h"
 
 namespace tacit::daemon {
@@ -19,11 +20,8 @@ Forgetter::Forgetter(store::Store& store, const wiring::Assembly& assembly,
     : store_(store),
       assembly_(assembly),
       opt_out_(opt_out),
-      forgotten_(registry.AddCounter(metrics::Audience::kOperator, "tacit_users_forgotten_total",
-                                     "Users whose histories were deleted on request")),
-      erased_(registry.AddCounter(
-          metrics::Audience::kOperator, "tacit_users_erased_total",
-          "Of these, and of those before the start, users of whom no file holds anything")) {
+      forgotten_(registry.AddCounter("tacit_users_forgotten_total")),
+      erased_(registry.AddCounter("tacit_users_erased_total")) {
   // At once, for an earlier run may have left something; then whenever somebody asks.
   thread_.Start("tacit-forget", [this] {
     while (Erase() ? thread_.Await() : thread_.Rest(kBetweenTries)) {

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/files/log.h"
 #include "base/text.h"
+#include "metrics/families.h"
 
 namespace tacit::daemon {
 namespace {
@@ -43,9 +44,7 @@ Result<std::unique_ptr<Front>> Front::Open(const config::Serve& config,
   if (!config.tls.certificate.empty()) {
     TACIT_ASSIGN(front->tls_, serve::Tls::Open(TlsFilesOf(config.tls)));
     front->tls_files_ = config.tls;
-    front->expires_ =
-        registry.AddGauge(metrics::Audience::kPublic, "tacit_tls_certificate_expires_seconds",
-                          "The Unix time at which the first of the server's certificates ends");
+    front->expires_ = registry.AddGauge("tacit_tls_certificate_expires_seconds");
     front->TellCertificate();
   }
   return front;

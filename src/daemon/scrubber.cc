@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/files/log.h"
+#include "metrics/families.h"
 
 namespace tacit::daemon {
 namespace {
@@ -21,10 +22,8 @@ constexpr size_t kNamedMost = 5;
 Scrubber::Scrubber(const store::Store& store, uint32_t days, metrics::Registry& registry)
     : store_(store),
       period_(days * kDaySeconds),
-      damaged_files_(registry.AddGauge(metrics::Audience::kOperator, "tacit_store_damaged_files",
-                                       "Files of the store that do not match their checksum")),
-      bytes_(registry.AddCounter(metrics::Audience::kOperator, "tacit_store_scrubbed_bytes_total",
-                                 "Bytes of the store that were compared with their checksum")) {
+      damaged_files_(registry.AddGauge("tacit_store_damaged_files")),
+      bytes_(registry.AddCounter("tacit_store_scrubbed_bytes_total")) {
   if (days > 0) thread_.Start("tacit-scrub", [this] { Loop(); });
 }
 

@@ -13,6 +13,7 @@
 #include "daemon/service_manager.h"
 #include "daemon/service_metrics.h"
 #include "daemon/start_server.h"
+#include "metrics/families.h"
 #include "train/ledger_metrics.h"
 #include "wiring/plan_text.h"
 #include "wiring/plans/code_version.h"
@@ -27,13 +28,9 @@ class Mover {
  public:
   Mover(ServedVersions& served, train::LedgerMetrics& metrics, metrics::Registry& registry)
       : served_(served), metrics_(metrics) {
-    using metrics::Audience;
-    serving_ = registry.AddGauge(Audience::kPublic, "tacit_serving_version",
-                                 "The version that answers where a request names none");
-    canary_ = registry.AddGauge(Audience::kPublic, "tacit_canary_version",
-                                "The version that answers a share of requests; 0: none does");
-    share_ = registry.AddGauge(Audience::kPublic, "tacit_canary_share",
-                               "The share of requests that the canary answers");
+    serving_ = registry.AddGauge("tacit_serving_version");
+    canary_ = registry.AddGauge("tacit_canary_version");
+    share_ = registry.AddGauge("tacit_canary_share");
     Show();
   }
 

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "metrics/families.h"
 #include "metrics/process_metrics.h"
 #include "wiring/plans/code_version.h"
 
@@ -10,16 +11,12 @@ namespace tacit::daemon {
 namespace {
 
 namespace fs = std::filesystem;
-using metrics::Audience;
 using metrics::Gauge;
 
 void ShowReadiness(metrics::Registry& registry,
                    const std::function<serve::Readiness()>& readiness) {
-  const Gauge ready = registry.AddGauge(Audience::kPublic, "tacit_ready",
-                                        "Whether training works, or a checkpoint is served");
-  const Gauge degraded =
-      registry.AddGauge(Audience::kOperator, "tacit_degraded",
-                        "Whether something is wrong that /readyz tells operators of");
+  const Gauge ready = registry.AddGauge("tacit_ready");
+  const Gauge degraded = registry.AddGauge("tacit_degraded");
   registry.BeforeScrape([=] {
     const serve::Readiness now = readiness();
     ready.Set(now.ready ? 1 : 0);
@@ -28,12 +25,8 @@ void ShowReadiness(metrics::Registry& registry,
 }
 
 void ShowSource(metrics::Registry& registry, const ServiceParts& parts) {
-  const Gauge connected =
-      registry.AddGauge(Audience::kPublic, "tacit_source_connected",
-                        "Whether the source of interactions is within reach and being read");
-  const Gauge ahead = registry.AddGauge(
-      Audience::kOperator, "tacit_source_records_ahead",
-      "Records that are there and not read yet; of log files an estimate, over all passes");
+  const Gauge connected = registry.AddGauge("tacit_source_connected");
+  const Gauge ahead = registry.AddGauge("tacit_source_records_ahead");
   registry.BeforeScrape([=, health = parts.source, records = parts.records_ahead] {
     connected.Set(health().connected ? 1 : 0);
     ahead.Set(static_cast<double>(records()));
@@ -43,12 +36,11 @@ void ShowSource(metrics::Registry& registry, const ServiceParts& parts) {
 // Registers the room of the disk that a place is on. A place that comes later is shown from then
 // on.
 void ShowDisk(metrics::Registry& registry, const ServiceParts::Place& place) {
-  const auto gauge = [&](const char* name, const char* help) {
-    return registry.AddGauge(Audience::kOperator, name, help, {{"of", place.of}});
+  const auto gauge = [&](metrics::GaugeName name) {
+    return registry.AddGauge(name, {{"of", place.of}});
   };
-  const Gauge free =
-      gauge("tacit_disk_free_bytes", "Room that this user may take on the disk of a place");
-  const Gauge size = gauge("tacit_disk_size_bytes", "Size of the disk of a place");
+  const Gauge free = gauge("tacit_disk_free_bytes");
+  const Gauge size = gauge("tacit_disk_size_bytes");
   registry.BeforeScrape([=, path = fs::path(place.path)] {
     std::error_code error;
     fs::space_info space = fs::space(path, error);
@@ -61,27 +53,18 @@ void ShowDisk(metrics::Registry& registry, const ServiceParts::Place& place) {
 
 void ShowEngine(metrics::Registry& registry,
                 const std::function<store::Store::EngineStats()>& engine) {
-  const auto gauge = [&](const char* name, const char* help) {
-    return registry.AddGauge(Audience::kOperator, name, help);
-  };
-  const Gauge tables = gauge("tacit_store_table_bytes", "RocksDB: tables in use");
-  const Gauge blobs = gauge("tacit_store_blob_bytes", "RocksDB: blob files in use");
-  const Gauge cache = gauge("tacit_rocksdb_block_cache_bytes", "RocksDB: blocks in memory");
-  const Gauge memtables =
-      gauge("tacit_rocksdb_memtable_bytes", "RocksDB: what is written and not yet in a table");
-  const Gauge level0 =
-      gauge("tacit_rocksdb_level0_files", "RocksDB: tables that wait for being merged");
-  const Gauge pending = gauge("tacit_rocksdb_pending_compaction_bytes",
-                              "RocksDB: an estimate of what is to be merged");
-  const Gauge compactions = gauge("tacit_rocksdb_running_compactions", "RocksDB: merges now");
-  const Gauge flushes = gauge("tacit_rocksdb_running_flushes", "RocksDB: tables being written now");
-  const Gauge stopped =
-      gauge("tacit_rocksdb_writes_stopped", "RocksDB: whether writes wait for a merge");
-  const Gauge delayed = gauge("tacit_rocksdb_delayed_write_bytes_per_second",
-                              "RocksDB: the rate that writes are held to; 0: none");
-  const metrics::Counter errors =
-      registry.AddCounter(Audience::kOperator, "tacit_rocksdb_background_errors_total",
-                          "RocksDB: failures of its own threads");
+  const auto gauge = [&](metrics::GaugeName name) { return registry.AddGauge(name); };
+  const Gauge tables = gauge("tacit_store_table_bytes");
+  const Gauge blobs = gauge("tacit_store_blob_bytes");
+  const Gauge cache = gauge("tacit_rocksdb_block_cache_bytes");
+  const Gauge memtables = gauge("tacit_rocksdb_memtable_bytes");
+  const Gauge level0 = gauge("tacit_rocksdb_level0_files");
+  const Gauge pending = gauge("tacit_rocksdb_pending_compaction_bytes");
+  const Gauge compactions = gauge("tacit_rocksdb_running_compactions");
+  const Gauge flushes = gauge("tacit_rocksdb_running_flushes");
+  const Gauge stopped = gauge("tacit_rocksdb_writes_stopped");
+  const Gauge delayed = gauge("tacit_rocksdb_delayed_write_bytes_per_second");
+  const metrics::Counter errors = registry.AddCounter("tacit_rocksdb_background_errors_total");
   registry.BeforeScrape([=] {
     const store::Store::EngineStats now = engine();
     tables.Set(static_cast<double>(now.table_bytes));

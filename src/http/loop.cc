@@ -4,6 +4,8 @@
 #include <ctime>
 #include <vector>
 
+#include "metrics/families.h"
+
 namespace tacit::serve {
 namespace {
 
@@ -33,11 +35,8 @@ const Clock* ClockOf(const ServerOptions& options) {
 
 Shared::Shared(ServerOptions o, metrics::Registry& metrics)
     : options(std::move(o)), clock(ClockOf(options)), access_log(options.access_log) {
-  using metrics::Audience;
-  open_connections =
-      metrics.AddGauge(Audience::kPublic, "tacit_http_connections", "HTTP connections open");
-  refused = metrics.AddCounter(Audience::kPublic, "tacit_http_refused_total",
-                               "HTTP requests and connections refused: malformed, over a limit");
+  open_connections = metrics.AddGauge("tacit_http_connections");
+  refused = metrics.AddCounter("tacit_http_refused_total");
 }
 
 SteadyTime Shared::About() const {

@@ -10,6 +10,7 @@
 #include "base/files/log.h"
 #include "base/text.h"
 #include "http/caller.h"
+#include "metrics/families.h"
 
 namespace tacit::serve {
 namespace {
@@ -94,23 +95,22 @@ Router::Router(metrics::Registry& metrics)
 // The number of requests about users is the operator's, like their routes.
 Router::Counters Router::MakeCounters(std::string_view method, std::string_view path,
                                       Access access) {
-  using metrics::Audience;
   const bool is_operators = access == Access::kOwner || access == Access::kOperator;
-  const Audience audience = is_operators ? Audience::kOperator : Audience::kPublic;
-  const std::string prefix = is_operators ? "tacit_http_operator_" : "tacit_http_";
-  const std::string what = is_operators ? " by routes of operators and users" : "";
+  const metrics::CounterName requests =
+      is_operators ? metrics::CounterName("tacit_http_operator_requests_total")
+                   : metrics::CounterName("tacit_http_requests_total");
+  const metrics::HistogramName seconds =
+      is_operators ? metrics::HistogramName("tacit_http_operator_request_seconds")
+                   : metrics::HistogramName("tacit_http_request_seconds");
   const metrics::Labels labels = {{"method", std::string(method)}, {"path", std::string(path)}};
   Counters counters;
   for (const size_t digit : {2, 4, 5}) {
     metrics::Labels with_status = labels;
     with_status.emplace_back("status", std::to_string(digit) + "xx");
-    counters.answered[digit] = metrics_.AddCounter(audience, prefix + "requests_total",
-                                                   "HTTP requests answered" + what, with_status);
+    counters.answered[digit] = metrics_.AddCounter(requests, with_status);
   }
   counters.seconds =
-      metrics_.AddHistogram(audience, prefix + "request_seconds",
-                            "From the whole request to its answer" + what + ", sending excluded",
-                            metrics::ExponentialBounds(1e-5, 4, 10), labels);
+      metrics_.AddHistogram(seconds, metrics::ExponentialBounds(1e-5, 4, 10), labels);
   return counters;
 }
 

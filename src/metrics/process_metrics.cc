@@ -9,6 +9,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "metrics/families.h"
+
 namespace tacit::metrics {
 namespace {
 
@@ -67,24 +69,16 @@ std::string NumberOf(const std::string& version) { return version.substr(version
 void ShowProcess(Registry& registry, const std::string& version) {
   const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
   const auto page = static_cast<double>(sysconf(_SC_PAGESIZE));
-  registry
-      .AddGauge(Audience::kPublic, "tacit_build_info", "1, with the version of the program",
-                {{"version", NumberOf(version)}})
-      .Set(1);
-  registry
-      .AddGauge(Audience::kPublic, "process_start_time_seconds",
-                "Unix time at which the process started")
+  registry.AddGauge("tacit_build_info", {{"version", NumberOf(version)}}).Set(1);
+  registry.AddGauge("process_start_time_seconds")
       .Set(BootTime() + StatFields()[kStartTicks] / ticks);
-  const auto gauge = [&](const char* name, const char* help) {
-    return registry.AddGauge(Audience::kOperator, name, help);
-  };
-  const auto cpu = registry.AddCounter(Audience::kOperator, "process_cpu_seconds_total",
-                                       "Processor time of all threads, in user and system mode");
-  const auto resident = gauge("process_resident_memory_bytes", "Memory in RAM");
-  const auto virtual_bytes = gauge("process_virtual_memory_bytes", "Address space");
-  const auto threads = gauge("process_threads", "Threads");
-  const auto open = gauge("process_open_fds", "Open files and sockets");
-  gauge("process_max_fds", "Files and sockets that may be open").Set(MaxFiles());
+  const auto gauge = [&](GaugeName name) { return registry.AddGauge(name); };
+  const auto cpu = registry.AddCounter("process_cpu_seconds_total");
+  const auto resident = gauge("process_resident_memory_bytes");
+  const auto virtual_bytes = gauge("process_virtual_memory_bytes");
+  const auto threads = gauge("process_threads");
+  const auto open = gauge("process_open_fds");
+  gauge("process_max_fds").Set(MaxFiles());
   registry.BeforeScrape([=] {
     const StatFields stat;
     cpu.RaiseTo((stat[kUserTicks] + stat[kSystemTicks]) / ticks);

@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/threads/mutex.h"
+#include "metrics/families.h"
 
 namespace tacit::metrics {
 namespace internal {
@@ -29,8 +30,6 @@ struct HistogramCells {
 }  // namespace internal
 namespace {
 
-using Kind = prometheus::MetricType;
-
 // One set of labels of a family. Never moves, since handles point into it.
 struct Series {
   Labels labels;
@@ -39,19 +38,23 @@ struct Series {
   std::unique_ptr<internal::HistogramCells> histogram;
 };
 
-struct Family {
-  Audience audience = Audience::kOperator;
-  Kind kind = Kind::Counter;
-  std::string help;
-  std::list<Series> series;
-};
+// The names of sorted labels, as a family declares them.
+std::string NamesOf(const Labels& labels) {
+  std::string names;
+  for (const auto& [name, value] : labels) names += (names.empty() ? "" : ",") + name;
+  return names;
+}
 
-bool IsMetricName(std::string_view name) {
-  const auto ok = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-  };
-  return !name.empty() && !(name[0] >= '0' && name[0] <= '9') &&
-         std::all_of(name.begin(), name.end(), ok);
+prometheus::MetricType TypeOf(Kind kind) {
+  switch (kind) {
+    case Kind::kCounter:
+      return prometheus::MetricType::Counter;
+    case Kind::kGauge:
+      return prometheus::MetricType::Gauge;
+    case Kind::kHistogram:
+      return prometheus::MetricType::Histogram;
+  }
+  return prometheus::MetricType::Untyped;
 }
 
 // Writes the buckets as Prometheus wants them: cumulative and ending with +Inf. The total is their
@@ -69,7 +72,7 @@ void CollectHistogram(const internal::HistogramCells& cells, prometheus::ClientM
   out->histogram.sample_sum = cells.sum.load(std::memory_order_relaxed);
 }
 
-prometheus::ClientMetric Collect(const Family& family, const Series& series) {
+prometheus::ClientMetric Collect(Kind kind, const Series& series) {
   prometheus::ClientMetric metric;
   for (const auto& [name, value] : series.labels) {
     prometheus::ClientMetric::Label label;
@@ -78,8 +81,8 @@ prometheus::ClientMetric Collect(const Family& family, const Series& series) {
     metric.label.push_back(std::move(label));
   }
   const double value = series.value.load(std::memory_order_relaxed);
-  if (family.kind == Kind::Counter) metric.counter.value = value;
-  if (family.kind == Kind::Gauge) metric.gauge.value = value;
+  if (kind == Kind::kCounter) metric.counter.value = value;
+  if (kind == Kind::kGauge) metric.gauge.value = value;
   if (series.histogram != nullptr) CollectHistogram(*series.histogram, &metric);
   return metric;
 }
@@ -89,35 +92,24 @@ prometheus::ClientMetric Collect(const Family& family, const Series& series) {
 struct Registry::Impl {
   // Recursive: what a scrape refreshes may be the last to hold an owner, who then removes its own.
   mutable RecursiveMutex mutex;
-  std::map<std::string, Family> families TACIT_GUARDED_BY(mutex);
+  // The series by the family's name.
+  std::map<std::string_view, std::list<Series>> families TACIT_GUARDED_BY(mutex);
   std::vector<std::function<void()>> refresh TACIT_GUARDED_BY(mutex);
 
   // Returns the series with these labels and creates it if needed.
-  Series& Declare(Audience audience, Kind kind, const std::string& name, const std::string& help,
-                  Labels labels) TACIT_REQUIRES(mutex);
+  Series& Declare(const Family& family, Labels labels) TACIT_REQUIRES(mutex);
 };
 
-Series& Registry::Impl::Declare(Audience audience, Kind kind, const std::string& name,
-                                const std::string& help, Labels labels) {
-  TACIT_CHECK(IsMetricName(name), name);
-  for (const auto& label : labels) TACIT_CHECK(IsMetricName(label.first), label.first);
-  const auto [it, is_new] = families.try_emplace(name);
-  Family& family = it->second;
-  if (is_new) {
-    family.audience = audience;
-    family.kind = kind;
-    family.help = help;
-  }
-  TACIT_CHECK(family.audience == audience, "metric '" + name + "' has two audiences");
-  TACIT_CHECK(family.kind == kind, "metric '" + name + "' is of two kinds");
-  TACIT_CHECK(family.help == help, "metric '" + name + "' has two help texts");
+Series& Registry::Impl::Declare(const Family& family, Labels labels) {
   std::sort(labels.begin(), labels.end());
-  for (Series& series : family.series) {
+  TACIT_CHECK(NamesOf(labels) == family.labels, family.name);
+  std::list<Series>& all = families[family.name];
+  for (Series& series : all) {
     if (series.labels != labels) continue;
     ++series.owners;
     return series;
   }
-  Series& series = family.series.emplace_back();
+  Series& series = all.emplace_back();
   series.labels = std::move(labels);
   series.owners = 1;
   return series;
@@ -126,29 +118,27 @@ Series& Registry::Impl::Declare(Audience audience, Kind kind, const std::string&
 Registry::Registry() : impl_(std::make_unique<Impl>()) {}
 Registry::~Registry() = default;
 
-Counter Registry::AddCounter(Audience audience, const std::string& name, const std::string& help,
-                             const Labels& labels) {
+Counter Registry::AddCounter(CounterName name, const Labels& labels) {
   const MutexLock lock(impl_->mutex);
-  return Counter(&impl_->Declare(audience, Kind::Counter, name, help, labels).value);
+  return Counter(&impl_->Declare(name.family(), labels).value);
 }
 
-Gauge Registry::AddGauge(Audience audience, const std::string& name, const std::string& help,
-                         const Labels& labels) {
+Gauge Registry::AddGauge(GaugeName name, const Labels& labels) {
   const MutexLock lock(impl_->mutex);
-  return Gauge(&impl_->Declare(audience, Kind::Gauge, name, help, labels).value);
+  return Gauge(&impl_->Declare(name.family(), labels).value);
 }
 
-Histogram Registry::AddHistogram(Audience audience, const std::string& name,
-                                 const std::string& help, std::span<const double> bounds,
+Histogram Registry::AddHistogram(HistogramName name, std::span<const double> bounds,
                                  const Labels& labels) {
-  TACIT_CHECK(!bounds.empty() && std::is_sorted(bounds.begin(), bounds.end()), name);
+  const Family& family = name.family();
+  TACIT_CHECK(!bounds.empty() && std::is_sorted(bounds.begin(), bounds.end()), family.name);
   const MutexLock lock(impl_->mutex);
-  Series& series = impl_->Declare(audience, Kind::Histogram, name, help, labels);
+  Series& series = impl_->Declare(family, labels);
   if (series.histogram == nullptr)
     series.histogram = std::make_unique<internal::HistogramCells>(bounds);
   TACIT_CHECK(std::equal(bounds.begin(), bounds.end(), series.histogram->bounds.begin(),
                          series.histogram->bounds.end()),
-              "metric '" + name + "' has two sets of buckets");
+              fmt::format("metric '{}' has two sets of buckets", family.name));
   return Histogram(series.histogram.get());
 }
 
@@ -170,16 +160,14 @@ std::vector<double> ExponentialBounds(double start, double factor, size_t count)
   return bounds;
 }
 
-void Registry::Remove(const std::string& name, const Labels& labels) {
+void Registry::Remove(const Family& family, const Labels& labels) {
   Labels sorted = labels;
   std::sort(sorted.begin(), sorted.end());
   const MutexLock lock(impl_->mutex);
-  const auto family = impl_->families.find(name);
-  TACIT_CHECK(family != impl_->families.end(), name);
-  std::list<Series>& all = family->second.series;
+  std::list<Series>& all = impl_->families[family.name];
   const auto at = std::find_if(all.begin(), all.end(),
                                [&](const Series& series) { return series.labels == sorted; });
-  TACIT_CHECK(at != all.end(), name);
+  TACIT_CHECK(at != all.end(), family.name);
   if (--at->owners == 0) all.erase(at);
 }
 
@@ -192,13 +180,14 @@ std::string Registry::Scrape(Audience reader) const {
   const MutexLock lock(impl_->mutex);
   for (const auto& refresh : impl_->refresh) refresh();
   std::vector<prometheus::MetricFamily> visible;
-  for (const auto& [name, family] : impl_->families) {
-    if (family.audience > reader) continue;
+  for (const Family& family : kFamilies) {
+    const auto series = impl_->families.find(family.name);
+    if (series == impl_->families.end() || family.audience > reader) continue;
     prometheus::MetricFamily out;
-    out.name = name;
+    out.name = family.name;
     out.help = family.help;
-    out.type = family.kind;
-    for (const Series& series : family.series) out.metric.push_back(Collect(family, series));
+    out.type = TypeOf(family.kind);
+    for (const Series& one : series->second) out.metric.push_back(Collect(family.kind, one));
     visible.push_back(std::move(out));
   }
   return prometheus::TextSerializer().Serialize(visible);

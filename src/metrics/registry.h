@@ -18,6 +18,24 @@ namespace tacit::metrics {
 // the process's own health are public.
 enum class Audience : uint8_t { kPublic = 0, kOperator = 1 };
 
+enum class Kind : uint8_t { kCounter, kGauge, kHistogram };
+
+struct Family;
+
+// The name of a metric of one kind, as families.h declares it; another name does not compile.
+template <Kind kind>
+class Declared {
+ public:
+  consteval Declared(const char* name);  // families.h defines it
+  const Family& family() const { return *family_; }
+
+ private:
+  const Family* family_;
+};
+using CounterName = Declared<Kind::kCounter>;
+using GaugeName = Declared<Kind::kGauge>;
+using HistogramName = Declared<Kind::kHistogram>;
+
 // {"learner", "ctr"}
 using Label = std::pair<std::string, std::string>;
 using Labels = std::vector<Label>;
@@ -88,9 +106,8 @@ class Histogram {
 std::vector<double> ExponentialBounds(double start, double factor, size_t count);
 
 // All metrics of a process. Register at start-up, since registering takes a lock; registering a
-// name and labels again returns a handle on the same numbers. A name has one kind, one audience and
-// one help text; a second one is a programmer error, and so is a name that Prometheus rejects.
-// Thread-safe.
+// name and labels again returns a handle on the same numbers. Labels other than those declared are
+// a programmer error. Thread-safe.
 class Registry {
  public:
   Registry();
@@ -98,18 +115,19 @@ class Registry {
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;
 
-  Counter AddCounter(Audience audience, const std::string& name, const std::string& help,
-                     const Labels& labels = {});
-  Gauge AddGauge(Audience audience, const std::string& name, const std::string& help,
-                 const Labels& labels = {});
+  Counter AddCounter(CounterName name, const Labels& labels = {});
+  Gauge AddGauge(GaugeName name, const Labels& labels = {});
   // `bounds` are the ascending upper bounds of the buckets; the bucket above the last is implied.
-  Histogram AddHistogram(Audience audience, const std::string& name, const std::string& help,
-                         std::span<const double> bounds, const Labels& labels = {});
+  Histogram AddHistogram(HistogramName name, std::span<const double> bounds,
+                         const Labels& labels = {});
 
   // Gives back one registration of this name and labels; with the last one the numbers go, and no
   // scrape shows them any more. For labels that come and go: each owner registers once, and removes
   // once. REQUIRES that the owner's handle is not used afterwards.
-  void Remove(const std::string& name, const Labels& labels);
+  template <Kind kind>
+  void Remove(Declared<kind> name, const Labels& labels) {
+    Remove(name.family(), labels);
+  }
 
   // `refresh` runs at the start of every scrape, for gauges that are cheaper to read then than to
   // keep up to date (cache sizes, queue lengths). It registers nothing.
@@ -120,6 +138,8 @@ class Registry {
 
  private:
   struct Impl;
+  void Remove(const Family& family, const Labels& labels);
+
   std::unique_ptr<Impl> impl_;
 };
 

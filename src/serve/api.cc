@@ -10,6 +10,7 @@
 #include "http/query_fields.h"
 #include "http/request_json.h"
 #include "http/router.h"
+#include "metrics/families.h"
 #include "serve/answers/learner_kinds.h"
 #include "serve/answers/recommend_route.h"
 #include "serve/answers/score_answer.h"
@@ -455,10 +456,8 @@ void ShowServedVersions(metrics::Registry& registry, const std::vector<Recommend
                         const std::shared_ptr<const Versions>& versions) {
   std::vector<metrics::Gauge> commits;
   for (const RecommendModel& model : models)
-    commits.push_back(registry.AddGauge(
-        metrics::Audience::kPublic, "tacit_recommendations_commit_version",
-        "Number of the commit that a learner's recommendations are of; 0: there are none yet",
-        {{"learner", model.promise.learner}}));
+    commits.push_back(registry.AddGauge("tacit_recommendations_commit_version",
+                                        {{"learner", model.promise.learner}}));
   // The registry outlives the server.
   registry.BeforeScrape([commits, held = std::weak_ptr<const Versions>(versions)] {
     const auto served = held.lock();

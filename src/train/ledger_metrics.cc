@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tacit::train {
+#include "metrics/families.h"
 
-using metrics::Audience;
+namespace tacit::train {
 
 namespace {
 
@@ -34,37 +34,29 @@ double Left(double budget, double spent) {
 
 LedgerMetrics::LedgerMetrics(metrics::Registry& registry, const std::vector<Learner>& learners,
                              const std::optional<privacy::TotalBudget>& total) {
-  const auto gauge = [&](const char* name, const char* help, const metrics::Labels& labels = {}) {
-    return registry.AddGauge(Audience::kPublic, name, help, labels);
+  const auto gauge = [&](metrics::GaugeName name, const metrics::Labels& labels = {}) {
+    return registry.AddGauge(name, labels);
   };
   for (const Learner& learner : learners) {
     const metrics::Labels labels{{"learner", learner.id}};
     learners_.push_back(
         {.id = learner.id,
          .budget = learner.epsilon_budget,
-         .epsilon = gauge("tacit_privacy_epsilon",
-                          "Epsilon of the worst unit over everything committed", labels),
-         .epsilon_left = gauge("tacit_privacy_epsilon_left",
-                               "Epsilon of the learner's budget that is not spent", labels),
-         .steps_committed = registry.AddCounter(Audience::kPublic, "tacit_steps_committed_total",
-                                                "Private updates charged to the ledger", labels)});
-    gauge("tacit_privacy_epsilon_budget", "Epsilon the learner may reach", labels)
-        .Set(learner.epsilon_budget);
-    gauge("tacit_privacy_delta", "Delta that epsilon is stated at", labels).Set(learner.delta);
+         .epsilon = gauge("tacit_privacy_epsilon", labels),
+         .epsilon_left = gauge("tacit_privacy_epsilon_left", labels),
+         .steps_committed = registry.AddCounter("tacit_steps_committed_total", labels)});
+    gauge("tacit_privacy_epsilon_budget", labels).Set(learner.epsilon_budget);
+    gauge("tacit_privacy_delta", labels).Set(learner.delta);
   }
-  total_epsilon_ = gauge("tacit_privacy_total_epsilon",
-                         "Epsilon of the worst unit over all learners, everything committed");
-  total_delta_ = gauge("tacit_privacy_total_delta", "Delta that the total is stated at");
+  total_epsilon_ = gauge("tacit_privacy_total_epsilon");
+  total_delta_ = gauge("tacit_privacy_total_delta");
   if (total) {
     total_budget_ = total->epsilon;
-    gauge("tacit_privacy_total_epsilon_budget", "Epsilon all learners together may reach")
-        .Set(total->epsilon);
-    total_epsilon_left_ =
-        gauge("tacit_privacy_total_epsilon_left", "Epsilon of the total budget that is not spent");
+    gauge("tacit_privacy_total_epsilon_budget").Set(total->epsilon);
+    total_epsilon_left_ = gauge("tacit_privacy_total_epsilon_left");
   }
-  version_ = gauge("tacit_commit_version", "Number of the commit that is served");
-  last_commit_ = gauge("tacit_last_commit_timestamp_seconds",
-                       "Unix time of the commit that is served; 0: there is none yet");
+  version_ = gauge("tacit_commit_version");
+  last_commit_ = gauge("tacit_last_commit_timestamp_seconds");
 }
 
 void LedgerMetrics::Show(const store::Snapshot& snapshot, std::optional<int64_t> committed_ms) {

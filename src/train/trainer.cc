@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/files/log.h"
+#include "metrics/families.h"
 #include "train/learner/position.h"
 #include "train/watch/left_out_news.h"
 
@@ -145,9 +146,7 @@ Trainer::Trainer(TrainerOptions options, std::vector<ResumedLearner> learners, s
                                 "and no record is read for it; serving continues",
                                 seats_[i]->learner->id(),
                                 spent == Spent::kTotal ? "the total budget" : "its budget"));
-  halted_gauge_ = registry.AddGauge(
-      metrics::Audience::kPublic, "tacit_training_halted",
-      "Whether source.halt_above has halted training; tacitd --past-halt goes on");
+  halted_gauge_ = registry.AddGauge("tacit_training_halted");
   if (halted()) ShowHalt();
   Published();  // publishes what earlier runs have spent
 }

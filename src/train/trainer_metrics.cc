@@ -4,9 +4,9 @@
 #include <string>
 #include <utility>
 
-namespace tacit::train {
+#include "metrics/families.h"
 
-using metrics::Audience;
+namespace tacit::train {
 
 namespace {
 
@@ -14,24 +14,14 @@ namespace {
 // what the learner does not predict.
 void ShowProgress(metrics::Registry& registry, const metrics::Labels& labels,
                   const Progress& progress, size_t learner) {
-  const auto gauge = [&](const char* name, const char* help) {
-    return registry.AddGauge(Audience::kOperator, name, help, labels);
-  };
-  const auto auc = gauge("tacit_auc", "AUC of the last predictions, made before learning");
-  const auto entropy =
-      gauge("tacit_normalised_entropy",
-            "Log loss of the last predictions over that of the best constant; below 1 is better");
-  const auto calibration =
-      gauge("tacit_calibration", "Clicks that the last predictions add up to, over clicks");
-  const auto hits =
-      gauge("tacit_hit_at_10", "Share of the last next items that were among the model's ten best");
-  const auto gain = gauge("tacit_ndcg_at_10",
-                          "Mean of 1 / log2(place + 1) of the last next items, 0 beyond place 10");
-  const auto popular_hits = gauge("tacit_popularity_hit_at_10",
-                                  "Share of them that were among the ten most popular items");
-  const auto successor_hits =
-      gauge("tacit_successor_hit_at_10",
-            "Share of them that were among the ten most frequent successors of the last item");
+  const auto gauge = [&](metrics::GaugeName name) { return registry.AddGauge(name, labels); };
+  const auto auc = gauge("tacit_auc");
+  const auto entropy = gauge("tacit_normalised_entropy");
+  const auto calibration = gauge("tacit_calibration");
+  const auto hits = gauge("tacit_hit_at_10");
+  const auto gain = gauge("tacit_ndcg_at_10");
+  const auto popular_hits = gauge("tacit_popularity_hit_at_10");
+  const auto successor_hits = gauge("tacit_successor_hit_at_10");
   registry.BeforeScrape([=, &progress] {
     const Progress::View view = progress.view(learner);
     entropy.Set(view.entropy);
@@ -54,62 +44,40 @@ TrainerMetrics::TrainerMetrics(metrics::Registry& registry,
   const std::vector<double> seconds = metrics::ExponentialBounds(0.001, 2, 14);
   for (const std::string& id : learners) {
     const metrics::Labels labels{{"learner", id}};
-    const auto gauge = [&](Audience audience, const char* name, const char* help) {
-      return registry.AddGauge(audience, name, help, labels);
-    };
-    const auto counter = [&](const char* name, const char* help) {
-      return registry.AddCounter(Audience::kOperator, name, help, labels);
+    const auto gauge = [&](metrics::GaugeName name) { return registry.AddGauge(name, labels); };
+    const auto counter = [&](metrics::CounterName name) {
+      return registry.AddCounter(name, labels);
     };
     learners_.push_back(
-        {.exhausted = gauge(Audience::kPublic, "tacit_privacy_budget_exhausted",
-                            "1 when the next step would exceed the budget"),
-         .events = counter("tacit_events_learnt_total", "Examples in steps taken"),
-         .rows_touched =
-             counter("tacit_rows_touched_total", "Distinct embedding rows activated, per step"),
-         .rows_written = counter("tacit_rows_written_total", "Embedding rows written"),
-         .units_clipped =
-             counter("tacit_units_clipped_total", "Privacy units whose gradient was clipped"),
-         .units_refused = counter("tacit_users_left_out_total",
-                                  "Users left out of a step or a period, their allowance used"),
-         .loss = gauge(Audience::kOperator, "tacit_training_loss",
-                       "Mean loss of the last step, before learning from it; NaN: it has none"),
-         .step_seconds = registry.AddHistogram(Audience::kOperator, "tacit_step_seconds",
-                                               "Time one private update takes", seconds, labels),
+        {.exhausted = gauge("tacit_privacy_budget_exhausted"),
+         .events = counter("tacit_events_learnt_total"),
+         .rows_touched = counter("tacit_rows_touched_total"),
+         .rows_written = counter("tacit_rows_written_total"),
+         .units_clipped = counter("tacit_units_clipped_total"),
+         .units_refused = counter("tacit_users_left_out_total"),
+         .loss = gauge("tacit_training_loss"),
+         .step_seconds = registry.AddHistogram("tacit_step_seconds", seconds, labels),
          .phase_seconds = {},
-         .cache_hits = counter("tacit_row_cache_hits_total", "Rows asked for that were in memory"),
-         .cache_misses = counter("tacit_row_cache_misses_total",
-                                 "Rows asked for that were read from the store"),
-         .cache_read_ahead = counter("tacit_row_cache_read_ahead_total",
-                                     "Of these, rows that were read while the step before ran"),
-         .cache_evictions =
-             counter("tacit_row_cache_evictions_total", "Rows that had to leave the memory"),
-         .cache_bytes = gauge(Audience::kOperator, "tacit_row_cache_bytes", "Rows in memory")});
+         .cache_hits = counter("tacit_row_cache_hits_total"),
+         .cache_misses = counter("tacit_row_cache_misses_total"),
+         .cache_read_ahead = counter("tacit_row_cache_read_ahead_total"),
+         .cache_evictions = counter("tacit_row_cache_evictions_total"),
+         .cache_bytes = gauge("tacit_row_cache_bytes")});
     PerLearner& learner = learners_.back();
     learner.loss.Set(NAN);
     for (size_t phase = 0; phase < kStepPhaseNames.size(); ++phase)
-      learner.phase_seconds[phase] = registry.AddCounter(
-          Audience::kOperator, "tacit_step_phase_seconds_total",
-          "Time in the phases of private updates, of learners that measure them",
-          {{"learner", id}, {"phase", std::string(kStepPhaseNames[phase])}});
+      learner.phase_seconds[phase] =
+          registry.AddCounter("tacit_step_phase_seconds_total",
+                              {{"learner", id}, {"phase", std::string(kStepPhaseNames[phase])}});
   }
-  commit_seconds_ = registry.AddHistogram(Audience::kOperator, "tacit_commit_seconds",
-                                          "Time a commit takes, until it is published", seconds);
-  commit_bytes_ = registry.AddCounter(Audience::kOperator, "tacit_commit_bytes_total",
-                                      "Bytes that commits have written");
-  folded_rows_ = registry.AddCounter(Audience::kOperator, "tacit_rows_folded_total",
-                                     "Rows that were moved to their place in the table");
-  unfolded_deltas_ = registry.AddGauge(Audience::kOperator, "tacit_unfolded_deltas",
-                                       "Commits not yet folded into sorted files");
-  queued_ =
-      registry.AddGauge(Audience::kOperator, "tacit_steps_queued",
-                        "Steps that are ready for training; 0: training waits for the source");
-  waits_ = registry.AddCounter(Audience::kOperator, "tacit_step_waits_total",
-                               "Steps that training had to wait for");
-  wait_seconds_ = registry.AddCounter(Audience::kOperator, "tacit_step_wait_seconds_total",
-                                      "Time that training has waited for steps it then took");
-  witnesses_lost_ = registry.AddCounter(
-      Audience::kOperator, "tacit_witness_lost_total",
-      "Times that the witness or the mark was removed while in use, and had to be written anew");
+  commit_seconds_ = registry.AddHistogram("tacit_commit_seconds", seconds);
+  commit_bytes_ = registry.AddCounter("tacit_commit_bytes_total");
+  folded_rows_ = registry.AddCounter("tacit_rows_folded_total");
+  unfolded_deltas_ = registry.AddGauge("tacit_unfolded_deltas");
+  queued_ = registry.AddGauge("tacit_steps_queued");
+  waits_ = registry.AddCounter("tacit_step_waits_total");
+  wait_seconds_ = registry.AddCounter("tacit_step_wait_seconds_total");
+  witnesses_lost_ = registry.AddCounter("tacit_witness_lost_total");
 }
 
 void TrainerMetrics::Step(size_t learner, const StepReport& report, uint64_t units_refused,

@@ -10,7 +10,7 @@
 #include "base/threads/worker_pool.h"
 #include "event/codec.h"
 #include "event/dead_letters.h"
-#include "metrics/registry.h"
+#include "metrics/families.h"
 #include "ops/backend.h"
 #include "store/store.h"
 #include "stream/source.h"
@@ -94,12 +94,8 @@ class Learning {
   train::FeedOptions EmptyFeed() const;
 
   const LearningParts parts_;
-  const metrics::Counter duplicates_ = parts_.registry.AddCounter(
-      metrics::Audience::kOperator, "tacit_records_repeated_total",
-      "Records whose event id was there before, in source.dedupe.window");
-  const metrics::Counter opted_out_ =
-      parts_.registry.AddCounter(metrics::Audience::kOperator, "tacit_records_opted_out_total",
-                                 "Records of users in source.opt_out, which are not learnt from");
+  const metrics::Counter duplicates_ = parts_.registry.AddCounter("tacit_records_repeated_total");
+  const metrics::Counter opted_out_ = parts_.registry.AddCounter("tacit_records_opted_out_total");
   std::shared_ptr<const train::OptOut> opt_out_;
   train::DeadLetterNews dead_letter_news_;
   train::StreamWatch watch_;

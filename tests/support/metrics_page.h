@@ -1,6 +1,6 @@
 #pragma once
 
-#include <algorithm>
+#include <array>
 #include <map>
 #include <regex>
 #include <set>
@@ -9,10 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "support/process.h"
+#include "metrics/families.h"
 
-// The metrics that a page of Prometheus' text form has, and those that docs/reference/metrics.md
-// promises.
+// The metrics that a page of Prometheus' text form has, and the metrics that tacitd declares.
 namespace tacit::test {
 
 struct MetricShape {
@@ -55,32 +54,22 @@ inline MetricShapes ShapesOf(const std::string& page) {
 struct PromisedMetric {
   MetricShape shape;
   bool is_public = false;
-  // The daemons that alone have it: those of "Kafka", "feed", "Checkpoints" or "Replicas", or
-  // that score on a "GPU"; empty: all.
-  std::string of = {};
+  std::string of = {};  // the daemons that alone have it, as metrics/families.h names them
 };
 
-// The rows | `name{label,label}` | type | everybody or operators | help | of the page.
-inline std::map<std::string, PromisedMetric> PromisedMetrics(const std::string& text) {
-  static const std::regex kRow(
-      R"(\| `(\w+)(?:\{([\w,]+)\})?` \| (\w+) \| (everybody|operators) \| )"
-      R"((?:(Kafka|Checkpoints|Replicas|GPU) alone\. |With a (feed)\. )?(.*) \|)");
+// The rows of metrics/families.h.
+inline std::map<std::string, PromisedMetric> DocumentedMetrics() {
   std::map<std::string, PromisedMetric> promised;
-  std::istringstream lines(text);
-  std::smatch row;
-  for (std::string line; std::getline(lines, line);) {
-    if (!std::regex_match(line, row, kRow)) continue;
-    PromisedMetric& metric = promised[row[1]];
-    metric.shape = {.type = row[3], .help = row[7], .labels = {}};
-    std::istringstream labels(row[2]);
+  for (const metrics::Family& family : metrics::kFamilies) {
+    PromisedMetric& metric = promised[std::string(family.name)];
+    metric.shape.type = std::array{"counter", "gauge", "histogram"}[static_cast<int>(family.kind)];
+    metric.shape.help = family.help;
+    std::istringstream labels{std::string(family.labels)};
     for (std::string label; std::getline(labels, label, ',');) metric.shape.labels.insert(label);
-    metric.is_public = row[4] == "everybody";
-    metric.of = row[5].matched ? row[5].str() : row[6].str();
+    metric.is_public = family.audience == metrics::Audience::kPublic;
+    metric.of = family.only;
   }
   return promised;
-}
-inline std::map<std::string, PromisedMetric> DocumentedMetrics() {
-  return PromisedMetrics(ReadFile(std::string(TACIT_SOURCE_DIR) + "/docs/reference/metrics.md"));
 }
 
 // Differences between the table and pages, in words: what a page has must be in the table as it is

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "http/caller.h"
+#include "metrics/families.h"
 #include "serve/answers/learner_kinds.h"
 #include "serve/scoring/model_json.h"
 
@@ -21,9 +22,8 @@ RecommendRoute::RecommendRoute(const std::vector<RecommendModel>& models,
       parser_(models_, {}, std::move(elsewhere)) {
   for (const RecommendModel& model : models_) {
     rankers_.push_back(std::make_unique<ItemRanker>(model.model));
-    recommended_.push_back(metrics.AddCounter(
-        metrics::Audience::kPublic, "tacit_recommendations_total",
-        "Requests answered with recommendations", {{"learner", model.promise.learner}}));
+    recommended_.push_back(
+        metrics.AddCounter("tacit_recommendations_total", {{"learner", model.promise.learner}}));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 
+#include "metrics/families.h"
 #include "serve/scoring/model_json.h"
 
 namespace tacit::serve {
@@ -76,22 +77,16 @@ void AnswerQuality(const store::Snapshot& snapshot, const std::vector<ServedQual
 QualityMetrics::QualityMetrics(metrics::Registry& registry, std::vector<ServedQuality> qualities)
     : qualities_(std::move(qualities)) {
   for (const ServedQuality& quality : qualities_) {
-    const auto gauge = [&](const char* name, const char* help) {
-      const auto made =
-          registry.AddGauge(metrics::Audience::kPublic, name, help, {{"learner", quality.learner}});
+    const auto gauge = [&](metrics::GaugeName name) {
+      const auto made = registry.AddGauge(name, {{"learner", quality.learner}});
       made.Set(NAN);
       return made;
     };
-    gauges_.push_back(
-        {.auc = gauge("tacit_private_auc",
-                      "AUC of predictions made before learning, by noised counts that are charged"),
-         .auc_deviation = gauge("tacit_private_auc_deviation", "Deviation of it by that noise"),
-         .calibration = gauge("tacit_private_calibration",
-                              "Clicks predicted over clicks, by the same noised counts"),
-         .calibration_deviation =
-             gauge("tacit_private_calibration_deviation", "Deviation of it by that noise"),
-         .windows =
-             gauge("tacit_private_quality_windows", "Windows that these noised counts are of")});
+    gauges_.push_back({.auc = gauge("tacit_private_auc"),
+                       .auc_deviation = gauge("tacit_private_auc_deviation"),
+                       .calibration = gauge("tacit_private_calibration"),
+                       .calibration_deviation = gauge("tacit_private_calibration_deviation"),
+                       .windows = gauge("tacit_private_quality_windows")});
     gauges_.back().windows.Set(0);
   }
 }

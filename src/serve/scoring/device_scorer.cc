@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/files/log.h"
+#include "metrics/families.h"
 
 namespace tacit::serve {
 namespace {
@@ -160,11 +161,8 @@ ScoringDevice::ScoringDevice(std::unique_ptr<model::PctrDevice> device, size_t r
     : device_(std::move(device)),
       rows_least_(rows_least),
       learner_(std::move(learner)),
-      used_(registry.AddGauge(metrics::Audience::kOperator, "tacit_gpu_scoring",
-                              "Whether large requests are scored on a GPU; 0: it has failed",
-                              {{"learner", learner_}})),
-      scored_(registry.AddCounter(metrics::Audience::kOperator, "tacit_gpu_scored_rows_total",
-                                  "Rows scored on a GPU", {{"learner", learner_}})) {
+      used_(registry.AddGauge("tacit_gpu_scoring", {{"learner", learner_}})),
+      scored_(registry.AddCounter("tacit_gpu_scored_rows_total", {{"learner", learner_}})) {
   used_.Set(1);
 }
 

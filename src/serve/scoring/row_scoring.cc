@@ -1,5 +1,7 @@
 #include "serve/scoring/row_scoring.h"
 
+#include "metrics/families.h"
+
 namespace tacit::serve {
 
 RowScoring::RowScoring(const std::vector<ScoringModel>& models, const LoadedModels* loaded,
@@ -7,8 +9,8 @@ RowScoring::RowScoring(const std::vector<ScoringModel>& models, const LoadedMode
     : models_(models), loaded_(loaded) {
   for (const ScoringModel& model : models_) {
     scorers_.push_back(model.model->MakeScorer());
-    scored_.push_back(metrics.AddCounter(metrics::Audience::kPublic, "tacit_scored_rows_total",
-                                         "Rows scored", {{"learner", model.promise.learner}}));
+    scored_.push_back(
+        metrics.AddCounter("tacit_scored_rows_total", {{"learner", model.promise.learner}}));
   }
 }
 

@@ -8,12 +8,13 @@
 
 #include "base/check.h"
 #include "http/query_fields.h"
+#include "metrics/families.h"
 
 namespace tacit::serve {
 namespace {
 
-constexpr const char* kAnswersName = "tacit_version_answers_total";
-constexpr const char* kSecondsName = "tacit_version_answer_seconds";
+constexpr metrics::CounterName kAnswersName = "tacit_version_answers_total";
+constexpr metrics::HistogramName kSecondsName = "tacit_version_answer_seconds";
 
 metrics::Labels LabelsOf(uint64_t version) { return {{"version", std::to_string(version)}}; }
 metrics::Labels LabelsOf(uint64_t version, bool failed) {
@@ -46,18 +47,14 @@ ServedVersion::ServedVersion(std::shared_ptr<const store::Snapshot> snapshot,
     : snapshot_(std::move(snapshot)),
       registry_(registry),
       recommender_(std::move(recommenders), [snapshot = snapshot_] { return snapshot; }) {
-  using metrics::Audience;
   recommender_.Refresh();
   const auto counter = [&](bool failed) {
-    return registry.AddCounter(Audience::kPublic, kAnswersName,
-                               "Requests that a version answered, or failed to answer",
-                               LabelsOf(number(), failed));
+    return registry.AddCounter(kAnswersName, LabelsOf(number(), failed));
   };
   done_ = counter(false);
   failed_ = counter(true);
-  seconds_ = registry.AddHistogram(Audience::kPublic, kSecondsName,
-                                   "From the choice of a version to the answer it gave",
-                                   metrics::ExponentialBounds(1e-5, 4, 10), LabelsOf(number()));
+  seconds_ = registry.AddHistogram(kSecondsName, metrics::ExponentialBounds(1e-5, 4, 10),
+                                   LabelsOf(number()));
 }
 
 ServedVersion::~ServedVersion() {

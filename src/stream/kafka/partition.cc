@@ -6,6 +6,8 @@
 #include <iterator>
 #include <utility>
 
+#include "metrics/families.h"
+
 namespace tacit::stream {
 namespace {
 
@@ -24,9 +26,7 @@ KafkaPartition::KafkaPartition(int32_t id, const KafkaPartitionOptions& options)
   if (options.metrics == nullptr) return;
   const auto gauge = [&](const char* position) {
     return options.metrics->AddGauge(
-        metrics::Audience::kOperator, "tacit_source_lag_records",
-        "Offsets between a position and the partition's end: what was read, "
-        "what the store has committed, what others see of it in Kafka",
+        "tacit_source_lag_records",
         {{"topic", options.topic}, {"partition", std::to_string(id)}, {"position", position}});
   };
   lag_read_ = gauge("read");

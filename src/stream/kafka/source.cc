@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/threads/mutex.h"
+#include "metrics/families.h"
 #include "stream/kafka/reader.h"
 #include "stream/kafka/turns.h"
 #include "stream/kafka/watcher.h"
@@ -18,7 +19,6 @@
 namespace tacit::stream {
 namespace {
 
-using metrics::Audience;
 using TimePoint = Clock::TimePoint;
 
 constexpr Milliseconds kRetryMin(250), kRetryMax(2000);  // between tries to open
@@ -38,10 +38,7 @@ class KafkaSource final : public Source {
                clock_, envelope_.get(), rounds_) {
     identity_.topic = options_.topic;
     if (options_.metrics == nullptr) return;
-    waiting_gauge_ =
-        options_.metrics->AddGauge(Audience::kOperator, "tacit_source_partitions_waiting",
-                                   "Partitions held back, and all others with them, by a message "
-                                   "that cannot be read yet");
+    waiting_gauge_ = options_.metrics->AddGauge("tacit_source_partitions_waiting");
   }
   ~KafkaSource() override {
     if (reader_.open() && connected_) CommitAdvice(/*wait=*/true);

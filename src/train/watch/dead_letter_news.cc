@@ -8,11 +8,11 @@
 
 #include "base/files/log.h"
 #include "base/text.h"
+#include "metrics/families.h"
 
 namespace tacit::train {
 namespace {
 
-using metrics::Audience;
 constexpr std::chrono::seconds kBetweenRates(60);
 constexpr uint64_t kWindowRecords = 5000;
 constexpr uint64_t kFewestDead = 100;  // fewer are no trouble, whatever their share
@@ -41,14 +41,11 @@ std::string DeadLetterNews::Counts::ByPart() const {
 DeadLetterNews::DeadLetterNews(const Clock& clock, metrics::Registry& registry, std::string kept_in)
     : clock_(clock),
       kept_in_(std::move(kept_in)),
-      read_(registry.AddCounter(Audience::kOperator, "tacit_records_read_total",
-                                "Records read and decoded, good or bad")),
+      read_(registry.AddCounter("tacit_records_read_total")),
       last_told_(clock.Now()) {
   for (size_t part = 0; part < dead_.size(); ++part)
-    dead_[part] = registry.AddCounter(
-        Audience::kOperator, "tacit_dead_letters_total",
-        "Records that could not be learnt from, by the part of the record that was bad",
-        {{"part", std::string(event::kBadPartNames[part])}});
+    dead_[part] = registry.AddCounter("tacit_dead_letters_total",
+                                      {{"part", std::string(event::kBadPartNames[part])}});
 }
 
 void DeadLetterNews::See(const event::RawRecords& records,

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "metrics/families.h"
 
 namespace tacit::train {
 namespace {
@@ -19,10 +20,7 @@ constexpr std::array<double, 4> kSharesTold = {0.1, 0.25, 0.5, 0.9};
 
 LeftOutNews::LeftOutNews(std::string learner, metrics::Registry& registry)
     : learner_(std::move(learner)),
-      share_(registry.AddGauge(metrics::Audience::kOperator, "tacit_users_left_out_share",
-                               "Share of the last users who could not be learnt from, their "
-                               "allowance used",
-                               {{"learner", learner_}})) {}
+      share_(registry.AddGauge("tacit_users_left_out_share", {{"learner", learner_}})) {}
 
 void LeftOutNews::See(uint64_t let_in, uint64_t left_out) {
   let_in_ += let_in;

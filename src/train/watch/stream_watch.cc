@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "event/feature_transform.h"
+#include "metrics/families.h"
 
 namespace tacit::train {
 namespace {
@@ -70,9 +71,7 @@ StreamWatch::StreamWatch(const event::FeatureSchema& schema, const Clock& clock,
   const RowSpace rows = schema.MakeRowSpace();
   for (const RowSpace::Table& table : rows.tables()) missing_row_.push_back(table.first);
   for (const char* kind : kKindNames)
-    unusual_.push_back(registry.AddGauge(
-        metrics::Audience::kOperator, "tacit_stream_unusual",
-        "Figures of the stream that have changed at once, by what they are of", {{"of", kind}}));
+    unusual_.push_back(registry.AddGauge("tacit_stream_unusual", {{"of", kind}}));
 }
 
 size_t StreamWatch::AddFigure(Kind kind, std::string what, double least_jump) {

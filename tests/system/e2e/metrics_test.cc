@@ -1,4 +1,4 @@
-// The metrics of a running daemon: docs/reference/metrics.md has them all, promtool finds nothing
+// The metrics of a running daemon: metrics/families.h has them all, promtool finds nothing
 // to say, and a Prometheus that scrapes them has data for every panel and every alert.
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -230,10 +230,10 @@ TEST_F(ReplicaE2e, AnswersWithTheTrainersBytesAtEachVersion) {
     return first.Metric("tacit_replica_lag_versions") == 0 &&
            first.Metric("tacit_replica_version") == second->Metric("tacit_replica_version");
   }));
-  // docs/reference/metrics.md has these, and says that they are replicas'.
+  // metrics/families.h has these, and says that they are replicas'.
   const auto shown = test::ShapesOf(first.Ask("GET", "/metrics"));
   for (const auto& [name, row] : test::DocumentedMetrics())
-    EXPECT_TRUE(row.of != "Replicas" || (row.is_public && shown.contains(name))) << name;
+    EXPECT_TRUE(row.of != metrics::kReplicas || (row.is_public && shown.contains(name))) << name;
   // It goes on with what it has, brokers or not.
   const std::string ledger = first.Ask("GET", "/v1/ledger", "", "-operators");
   first.Stop();

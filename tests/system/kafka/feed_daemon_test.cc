@@ -89,13 +89,13 @@ TEST_F(FeedDaemonTest, TheDocumentedTableHasTheMetricsOfAFeed) {
   for (const auto& [name, row] : promised) {
     if (!name.starts_with("tacit_feed_")) continue;
     ++rows;
-    EXPECT_TRUE(row.is_public && row.of == "feed") << name;
+    EXPECT_TRUE(row.is_public && row.of == metrics::kFeed) << name;
     ASSERT_TRUE(shown.contains(name)) << name;
     EXPECT_EQ(shown.at(name), row.shape) << name;
   }
   EXPECT_EQ(rows, 8u);
   for (const auto& [name, shape] : shown)
-    EXPECT_TRUE(promised.contains(name)) << name << " is not in docs/reference/metrics.md";
+    EXPECT_TRUE(promised.contains(name)) << name << " is not in metrics/families.h";
 }
 
 TEST_F(FeedDaemonTest, AnotherStoreIsRefusedUntilItTakesOver) {

@@ -89,7 +89,7 @@ class GpuScoringDaemon : public ::testing::Test {
     const auto shown = test::ShapesOf(page);
     size_t rows = 0;
     for (const auto& [name, row] : test::DocumentedMetrics()) {
-      if (row.of != "GPU") continue;
+      if (row.of != metrics::kGpu) continue;
       ++rows;
       EXPECT_FALSE(row.is_public) << name;
       EXPECT_TRUE(shown.contains(name) && shown.at(name) == row.shape) << name;

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "fake_snapshot.h"
+#include "metrics/families.h"
 #include "serve/routes/ledger_route.h"
 #include "serve/scoring/score_request.h"
 #include "unit/http/echo_server.h"
@@ -377,15 +378,15 @@ TEST_F(ApiTest, WhatCannotBeReadIsNamedToOperatorsAlone) {
 
 TEST_F(ApiTest, TheListenersRoleDecidesWhichMetricsAreSeen) {
   Start();
-  registry_.AddGauge(metrics::Audience::kPublic, "tacit_version", "Committed.").Set(1);
-  registry_.AddGauge(metrics::Audience::kOperator, "tacit_training_loss", "Un-noised.").Set(2);
+  registry_.AddGauge("tacit_commit_version").Set(1);
+  registry_.AddGauge("tacit_training_loss", {{"learner", "ctr"}}).Set(2);
   const Response seen = Ask("GET", "/metrics", "", 0);
-  EXPECT_THAT(seen.body, HasSubstr("tacit_version 1"));
+  EXPECT_THAT(seen.body, HasSubstr("tacit_commit_version 1"));
   EXPECT_THAT(seen.body, Not(HasSubstr("tacit_training_loss")));
   EXPECT_THAT(std::string(seen.Header("Content-Type")), HasSubstr("version=0.0.4"));
   const Response all = Ask("GET", "/metrics", "", 1);
-  EXPECT_THAT(all.body, HasSubstr("tacit_version 1"));
-  EXPECT_THAT(all.body, HasSubstr("tacit_training_loss 2"));
+  EXPECT_THAT(all.body, HasSubstr("tacit_commit_version 1"));
+  EXPECT_THAT(all.body, HasSubstr("tacit_training_loss{learner=\"ctr\"} 2"));
 }
 
 // While commits come, every answer's scores are exactly those of the version it names, and no

@@ -446,11 +446,11 @@ TEST_F(KafkaSourceTest, CommitsGoOutWhileReading) {
   })) << registry.Scrape(metrics::Audience::kOperator);
   EXPECT_THAT(registry.Scrape(metrics::Audience::kPublic),
               testing::Not(HasSubstr("tacit_source_lag")));
-  // docs/reference/metrics.md has these, and says that they are Kafka's.
+  // metrics/families.h has these, and says that they are Kafka's.
   const auto shown = test::ShapesOf(registry.Scrape(metrics::Audience::kOperator));
   EXPECT_THAT(test::Differences(test::DocumentedMetrics(), shown, {}, false), testing::IsEmpty());
   for (const auto& [name, row] : test::DocumentedMetrics())
-    EXPECT_TRUE(row.of != "Kafka" || shown.contains(name)) << name;
+    EXPECT_TRUE(row.of != metrics::kKafka || shown.contains(name)) << name;
 }
 
 // The group's last commit of this very process is older than its position when the brokers are

@@ -13,6 +13,7 @@
 #include <set>
 
 #include "event/codec.h"
+#include "metrics/families.h"
 #include "support/process.h"
 #include "train/feed.h"
 
@@ -98,10 +99,8 @@ Learnt LearnAll(const std::vector<Line>& lines, uint64_t window, uint64_t per_st
     JsonSource source(lines, forgets);
     Letters letters;
     metrics::Registry registry;
-    const auto repeated =
-        registry.AddCounter(metrics::Audience::kOperator, "repeated", "of this life");
-    const auto opted_out =
-        registry.AddCounter(metrics::Audience::kOperator, "opted_out", "of this life");
+    const auto repeated = registry.AddCounter("tacit_records_repeated_total");
+    const auto opted_out = registry.AddCounter("tacit_records_opted_out_total");
     FeedOptions::Learner learner{LearnerIndex(0),
                                  [per_step](stream::Position start) {
                                    return stream::MakeOnceParticipation(
