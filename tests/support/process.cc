@@ -7,9 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string_view>
 #include <thread>
 
 namespace tacit::test {
@@ -100,6 +102,16 @@ Ended Run(std::vector<std::string> command, std::vector<std::string> environment
   ADD_FAILURE() << name << " did not end in time; it said:\n" << process.Err();
   process.Signal(SIGKILL);
   return process.Wait().value_or(Ended{});
+}
+
+std::string PypiFolder(const std::string& name, std::string* missing) {
+  const Ended ready = Run({std::string(TACIT_SOURCE_DIR) + "/tools/pypi", name, "ready"});
+  if (ready.exit_code == 0) return ready.out.substr(0, ready.out.find('\n'));
+  *missing = "needs tools/" + name + "-packages.txt: " + ready.out + ready.err;
+  const char* required = std::getenv("TACIT_REQUIRE");
+  EXPECT_TRUE(required == nullptr || std::string_view(required).find(name) == std::string::npos)
+      << "TACIT_REQUIRE has " << name << ": " << *missing;
+  return "";
 }
 
 std::string ReadFile(const std::string& path) {

@@ -52,6 +52,10 @@ class Process {
 Ended Run(std::vector<std::string> command, std::vector<std::string> environment = {},
           std::chrono::milliseconds timeout = 4 * kPatience);
 
+// The folder of the packages that tools/NAME-packages.txt lists. "", with the reason, if they are
+// not there, and a failure too where TACIT_REQUIRE asks for NAME.
+std::string PypiFolder(const std::string& name, std::string* missing);
+
 std::string ReadFile(const std::string& path);
 void WriteFile(const std::string& path, std::string_view bytes);
 

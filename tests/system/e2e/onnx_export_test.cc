@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <random>
@@ -29,18 +28,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr int kOnnxEvents = 2000, kAsked = 300;
-
-// The folder of onnxruntime. Empty, with a failure where TACIT_REQUIRE asks for it, if there is
-// none.
-std::string OnnxRuntime(std::string* missing) {
-  const Ended ready = test::Run({std::string(TACIT_SOURCE_DIR) + "/tools/onnx", "ready"});
-  if (ready.exit_code == 0) return ready.out.substr(0, ready.out.find('\n'));
-  *missing = "needs onnxruntime: " + ready.out + ready.err;
-  const char* required = std::getenv("TACIT_REQUIRE");
-  EXPECT_TRUE(required == nullptr || std::string_view(required).find("onnx") == std::string::npos)
-      << "TACIT_REQUIRE has onnx: " << *missing;
-  return "";
-}
 
 // An event with features of every kind, some of them missing.
 json::object Features(uint64_t seed) {
@@ -179,7 +166,7 @@ class OnnxExportTest : public ::testing::Test {
 
 TEST_F(OnnxExportTest, OnnxruntimeScoresAsTheDaemonDoes) {
   std::string missing;
-  const std::string runtime = OnnxRuntime(&missing);
+  const std::string runtime = test::PypiFolder("onnx", &missing);
   if (runtime.empty()) GTEST_SKIP() << missing;
   Learn();
   const std::string folder = Release();

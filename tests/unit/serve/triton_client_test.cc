@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>
-#include <cstdlib>
-#include <filesystem>
 
 #include "fake_snapshot.h"
 #include "serve/api.h"
@@ -18,17 +16,6 @@ namespace {
 namespace json = boost::json;
 using testing::HasSubstr;
 
-// The client's folder. Empty, with a failure where TACIT_REQUIRE asks for it, if there is none.
-std::string TritonClient(std::string* missing) {
-  const test::Ended ready = test::Run({std::string(TACIT_SOURCE_DIR) + "/tools/triton", "ready"});
-  if (ready.exit_code == 0) return ready.out.substr(0, ready.out.find('\n'));
-  *missing = "needs tritonclient: " + ready.out + ready.err;
-  const char* required = std::getenv("TACIT_REQUIRE");
-  EXPECT_TRUE(required == nullptr || std::string_view(required).find("triton") == std::string::npos)
-      << "TACIT_REQUIRE has triton: " << *missing;
-  return "";
-}
-
 std::vector<float> FloatsOf(const json::value& array) {
   std::vector<float> floats;
   for (const json::value& number : array.as_array())
@@ -38,7 +25,7 @@ std::vector<float> FloatsOf(const json::value& array) {
 
 TEST(TritonClientTest, AStockClientGetsTheProbabilitiesOfScore) {
   std::string missing;
-  const std::string folder = TritonClient(&missing);
+  const std::string folder = test::PypiFolder("triton", &missing);
   if (folder.empty()) GTEST_SKIP() << missing;
   FakeStore store(SmallModel());
   store.Commit(6);
