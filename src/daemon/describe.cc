@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "config/reference.h"
+#include "metrics/families.h"
+#include "serve/route_table.h"
 
 namespace tacit::daemon {
 namespace {
@@ -17,6 +19,8 @@ struct Page {
 
 constexpr Page kPages[] = {
     {"config", config::MarkdownReference, config::YamlReference, config::JsonReference},
+    {"metrics", metrics::MetricsAsMarkdown, nullptr, metrics::MetricsAsJson},
+    {"routes", serve::RoutesAsMarkdown, serve::RoutesAsYaml, serve::RoutesAsJson},
 };
 
 }  // namespace

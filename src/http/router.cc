@@ -95,7 +95,7 @@ Router::Router(metrics::Registry& metrics)
 // The number of requests about users is the operator's, like their routes.
 Router::Counters Router::MakeCounters(std::string_view method, std::string_view path,
                                       Access access) {
-  const bool is_operators = access == Access::kOwner || access == Access::kOperator;
+  const bool is_operators = IsOperators(access);
   const metrics::CounterName requests =
       is_operators ? metrics::CounterName("tacit_http_operator_requests_total")
                    : metrics::CounterName("tacit_http_requests_total");
@@ -135,7 +135,7 @@ Router::Routes::iterator Router::FindPath(std::string_view path, PathParts* part
 
 bool Router::Admit(const Request& request, const Route* route, Reply* reply) {
   const Access access = route != nullptr ? route->access : Access::kCallers;
-  const bool is_operators = access == Access::kOperator || access == Access::kOwner;
+  const bool is_operators = IsOperators(access);
   if (!request.asks_token) {
     if (!is_operators || request.role == Role::kOperator) return true;
     RefuseListener(route->path, reply);

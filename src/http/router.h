@@ -22,6 +22,11 @@ enum class Access : uint8_t {
   kOperator,  // operators, at their listener
 };
 
+// The routes of operators, and of users about themselves.
+inline bool IsOperators(Access access) {
+  return access == Access::kOwner || access == Access::kOperator;
+}
+
 // Picks the handler by method and path, and counts answers: those of kOwner and kOperator routes
 // for operators alone. A part of a route's path in braces,
 // "/v1/users/{id}", stands for any text without a slash. Answers an unknown path with 404
@@ -40,10 +45,6 @@ class Router final : public Handler {
   // the role of its answer: kOperator for operators at their listener.
   void Add(std::string_view method, std::string_view path, Endpoint endpoint,
            Access access = Access::kQuery);
-  void Add(std::string_view method, std::string_view path, Endpoint endpoint, Role role) {
-    Add(method, path, std::move(endpoint),
-        role == Role::kOperator ? Access::kOperator : Access::kQuery);
-  }
   void Handle(const Request& request, Reply* reply) override;
 
  private:

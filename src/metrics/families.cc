@@ -5,9 +5,9 @@
 namespace tacit::metrics {
 namespace {
 
-constexpr std::string_view kHead = R"(# Metrics
-
-<!-- printed by: tacitd --describe metrics --markdown -->
+constexpr std::string_view kHead =
+    R"(<!-- tacitd --describe metrics --markdown > docs/reference/metrics.md -->
+# Metrics
 
 `GET /metrics` has Prometheus' text form. Figures that depend on records without noise are shown at
 `serve.operator_listen` only ("operators" in the third column). [How to scrape

@@ -152,7 +152,7 @@ Result<std::span<const RankedItem>> RecommendRoute::Rank(const RecommendRequest&
 Status RecommendRoute::ReadHistory(const RecommendModel& model, const store::Snapshot* snapshot,
                                    std::string_view user) {
   history_.clear();
-  if (snapshot == nullptr) return Fail(ErrorCode::kUnavailable, "no store yet");
+  if (snapshot == nullptr) return Fail(NotYetCommitted(model.promise.learner));
   TACIT_ASSIGN(const auto items, snapshot->History(model.index, hash_(user)));
   for (const store::HistoryItem& item : items)
     if (item.item < model.items->items()) history_.push_back(item.item);

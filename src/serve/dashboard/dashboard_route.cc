@@ -192,11 +192,10 @@ void DashboardRoute::AppendVersions(const store::Snapshot& snapshot, const Budge
   *out += '}';
 }
 
-void DashboardRoute::Answer(std::string_view query, const Health& health, Reply* reply) const {
+void DashboardRoute::Answer(const std::shared_ptr<const store::Snapshot>& snapshot,
+                            std::string_view query, const Health& health, Reply* reply) const {
   const Result<AskedFigures> asked = ParseAskedFigures(query);
   if (!asked) return SetFailure(asked.error(), reply);
-  const auto snapshot = services_.latest();
-  if (snapshot == nullptr) return SetFailure({ErrorCode::kUnavailable, "no store yet"}, reply);
   const auto budgets = board_->Look(snapshot);
   const DashboardSource& source = services_.dashboard;
   std::string& out = reply->body;

@@ -36,7 +36,8 @@ class DashboardRoute {
     Status ready, ready_for_all;
     std::string degraded, degraded_for_all;
   };
-  void Answer(std::string_view query, const Health& health, Reply* reply) const;
+  void Answer(const std::shared_ptr<const store::Snapshot>& snapshot, std::string_view query,
+              const Health& health, Reply* reply) const;
 
  private:
   void AppendBudgets(const store::Snapshot& snapshot, const Budgets* budgets,

@@ -120,44 +120,15 @@ InferRoute::InferRoute(const Services& services, const Versions& versions, Ready
   }
 }
 
-void InferRoute::AddTo(Router* router) {
-  const auto add = [&](std::string_view method, std::string path,
-                       void (InferRoute::*answer)(const Request&, Reply*)) {
-    router->Add(method, path, [this, answer](const Request& request, Reply* reply) {
-      (this->*answer)(request, reply);
-    });
-  };
-  // The protocol's text has the first, its OpenAPI the second.
-  for (const char* path : {"/v2", "/v2/"})
-    router->Add("GET", path, [this](const Request&, Reply* reply) { ServerMetadata(reply); });
-  router->Add(
-      "GET", "/v2/health/live",
-      [](const Request&, Reply* reply) { reply->body = "{\"live\":true}\n"; }, Access::kAll);
-  router->Add(
-      "GET", "/v2/health/ready", [this](const Request&, Reply* reply) { ServerReady(reply); },
-      Access::kAll);
-  for (const std::string path : {"/v2/models/{name}", "/v2/models/{name}/versions/{version}"}) {
-    add("GET", path, &InferRoute::ModelMetadata);
-    add("GET", path + "/ready", &InferRoute::ModelReady);
-    add("POST", path + "/infer", &InferRoute::Infer);
-  }
-  router->Add("POST", "/v2/repository/index",
-              [this](const Request& request, Reply* reply) { Index(request, reply); });
-  for (const bool load : {true, false})
-    router->Add(
-        "POST", load ? "/v2/repository/models/{name}/load" : "/v2/repository/models/{name}/unload",
-        [this, load](const Request& request, Reply* reply) { Load(request, load, reply); },
-        Role::kOperator);
-}
+void InferRoute::ServerLive(const Request&, Reply* reply) { reply->body = "{\"live\":true}\n"; }
 
-void InferRoute::ServerMetadata(Reply* reply) const {
+void InferRoute::ServerMetadata(const Request&, Reply* reply) {
   reply->body = R"({"name":"tacit","version":)";
   AppendJsonString(services_.code_version, &reply->body);
   reply->body += ",\"extensions\":[\"binary_tensor_data\",\"model_repository\"]}\n";
-  reply->same_for_all = true;
 }
 
-void InferRoute::ServerReady(Reply* reply) const {
+void InferRoute::ServerReady(const Request&, Reply* reply) {
   if (const Status ready = ready_(); !ready) return SetFailure(ready.error(), reply);
   for (const Model& model : models_)
     if (const auto served = Served(model); !served) return SetServerFailure(served.error(), reply);
@@ -242,7 +213,6 @@ void InferRoute::ModelMetadata(const Request& request, Reply* reply) {
   else
     AppendItemTensors(&out);
   out += "}\n";
-  reply->same_for_all = true;
 }
 
 void InferRoute::ModelReady(const Request& request, Reply* reply) {
@@ -374,7 +344,7 @@ void InferRoute::AppendIndexEntry(const Model& model, const Answering& answering
   *out += '}';
 }
 
-void InferRoute::Index(const Request& request, Reply* reply) const {
+void InferRoute::Index(const Request& request, Reply* reply) {
   const auto ready_only = ReadFlag(request.body, "ready", /*in_parameters=*/false);
   if (!ready_only) return SetFailure(ready_only.error(), reply);
   reply->body = "[";
@@ -387,10 +357,9 @@ void InferRoute::Index(const Request& request, Reply* reply) const {
     }
   }
   reply->body += "]\n";
-  reply->same_for_all = true;
 }
 
-void InferRoute::Load(const Request& request, bool load, Reply* reply) {
+void InferRoute::SetLoaded(const Request& request, bool load, Reply* reply) {
   const auto run = [&]() -> Status {
     TACIT_ASSIGN(Model* const model, Find(request.parts[0]));
     TACIT_RETURN_IF_ERROR(

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "http/router.h"
+#include "http/http.h"
 #include "serve/answers/recommend_route.h"
 #include "serve/inference/infer_request.h"
 #include "serve/inference/tensor_rows.h"
@@ -29,8 +29,16 @@ class InferRoute {
   InferRoute(const Services& services, const Versions& versions, Ready ready, RowScoring* scoring,
              RecommendRoute* recommend, LoadedModels* loaded);
 
-  // Adds the routes under /v2.
-  void AddTo(Router* router);
+  // The answers under /v2; route_table.h has their paths.
+  void ServerMetadata(const Request& request, Reply* reply);
+  void ServerLive(const Request& request, Reply* reply);
+  void ServerReady(const Request& request, Reply* reply);
+  void ModelMetadata(const Request& request, Reply* reply);
+  void ModelReady(const Request& request, Reply* reply);
+  void Infer(const Request& request, Reply* reply);
+  void Index(const Request& request, Reply* reply);
+  void Load(const Request& request, Reply* reply) { SetLoaded(request, true, reply); }
+  void Unload(const Request& request, Reply* reply) { SetLoaded(request, false, reply); }
 
  private:
   // The inputs of a model that recommends: "sequence".
@@ -51,14 +59,7 @@ class InferRoute {
     std::optional<SequenceRules> sequence;  // one of the two is there
   };
 
-  void ServerMetadata(Reply* reply) const;
-  void ServerReady(Reply* reply) const;
-  void ModelMetadata(const Request& request, Reply* reply);
-  void ModelReady(const Request& request, Reply* reply);
-  void Infer(const Request& request, Reply* reply);
-  void Index(const Request& request, Reply* reply) const;
-  void Load(const Request& request, bool load, Reply* reply);
-
+  void SetLoaded(const Request& request, bool load, Reply* reply);
   Result<Model*> Find(std::string_view part);
   // The commit that a model would answer of; the failure says why of none.
   Result<uint64_t> CommitOf(const Model& model, const Answering& answering) const;

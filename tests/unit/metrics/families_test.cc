@@ -14,7 +14,7 @@ const std::string kSource = TACIT_SOURCE_DIR;
 
 TEST(FamiliesTest, ThePageIsWhatIsPrinted) {
   EXPECT_EQ(test::ReadFile(kSource + "/docs/reference/metrics.md"), MetricsAsMarkdown())
-      << "rewrite it: tacitd --describe metrics > docs/reference/metrics.md";
+      << "write it anew, by the command in its first line";
 }
 
 TEST(FamiliesTest, TheListForProgramsHasEveryMetric) {

@@ -12,6 +12,7 @@
 #include "fake_snapshot.h"
 #include "metrics/families.h"
 #include "serve/routes/ledger_route.h"
+#include "serve/routes/privacy_route.h"
 #include "serve/scoring/score_request.h"
 #include "unit/http/echo_server.h"
 

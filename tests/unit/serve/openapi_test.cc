@@ -20,6 +20,7 @@
 #include "model/linear/update.h"
 #include "recommend_fakes.h"
 #include "serve/api.h"
+#include "serve/route_table.h"
 #include "serve/scoring/linear_scorer.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
@@ -324,6 +325,62 @@ std::vector<std::string> OpenApiTest::Compare(const json::value& document) {
   return wrong;
 }
 
+TEST(RoutePagesTest, ThePagesAreWhatIsPrinted) {
+  const std::string folder = TACIT_SOURCE_DIR;
+  EXPECT_EQ(test::ReadFile(folder + "/docs/reference/http.md"), RoutesAsMarkdown())
+      << "write it anew, by the command in its first line";
+  EXPECT_EQ(test::ReadFile(folder + "/schemas/openapi.yaml"), RoutesAsYaml())
+      << "write it anew, by the command in its first line";
+}
+
+TEST(RoutePagesTest, AValidatorOfOpenApiHasNothingToSay) {
+  std::string missing;
+  const std::string folder = test::PypiFolder("openapi", &missing);
+  if (folder.empty()) GTEST_SKIP() << missing;
+  test::TempDir dir;
+  const auto validate = [&](const std::string& text) {
+    test::WriteFile(dir / "openapi.yaml", text);
+    return test::Run({"/usr/bin/env", "PYTHONPATH=" + folder, "/usr/bin/python3", "-m",
+                      "openapi_spec_validator", "--errors", "all", dir / "openapi.yaml"});
+  };
+  const std::string document = RoutesAsYaml();
+  const test::Ended checked = validate(document);
+  EXPECT_EQ(checked.exit_code, 0) << checked.out << checked.err;
+  for (const auto& [right, wrong] : std::vector<std::pair<std::string, std::string>>{
+           {"description: A text.", "descriptoin: A text."},
+           {"operationId: getV2Index", "operationId: getV2"},
+           {"components/responses/Scores", "components/responses/Score"}})
+    EXPECT_NE(validate(std::regex_replace(document, std::regex(right), wrong)).exit_code, 0)
+        << wrong << " is planted";
+}
+
+TEST_F(OpenApiTest, TheListForProgramsHasEveryRoute) {
+  std::set<std::string> listed;
+  const json::value printed = json::parse(RoutesAsJson());
+  for (const json::value& route : printed.as_array())
+    listed.insert(std::string(route.at("method").as_string()) + " " +
+                  std::string(route.at("path").as_string()));
+  EXPECT_EQ(listed, Routes());
+}
+
+// Each caller is shown the routes that this caller may ask.
+TEST_F(OpenApiTest, TheIndexListsTheRoutes) {
+  const std::string of_all = Ask("GET", "/", "").body;
+  const std::string of_operators = Ask("GET", "/", "", Role::kOperator).body;
+  const std::string counted_for_all = Ask("GET", "/metrics", "").body;
+  EXPECT_THAT(of_all, HasSubstr("\nPOST /v1/score             Click probabilities of rows\n"));
+  EXPECT_THAT(of_all, testing::Not(HasSubstr("/v1/users/")));
+  for (const std::string& route : Routes()) {
+    const size_t space = route.find(' ');
+    const std::string path = route.substr(space + 1);
+    const std::string line = fmt::format("\n{:<4} {} ", route.substr(0, space), path);
+    EXPECT_THAT(of_operators, HasSubstr(line));
+    EXPECT_EQ(of_all.find(line) != of_all.npos,
+              counted_for_all.find(fmt::format("path=\"{}\"", path)) != of_all.npos)
+        << route;
+  }
+}
+
 TEST_F(OpenApiTest, TheServerIsAsTheDocumentSays) {
   EXPECT_THAT(Compare(Document()), IsEmpty());
   EXPECT_GE(Routes().size(), 26u);
@@ -519,11 +576,9 @@ TEST_F(OpenApiTest, DifferencesAreSeen) {
               }),
               Contains(HasSubstr("unknown keyword minimun")));
   EXPECT_THAT(change([&](json::value& d) {
-                d.at("paths")
-                    .at("/v2")
-                    .at("get")
+                d.at("components")
                     .at("responses")
-                    .at("200")
+                    .at("ServerMetadata")
                     .at("content")
                     .as_object()
                     .erase("application/json");
