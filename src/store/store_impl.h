@@ -148,9 +148,9 @@ class StoreImpl final : public Store {
   mutable Mutex mutex_ TACIT_ACQUIRED_BEFORE(ledger_mutex_, view_mutex_);
   Condition changed_;  // notified when any of the following changes
   std::optional<Job> slot_ TACIT_GUARDED_BY(mutex_);
-  // For the commit thread, before the slot.
+  // Work that the commit thread does before the slot.
   std::deque<std::packaged_task<void()>> between_ TACIT_GUARDED_BY(mutex_);
-  // By key, including all enqueued commits.
+  // Positions by key, including all enqueued commits.
   std::vector<std::string> positions_ TACIT_GUARDED_BY(mutex_);
   bool term_begun_ TACIT_GUARDED_BY(mutex_) = false;
   bool in_flight_ TACIT_GUARDED_BY(mutex_) = false;

@@ -177,7 +177,7 @@ TEST_F(PlantedHouse, AMutexThatClangDoesNotCheckIsFound) {
   Write("src/base/threads/mutex.h", "#pragma once\nstd::mutex mutex_;\n");
   Write("src/ops/a.cc", "Mutex mutex_;\nstd::condition_variable changed_;\n");
   Write("cuda/device/b.cc", "std::recursive_mutex mutex_;\n");
-  const std::string why = ": base/threads/mutex.h has those that clang checks";
+  const std::string why = ": clang checks the locks of base/threads/mutex.h alone";
   EXPECT_THAT(CheckLocks(root_), ElementsAre("src/ops/a.cc:2: std::condition_variable" + why,
                                              "cuda/device/b.cc:1: std::recursive_mutex" + why));
 }

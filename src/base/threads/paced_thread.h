@@ -15,7 +15,7 @@ namespace tacit {
 
 // A thread that works at a pace: it rests, or waits to be woken, between pieces of work, and a stop
 // ends either at once. As its owner's last member it ends before all that it uses. Thread-safe,
-// except that Start and Stop belong to one thread.
+// except that one thread at a time calls Start, started and Stop.
 class PacedThread {
  public:
   using Seconds = std::chrono::duration<double>;
