@@ -4,9 +4,9 @@
 
 // The defaults that were tuned, each with its origin: the configuration of tacitd and the constants
 // of `tacit evaluate` both begin from these. All were chosen on public data sets, before any user's
-// data is seen, and cost no privacy. tests/bench/RESULTS.md has the runs, under the titles named
-// here. The constants of the shaped count model itself are in model/transitions/options.h, where
-// both read them too.
+// data is seen, and cost no privacy. tests/bench/history/2026-11.md has the runs, under the titles
+// named here. The constants of the shaped count model itself are in model/transitions/options.h,
+// where both read them too.
 namespace tacit::tuned {
 
 // A trained model of the next item. MovieLens-1M, `transformer` at epsilon 10, six runs ranking

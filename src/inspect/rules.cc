@@ -13,7 +13,8 @@ namespace {
 
 // 1, 2. A table has two rows for each value, and 256 at least: values that meet in a row are learnt
 // as one, and that costs more than rows that nobody uses. This is the rule of config/demo.yaml,
-// criteo.yaml and kafka.yaml; tests/bench/RESULTS.md compares one row a value with it.
+// criteo.yaml and kafka.yaml; tests/bench/history/2026-11.md compares it with one row a value, in
+// "the linear model with tables that values do not meet in".
 constexpr double kRowsPerValue = 2, kRowsLeast = 256;
 
 // 3. A value's odds are drawn towards the mean as if so many events of the mean were beside its
@@ -98,7 +99,7 @@ uint64_t CountsPeriodRecords(double records) {
 // A release's noise goes with the root of the allowance K, and what is left to be learnt is what
 // users do in their first K periods. The best K is where the mean of min(K, periods) over the root
 // of K is largest. MovieLens-100k, whose users come once: K = 1 is best at every epsilon
-// (tests/bench/RESULTS.md, "periods a user").
+// (tests/bench/history/2026-11.md, "next items of a stream, as it comes").
 uint32_t UserAllowance(std::span<const uint32_t> periods) {
   const uint32_t most = periods.empty() ? 1 : std::max(1u, *std::ranges::max_element(periods));
   std::vector<double> users(most + 1);  // by number of periods

@@ -492,7 +492,8 @@ Status RowCache::TakeExpected(std::span<const uint64_t> rows, std::span<float*> 
 
 // Copies the delta's rows out of the table. Memory that is new is written once; and where a row
 // lies is looked up while the rows before it are copied. Huge pages are not asked for: with large
-// deltas they cost more than they saved (tests/bench/RESULTS.md).
+// deltas they cost more than they saved (tests/bench/history/2026-11.md, "a commit's rows come home
+// while the next steps run").
 void RowCache::CopyOut(RowDelta* delta) {
   constexpr size_t kAhead = 8, kLineFloats = 16;
   const std::vector<uint64_t>& rows = delta->rows;
