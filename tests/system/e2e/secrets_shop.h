@@ -85,13 +85,13 @@ inline void AddStoresKeys(const std::string& folder, std::vector<PlantedSecrets*
   const auto rocks = store::Rocks::OpenReadOnly(folder);
   ASSERT_TRUE(rocks) << rocks.error().message;
   const auto loaded = store::Load(**rocks);
-  ASSERT_TRUE(loaded && loaded->user_key);
+  ASSERT_TRUE(loaded);
   const auto bytes = [](const auto& of) {
     return std::string(reinterpret_cast<const char*>(&of), sizeof(of));
   };
   for (PlantedSecrets* secrets : to) {
     secrets->Add("the store's salt", bytes(loaded->salt));
-    secrets->Add("the key of users", bytes(*loaded->user_key));
+    secrets->Add("the key of users", bytes(loaded->user_key));
   }
 }
 
