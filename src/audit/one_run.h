@@ -36,7 +36,8 @@ double CurveMu(const Guesses& guesses, double alpha);
 // errors of the ranks are taken for independent coins, whose biases are the means of order
 // statistics, and Chernoff's bound for their sum. It ASSUMES such a mechanism and proves nothing
 // about others. For guesses without an error it is below the truth, too: means of order statistics
-// have a smaller product than independent guesses do (README.md). It is told, and judges nothing.
+// have a smaller product than independent guesses do (docs/internals/audit.md). It is told, and
+// judges nothing.
 double XiangPValue(const Guesses& guesses, double mu);
 double XiangMu(const Guesses& guesses, double alpha);
 

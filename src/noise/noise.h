@@ -27,7 +27,7 @@ class NoiseSource {
   // normals, d_i independent and uniform on as many integers as the power of two in (stddev / 128,
   // stddev / 64], the middle one being 1/2. For integers x, x + floor(s z) + d is x + s z rounded
   // down plus something independent of x: whatever the Gaussian mechanism promises, it keeps.
-  // src/noise/README.md says how near the draws are to that. Sums wrap at 2^63.
+  // docs/internals/noise.md says how near the draws are to that. Sums wrap at 2^63.
   // REQUIRES kGridStddevMin <= stddev <= kGridStddevMax.
   virtual void AddGridGaussian(double stddev, std::span<int64_t> values) = 0;
   // out[i] = factor * n_i in f32, n_i what AddGridGaussian would add.

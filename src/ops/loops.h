@@ -12,7 +12,7 @@
 
 // The loops of the CPU backend, on one range of rows each. Written so that the compiler turns them
 // into vector code: they stream matrices larger than the second-level cache, where AVX2 already
-// waits for memory (see README), so there is one version of each.
+// waits for memory (docs/internals/ops.md), so there is one version of each.
 namespace tacit::ops::loops {
 
 inline float Widen(float x) { return x; }

@@ -13,10 +13,10 @@ bool HasTileGemm();
 std::unique_ptr<UnitOps> MakeTileUnitOps(Precision precision);
 
 // Products for one unit: one factor has a few hundred rows, and everything lies in one core's
-// caches. A library packs both factors at each call, which costs much for products this short (see
-// README); here a factor is read in place, or rounded and rearranged on its way, or prepared once
-// for many products (RightFactor). One object per worker; not thread-safe; memory grows to the
-// largest factor that has to be rearranged.
+// caches. A library packs both factors at each call, which costs much for products this short
+// (docs/internals/ops.md); here a factor is read in place, or rounded and rearranged on its way, or
+// prepared once for many products (RightFactor). One object per worker; not thread-safe; memory
+// grows to the largest factor that has to be rearranged.
 //
 // Both precisions are one program over 32-bit lanes: a float, or two bf16 that are neighbours in
 // the inner dimension. Products and sums are f32.

@@ -75,7 +75,8 @@ LongPair Formula(uint64_t a, uint64_t b) {
   return b >> 62 & 1 ? LongPair{radius, sine, cosine} : LongPair{radius, cosine, sine};
 }
 
-// The README's bound: 2^-50 of the radius, and what a rounding of u near 1 does to a small one.
+// The bound of docs/internals/noise.md: 2^-50 of the radius, and what a rounding of u near 1 does
+// to a small one.
 double AllowedInDouble(double radius) { return 0x1p-50 * radius + 0x1p-53 / (radius + 0x1p-27); }
 
 TEST(GridGaussian, NormalsAgreeWithTheFormulaToFiftyBits) {
