@@ -2,12 +2,12 @@
 //
 // A unit's scaled gradient v (dense and written rows as one vector) is rounded to the grid before
 // noise; GroupNorms::rounding bounds by how much that can lengthen what the unit changes in the sum
-// (README.md, "The grid"), and GroupNorms::error, in units of C, what it changes in the errors of
-// sums in floats. So every clip here leaves |v| <= room = C (1 - error) - rounding, and by the
-// triangle inequality the unit changes the integers by at most C. The allowance need not be divided
-// between groups, whichever caused it: noise is calibrated to the joint length and to nothing else.
-// Clipping per layer therefore shrinks every C_g by the same factor room / C, which leaves sum
-// C_g^2 = room^2.
+// (docs/internals/mechanism.md, "The grid"), and GroupNorms::error, in units of C, what it changes
+// in the errors of sums in floats. So every clip here leaves |v| <= room = C (1 - error) -
+// rounding, and by the triangle inequality the unit changes the integers by at most C. The
+// allowance need not be divided between groups, whichever caused it: noise is calibrated to the
+// joint length and to nothing else. Clipping per layer therefore shrinks every C_g by the same
+// factor room / C, which leaves sum C_g^2 = room^2.
 //
 // The state of an adaptive clip, inside that of private_step.cc, in the notation of base/bytes.h;
 // other clips have none.

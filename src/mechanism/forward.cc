@@ -1,6 +1,6 @@
 // z_i = clip_C(f(x_i)) + sigma C N(0, 1) for each record i of a step (paper 001, "DP-FP"), and
 // nothing else of its features. What is made of z, by any optimiser, is post-processing, and labels
-// are used as they are. See README.md, "Representations".
+// are used as they are. See docs/internals/mechanism.md, "Representations".
 #include <algorithm>
 #include <cmath>
 #include <string_view>

@@ -35,13 +35,13 @@ struct VocabularyOptions {
   std::vector<uint64_t> rows = {};  // kPublic: ascending, distinct
 };
 
-// DP-FEST's set of rows worth writing, and the release it rests on (README.md, Vocabularies). One
-// id space over all tables. A unit counts once in every row that it activates; its counts are
-// scaled as one vector to the clip (Gumbel: each count is at most 1). The histogram is over the
-// WHOLE id space: rows that no unit activated get noise too. The vocabulary is empty until its
-// first release. Observed counts add up until OpenPeriod; a process that stops before loses them
-// and is shown the period again. Memory per row of the space, if the source is a period: kGaussian
-// 4 bytes, and 12 more while a period is shown and released; kGumbel 4 while it is shown.
+// DP-FEST's set of rows worth writing, and the release it rests on (docs/internals/mechanism.md,
+// Vocabularies). One id space over all tables. A unit counts once in every row that it activates;
+// its counts are scaled as one vector to the clip (Gumbel: each count is at most 1). The histogram
+// is over the WHOLE id space: rows that no unit activated get noise too. The vocabulary is empty
+// until its first release. Observed counts add up until OpenPeriod; a process that stops before
+// loses them and is shown the period again. Memory per row of the space, if the source is a period:
+// kGaussian 4 bytes, and 12 more while a period is shown and released; kGumbel 4 while it is shown.
 class Vocabulary {
  public:
   virtual ~Vocabulary() = default;

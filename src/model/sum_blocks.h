@@ -5,9 +5,9 @@
 
 #include "ops/backend.h"
 
-// The dense sum of a step in blocks (README.md, "The sum in floats"). Rows are added in floats
-// inside a block, and blocks as integers. So a unit that is there or not moves the rounding errors
-// of its own block alone, and those are bounded by constants.
+// The dense sum of a step in blocks (docs/internals/model.md, "The sum in floats"). Rows are added
+// in floats inside a block, and blocks as integers. So a unit that is there or not moves the
+// rounding errors of its own block alone, and those are bounded by constants.
 namespace tacit::model {
 
 // The factor by which the rows of one unit, one by one and added up, may be longer than the norm

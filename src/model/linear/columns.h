@@ -7,8 +7,8 @@
 
 #include "base/row_space.h"
 
-// The linear click model: one weight for each value of each column, and a bias (model/README.md,
-// Linear).
+// The linear click model: one weight for each value of each column, and a bias
+// (docs/internals/model.md, linear).
 namespace tacit::model::linear {
 
 // Cuts numbers into values. z = sign(x) ln(1 + |x|) of a number x lies in the bin

@@ -18,7 +18,7 @@ struct State {
   double rate = 0;            // eta of the last period; 0 before the first
   std::vector<Prior> priors;  // per column
 
-  // The stored form (model/README.md, Formats).
+  // The stored form (docs/internals/model.md, Formats).
   std::string Encode(const Columns& columns) const;
   // Returns kCorruption for bytes that are no state of these columns.
   static Result<State> Decode(std::string_view bytes, const Columns& columns);

@@ -6,8 +6,8 @@
 
 #include "model/linear/columns.h"
 
-// The update of the linear model from one release (model/README.md, Linear): pure functions of
-// released numbers, so that they cost nothing. Arrays hold a number for each value.
+// The update of the linear model from one release (docs/internals/model.md, linear): pure functions
+// of released numbers, so that they cost nothing. Arrays hold a number for each value.
 namespace tacit::model::linear {
 
 // All are public constants: they are set before the data is seen.

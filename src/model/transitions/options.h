@@ -9,9 +9,9 @@ namespace tacit::model::transitions {
 
 inline constexpr size_t kStages = 3;
 
-// The constants of the shaped count model (model/README.md, Transitions), and of its rules
-// (rules.h). All of them are public: they are set before the data is seen, and none depends on it
-// except through what was released.
+// The constants of the shaped count model (docs/internals/model.md, Transitions), and of its
+// rules (rules.h). All of them are public: they are set before the data is seen, and none depends
+// on it except through what was released.
 struct Options {
   // The reading of a history.
   uint32_t popularity_items = 600;  // the last ones count

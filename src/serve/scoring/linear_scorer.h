@@ -12,9 +12,9 @@
 
 namespace tacit::serve {
 
-// The linear click model (model/README.md, Linear): a bias from the snapshot's released state, and
-// the weights of an example's values from its rows, of which those of late requests are remembered
-// as long as their release answers. Working memory grows to one chunk of rows.
+// The linear click model (docs/internals/model.md, linear): a bias from the snapshot's released
+// state, and the weights of an example's values from its rows, of which those of late requests are
+// remembered as long as their release answers. Working memory grows to one chunk of rows.
 class LinearScorer final : public RowScorer {
  public:
   // `learner` is its name, for messages; batches are those of `transform`.

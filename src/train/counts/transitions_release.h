@@ -38,13 +38,13 @@ struct TransitionsCharge {
 // Called with the share of the work that is done.
 using TransitionsProgress = std::function<void(double share)>;
 
-// Releases a period's counts, as model/README.md (Transitions) describes them: popularity (in a
-// first period once or, where it hardly stands out, twice), tables and three measurements. Each is
-// a mechanism::UnitHistogram whose cells and scales follow from the catalogue and from earlier
-// releases, in this period or before. Adds the answers to the model. The composition is adaptive,
-// and its mu^2 never exceeds the square of `mu`; an empty period is released and charged like any
-// other. An infinite mu is an experiment without privacy: no noise, every seen pair measured once,
-// unbounded charges. `noise` is used on the calling thread.
+// Releases a period's counts, as docs/internals/model.md (Transitions) describes them: popularity
+// (in a first period once or, where it hardly stands out, twice), tables and three measurements.
+// Each is a mechanism::UnitHistogram whose cells and scales follow from the catalogue and from
+// earlier releases, in this period or before. Adds the answers to the model. The composition is
+// adaptive, and its mu^2 never exceeds the square of `mu`; an empty period is released and charged
+// like any other. An infinite mu is an experiment without privacy: no noise, every seen pair
+// measured once, unbounded charges. `noise` is used on the calling thread.
 //
 // Returns kInvalidArgument, with the model unchanged, for histories of a catalogue of another size
 // than the model's, items outside it, more known items than items, a mu so large or small that a

@@ -44,11 +44,11 @@ struct LinearLearnerOptions {
 Status CheckLinear(const LinearLearnerOptions& options);
 
 // The linear click model out of noised sums. A step is a period: the sums of all its events are
-// released at once, and all else is made of them (model/README.md, Linear). The model that predicts
-// a period's events, and that their residuals are taken from, is the one before the period; so an
-// event never moves a weight that predicts it, and events are summed up as they come: previews are
-// the first parts of the step that follows them. A period's sums are in memory until its step only;
-// a step that was abandoned, or a period that was not read to its end, begins anew.
+// released at once, and all else is made of them (docs/internals/model.md, linear). The model
+// that predicts a period's events, and that their residuals are taken from, is the one before the
+// period; so an event never moves a weight that predicts it, and events are summed up as they come:
+// previews are the first parts of the step that follows them. A period's sums are in memory until
+// its step only; a step that was abandoned, or a period that was not read to its end, begins anew.
 //
 // A value has a row of one weight in the store, with its state (model/linear/row.h). All else is
 // the mechanism's state.
