@@ -47,8 +47,8 @@ struct KafkaSourceOptions {
 // `envelope` may be null: then values are payloads.
 //
 // The next partition is a function of offsets, record timestamps, arrival at the brokers and the
-// clock (README.md, "The order over partitions"). So a partition keeps its turn while it waits, for
-// a schema, for a broker or because it is paused, and the others wait with it.
+// clock (docs/internals/stream.md, "The order over partitions"). So a partition keeps its turn
+// while it waits, for a schema, for a broker or because it is paused, and the others wait with it.
 //
 // A topic that the brokers do not know is a failure where the source ends with what is there; else
 // it is waited for: Seek returns after some seconds, and Poll begins once the topic is made.
