@@ -47,7 +47,7 @@ struct CertifiedInterval {
 // composed by multiplying their Fourier transforms; the inverse transform is taken only at the
 // points asked for. The bounds include discretisation, wrapping, cut-off and rounding. Thanks to
 // the tilt, a delta of 1e-14 is as precise, relatively, as one near 1. Ledgers of Gaussians only,
-// and single events, are answered in closed form. See README.md.
+// and single events, are answered in closed form. See docs/internals/privacy.md.
 //
 // Not thread-safe. The query methods are not const because they cache results: one more event of a
 // known kind and a new epsilon cost well under a millisecond.

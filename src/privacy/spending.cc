@@ -50,7 +50,7 @@ Spending Spending::Of(const Charge& charge, uint64_t steps) {
     return spending;
   }
   // Both parts are of one sampled batch: one query charges the step in full, the other by its
-  // sampling. Adding them dominates the joint release; README.md shows why.
+  // sampling. Adding them dominates the joint release; docs/internals/privacy.md shows why.
   spending.rho = charge.zcdp_rho * times;
   if (charge.sampling_rate >= 1) {
     spending.mu_squared = charge.MuSquared() * times;
