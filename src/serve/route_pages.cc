@@ -14,7 +14,7 @@ constexpr std::string_view kMarkdownHead =
 
 [schemas/openapi.yaml](../../schemas/openapi.yaml) has every route with its schemas and examples, for clients
 that are generated from it. [Asking the model](../using/querying.md) has the routes by task, and
-[src/serve/README.md](../../src/serve/README.md) their rules and limits. To add a route to Tacit: [a new
+[docs/internals/serve.md](../internals/serve.md) their rules and limits. To add a route to Tacit: [a new
 route](../../CONTRIBUTING.md#a-new-route).
 
 Without `serve.callers` nobody needs a token: routes for operators or the user are answered at

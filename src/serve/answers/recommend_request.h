@@ -54,7 +54,8 @@ Status AddItem(const event::ItemCatalogue& items, const RecommendLimits& limits,
                std::string_view id, std::vector<uint32_t>* sequence,
                std::vector<std::string>* unknown_items);
 
-// Reads the JSON of /v1/recommend; README.md documents the form. The models must outlive it.
+// Reads the JSON of /v1/recommend; docs/internals/serve.md documents the form. The models must
+// outlive it.
 class RecommendRequestParser {
  public:
   using Limits = RecommendLimits;

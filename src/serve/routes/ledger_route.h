@@ -26,7 +26,7 @@ inline constexpr size_t kLedgerPageBytes = size_t{4} << 20;
 void AppendBounds(const privacy::Bounds& bounds, std::string* out);
 
 // Answers GET /v1/ledger?from=INDEX&count=N: the chain as of the snapshot, in the encoded form that
-// is hashed, and the promises. README.md documents the form.
+// is hashed, and the promises. docs/internals/serve.md documents the form.
 void AnswerLedger(const store::Snapshot& snapshot, const std::vector<ServedLearner>& learners,
                   const std::optional<privacy::TotalBudget>& total_budget, std::string_view query,
                   Reply* reply);

@@ -13,7 +13,7 @@ namespace tacit::serve {
 
 // Answers GET /v1/weights?learner=ID&column=NAME&top=N: the largest weights of a model whose
 // parameters can be read one by one. All of them are released numbers, which training has paid for.
-// README.md documents the form.
+// docs/internals/serve.md documents the form.
 // `elsewhere` are learners without weights of their own.
 void AnswerWeights(const std::vector<ScoringModel>& models,
                    std::span<const LearnerElsewhere> elsewhere, const store::Snapshot& snapshot,

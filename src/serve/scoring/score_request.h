@@ -15,8 +15,8 @@ namespace tacit::serve {
 
 struct LearnerElsewhere;
 
-// Reads the JSON of /v1/score into a batch; README.md documents the form. Keeps its memory between
-// requests; not thread-safe.
+// Reads the JSON of /v1/score into a batch; docs/internals/serve.md documents the form. Keeps its
+// memory between requests; not thread-safe.
 class ScoreRequestParser {
  public:
   struct Target {

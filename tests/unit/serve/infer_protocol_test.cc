@@ -280,7 +280,7 @@ TEST_F(InferProtocolTest, IntegersHaveTheRangesOfTheirTypes) {
   EXPECT_EQ(data_of("FP16", "1"), "refused");
 }
 
-// The platform is ours, which the published list lacks: src/serve/README.md lists what differs.
+// The platform is ours, which the published list lacks: docs/internals/serve.md lists what differs.
 TEST_F(InferProtocolTest, ThePlatformIsNoneOfThePublished) {
   const json::value model = json::parse(rig_.Ask("GET", "/v2/models/ctr").body);
   const json::array& published = examples_.at("platforms").as_array();

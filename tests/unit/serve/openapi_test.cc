@@ -455,14 +455,15 @@ TEST_F(OpenApiTest, RolesAreAsTheDocumentSays) {
                   "GET /v1/users/anna%40x of role query", "GET /v1/users/anna%40x of role user"));
 }
 
-// The room's README lists the routes that need no token. The document has the same, and the server
-// is as the document says.
-TEST_F(OpenApiTest, TheReadmeListsTheRoutesWithoutAToken) {
-  const std::string readme = test::ReadFile(std::string(TACIT_SOURCE_DIR) + "/src/serve/README.md");
-  const size_t begin = readme.find("Without a token are answered:"), end = readme.find('.', begin);
-  ASSERT_NE(begin, readme.npos);
+// docs/internals/serve.md lists the routes that need no token. The document has the same, and the
+// server is as the document says.
+TEST_F(OpenApiTest, ThePageListsTheRoutesWithoutAToken) {
+  const std::string page =
+      test::ReadFile(std::string(TACIT_SOURCE_DIR) + "/docs/internals/serve.md");
+  const size_t begin = page.find("Without a token are answered:"), end = page.find('.', begin);
+  ASSERT_NE(begin, page.npos);
   std::set<std::string> listed, open;
-  const std::string sentence = readme.substr(begin, end - begin);
+  const std::string sentence = page.substr(begin, end - begin);
   const std::regex quoted("`([^`]*)`");
   for (std::sregex_iterator i(sentence.begin(), sentence.end(), quoted), none; i != none; ++i)
     listed.insert((*i)[1]);
