@@ -1,4 +1,5 @@
-// Interactions as JSON, one object a record; schemas/ and README.md define the fields.
+// Interactions as JSON, one object a record; schemas/ and docs/internals/event.md define the
+// fields.
 #include <fmt/format.h>
 #include <simdjson.h>
 
