@@ -67,8 +67,8 @@ void DescribeConfig(Fields& fields, Config& config) {
                  [&](Fields& below) { DescribeServe(below, config.serve); });
   fields.Section({"memory", "The memory of the process."}, [&](Fields& below) {
     below.Bytes({"total_bytes",
-                 "All of it. A start divides it (src/wiring/README.md), and refuses a number that "
-                 "is too small."},
+                 "All of it. A start divides it (docs/internals/wiring.md), and refuses a number "
+                 "that is too small."},
                 &config.memory_total_bytes, 64ull << 20, 1ull << 50);
   });
   fields.Section({"training", "The threads that train."},

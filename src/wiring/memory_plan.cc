@@ -21,8 +21,8 @@
 #include "wiring/plans/learner_shape.h"
 #include "wiring/plans/model_plan.h"
 
-// The estimates are cautious sums of what the rooms keep, not measurements of a running daemon; the
-// README derives each of them.
+// The estimates are cautious sums of what the rooms keep, not measurements of a running daemon;
+// docs/internals/wiring.md derives each of them.
 namespace tacit::wiring {
 namespace {
 

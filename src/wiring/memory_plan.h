@@ -4,7 +4,7 @@
 
 #include "base/result.h"
 
-// Divides memory.total_bytes. The room's README derives the sums.
+// Divides memory.total_bytes. docs/internals/wiring.md derives the sums.
 namespace tacit::wiring {
 
 struct Assembly;
