@@ -22,7 +22,7 @@ struct ClickModel {
 };
 
 // The JSON text that describes each input: `rows.COLUMN` has rows of a table, `numbers` what the
-// numbers become. src/cli/README.md has its form.
+// numbers become. docs/internals/cli.md has its form.
 std::string DescribeInputs(const ClickModel& model,
                            const std::map<std::string, std::string>& facts);
 
