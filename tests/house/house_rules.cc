@@ -13,6 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kLinesMax = 600;
+constexpr size_t kReadmeLinesMost = 60;
 
 // The line without what follows //. Good enough: no rule concerns what a string holds.
 std::string_view Code(std::string_view line) { return line.substr(0, line.find("//")); }
@@ -53,6 +54,15 @@ std::vector<SourceFile> ReadProduct(const fs::path& root) {
   return files;
 }
 
+// The README of a room, or of cuda/, that is longer than a first page.
+void CheckReadme(const fs::path& root, const std::string& room,
+                 std::vector<std::string>* offences) {
+  const SourceFile readme = ReadSource(root, room + "/README.md");
+  if (readme.lines.size() > kReadmeLinesMost)
+    offences->push_back(fmt::format("{}: {} lines, more than {}: docs/internals has the details",
+                                    readme.path, readme.lines.size(), kReadmeLinesMost));
+}
+
 }  // namespace
 
 SourceFile ReadSource(const fs::path& root, const std::string& path) {
@@ -86,7 +96,9 @@ std::vector<std::string> CheckRooms(const fs::path& root) {
       if (fs::exists(room.path() / name)) continue;
       offences.push_back(fmt::format("src/{}: has no {}", room.path().filename().string(), name));
     }
+    CheckReadme(root, "src/" + room.path().filename().string(), &offences);
   }
+  CheckReadme(root, "cuda", &offences);
   // Those of cuda/ are built by its one CMakeLists.txt.
   for (const fs::directory_entry& room : RoomsOfCuda(root)) {
     if (fs::exists(room.path() / "README.md")) continue;

@@ -26,7 +26,7 @@ SourceFile ReadSource(const std::filesystem::path& root, const std::string& path
 std::vector<std::string> CheckIncludes(const std::filesystem::path& root);
 // The folders inside rooms whose arrows lead back to them.
 std::vector<std::string> FoldersInCircles();
-// A room has a README and a CMakeLists.txt.
+// A room has a CMakeLists.txt and a README that is short enough to be read first.
 std::vector<std::string> CheckRooms(const std::filesystem::path& root);
 // Nothing lies at the top that is not part of the plan.
 std::vector<std::string> CheckTopLevel(const std::filesystem::path& root);
@@ -49,7 +49,8 @@ std::vector<std::string> CheckSourceLists(const std::filesystem::path& root);
 // No two files of a room of `src` have a private type or constant of the same name: TACIT_UNITY
 // compiles a room's files together, and which of them meet depends on how many there are.
 std::vector<std::string> CheckPrivateNames(const std::filesystem::path& root);
-// The files and names that a room's README, src/README.md and CONTRIBUTING.md point at are there.
+// The files and names that a room's README, src/README.md, docs/internals and CONTRIBUTING.md point
+// at are there.
 std::vector<std::string> CheckSignposts(const std::filesystem::path& root);
 // docs/checks.md counts the TACIT_CHECKs of each room as they are.
 std::vector<std::string> CheckChecks(const std::filesystem::path& root);

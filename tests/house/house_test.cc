@@ -151,6 +151,19 @@ TEST_F(PlantedHouse, UnfurnishedRoomIsFound) {
               ElementsAre("cuda/device: has no README.md", "src/ops: has no README.md"));
 }
 
+TEST_F(PlantedHouse, LongReadmeOfARoomIsFound) {
+  std::string lines;
+  for (int i = 0; i < 60; ++i) lines += "a line\n";
+  Write("src/store/README.md", lines);
+  EXPECT_THAT(CheckRooms(root_), IsEmpty());
+  Write("src/ops/README.md", lines + "and one more\n");
+  Write("cuda/README.md", lines + "and one more\n");
+  EXPECT_THAT(
+      CheckRooms(root_),
+      ElementsAre("cuda/README.md: 61 lines, more than 60: docs/internals has the details",
+                  "src/ops/README.md: 61 lines, more than 60: docs/internals has the details"));
+}
+
 TEST_F(PlantedHouse, StrangeTopLevelIsFound) {
   Write("notes/x.md", "x");
   Write(".github/x", "x");
@@ -220,12 +233,15 @@ TEST_F(PlantedHouse, SignpostsThatLeadNowhereAreFound) {
         "`store/store.h`, `store.h`: `Store::Open` opens it. `--key`, `store.path`, `/v1/score`\n"
         "`store/shop.h` and `shop.h`: `Store::Close`, `Shop`\n");
   Write("src/ops/README.md", "`../store/store.h`\n`inner/deep.h`\n");
+  Write("src/ops/inner/there.h", "#pragma once\n");
+  Write("docs/internals/ops.md", "`inner/there.h`\n`inner/deep.h`\n");
   EXPECT_THAT(CheckSignposts(root_),
               ElementsAre("src/README.md:2: there is no file store/shop.h",
                           "src/README.md:2: there is no file shop.h",
                           "src/README.md:2: there is no name Store::Close",
                           "src/README.md:2: there is no name Shop",
-                          "src/ops/README.md:2: there is no file inner/deep.h"));
+                          "src/ops/README.md:2: there is no file inner/deep.h",
+                          "docs/internals/ops.md:2: there is no file inner/deep.h"));
 }
 
 TEST_F(PlantedHouse, ChecksThatNobodyClassedAreFound) {

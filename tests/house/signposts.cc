@@ -25,7 +25,9 @@ class Tree {
   bool HasFile(const std::string& path, const fs::path& page) const {
     if (path.find('/') == std::string::npos)
       return names_.contains(path) || fs::exists(root_ / path);
-    for (const fs::path& from : {fs::path(), fs::path("src"), page.parent_path()})
+    // A page of docs/internals has the name of its room.
+    for (const fs::path& from : {fs::path(), fs::path("src"), page.parent_path(),
+                                 fs::path("src") / page.stem(), page.stem()})
       if (fs::exists(root_ / from / path)) return true;
     return false;
   }
@@ -68,6 +70,8 @@ std::vector<std::string> CheckSignposts(const fs::path& root) {
   for (const char* folder : {"src", "cuda"})
     for (SourceFile& page : ReadSources(root, folder, {"README.md"}))
       pages.push_back(std::move(page));
+  for (SourceFile& page : ReadSources(root, "docs/internals", {".md"}))
+    pages.push_back(std::move(page));
   pages.push_back(ReadSource(root, "CONTRIBUTING.md"));
   const Tree tree(root);
   std::vector<std::string> offences;

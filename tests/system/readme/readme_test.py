@@ -1,4 +1,4 @@
-"""Every command of README.md and docs/ could run, and every link leads somewhere.
+"""Every command of README.md and docs/ could run, and every link of these and of the rooms leads somewhere.
 
 readme_test.py TREE PROGRAMS. Programs, commands, options and keys are there. All commands are run by
 tests/campaign/readme.
@@ -51,6 +51,12 @@ def all_pages():
     return {str(path.relative_to(tree)): path.read_text() for path in paths}
 
 
+def room_pages():
+    tree = pathlib.Path(TREE)
+    paths = [tree / "SECURITY.md", *sorted((tree / "src").rglob("*.md")), *sorted((tree / "cuda").rglob("*.md"))]
+    return {str(path.relative_to(tree)): path.read_text() for path in paths}
+
+
 def block(*lines):
     return "\n".join(["```sh", *lines, "```", ""])
 
@@ -71,7 +77,7 @@ class Readme(unittest.TestCase):
         self.assertEqual(len(readme_commands.PAGES), len(set(readme_commands.PAGES)))
 
     def test_every_link_leads_somewhere(self):
-        self.assertEqual(dead_links(all_pages(), TREE), [])
+        self.assertEqual(dead_links(all_pages() | room_pages(), TREE), [])
 
     def test_the_first_page_is_short(self):
         self.assertLessEqual(len((pathlib.Path(TREE) / "README.md").read_text().split()), 1300)
