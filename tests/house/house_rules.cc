@@ -54,7 +54,7 @@ std::vector<SourceFile> ReadProduct(const fs::path& root) {
   return files;
 }
 
-// The README of a room, or of cuda/, that is longer than a first page.
+// Adds an offence if the README of a room, or of cuda/, is longer than a first page.
 void CheckReadme(const fs::path& root, const std::string& room,
                  std::vector<std::string>* offences) {
   const SourceFile readme = ReadSource(root, room + "/README.md");
