@@ -216,7 +216,7 @@ inline constexpr Family kFamilies[] = {
      "The version that answers where a request names none", kCheckpoints},
     {"tacit_source_connected", Kind::kGauge, Audience::kPublic, "",
      "Whether the source of interactions is within reach and being read"},
-    {"tacit_source_lag_records", Kind::kGauge, Audience::kOperator, "topic,partition,position",
+    {"tacit_source_lag_records", Kind::kGauge, Audience::kOperator, "partition,position,topic",
      "Offsets between a position and the partition's end: what was read, what the store has "
      "committed, what others see of it in Kafka",
      kKafka},
@@ -277,6 +277,18 @@ inline constexpr Family kFamilies[] = {
     {"tacit_witness_lost_total", Kind::kCounter, Audience::kOperator, "",
      "Times that the witness or the mark was removed while in use, and had to be written anew"},
 };
+
+// A series' labels are held against its row's in the order of the alphabet.
+consteval bool LabelsAreInOrder(std::string_view labels) {
+  for (std::string_view last; !labels.empty();) {
+    const std::string_view label = labels.substr(0, labels.find(','));
+    if (label <= last) return false;
+    last = label;
+    labels.remove_prefix(std::min(labels.size(), label.size() + 1));
+  }
+  return true;
+}
+static_assert(std::ranges::all_of(kFamilies, LabelsAreInOrder, &Family::labels));
 
 template <Kind kind>
 consteval Declared<kind>::Declared(const char* name)
