@@ -61,7 +61,7 @@ TEST_F(ReloadTest, WhatMayChangeIsTakenAndWhatMayNotIsNamed) {
   Edit("{listen: ", "{access_log: true, listen: ");
   Edit("{path: ", "{checkpoints: {every: 1s, keep: 2}, path: ");
   Edit("", "memory: {total_bytes: 1GiB}\n");
-  Hup(daemon, {"memory.total_bytes is 1073741824 in the file"});
+  Hup(daemon, {"memory.total_bytes is 1GiB in the file"});
   const std::string said = daemon.process().Err();
   EXPECT_THAT(said, HasSubstr("SIGHUP: serve.access_log is true now, and was false"));
   EXPECT_THAT(said, HasSubstr("SIGHUP: store.checkpoints.every is 1s now, and was empty"));
