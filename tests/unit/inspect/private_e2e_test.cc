@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <random>
 
@@ -105,12 +104,15 @@ TEST_F(PrivateE2e, TheStoreThatLearnsGoesOnWithTheAccount) {
 }
 
 TEST_F(PrivateE2e, AnEpsilonThatNoLearnerCanPromiseIsRefusedBeforeTheCharge) {
-  std::vector<std::string> command = Command("1");
-  *(std::ranges::find(command, "--epsilon") + 1) = "1e-6";
-  const Ended refused = Tacit(command);
-  EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("calls for a noise multiplier"));
-  EXPECT_FALSE(std::filesystem::exists(dir_ / "data"));
+  for (const char* epsilon : {"1e-6", "1e6"}) {  // too much noise, and too little
+    std::vector<std::string> words = Command("1");
+    words[11] = "1e-12";  // delta
+    words[13] = epsilon;
+    const Ended refused = Tacit(words);
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_THAT(refused.err, HasSubstr("calls for a noise multiplier"));
+    EXPECT_FALSE(std::filesystem::exists(dir_ / "data"));
+  }
 }
 
 TEST_F(PrivateE2e, AKillBehindTheChargeLeavesItAndTellsNothing) {
@@ -185,13 +187,19 @@ TEST_F(PrivateE2e, TheMostRecordsOfAUserAreShown) {
   EXPECT_NEAR(Total(1).epsilon, 1, 1e-6);
 }
 
+// Records without a label cannot be learnt from with unit event, and that is seen by looking alone.
 TEST_F(PrivateE2e, WhatWasPaidForIsShownWhereNothingCanBeProposed) {
+  std::string meetings;
+  for (int i = 0; i < 2000; ++i)
+    meetings += fmt::format("{{\"who\":\"u{}\",\"film\":\"f{}\"}}\n", i % 90, i % 37);
+  test::WriteFile(dir_ / "log.jsonl", meetings);
   std::vector<std::string> words = Command("100");
-  words[13] = "1e6";  // an epsilon that calls for less noise than there is
+  words.insert(words.end(), {"--user", "who", "--item", "film"});
   const Ended shown = Tacit(words);
-  EXPECT_NE(shown.exit_code, 0);
-  EXPECT_THAT(shown.err, HasSubstr("the proposal does not load"));
+  EXPECT_EQ(shown.exit_code, 2);
+  EXPECT_THAT(shown.err, HasSubstr("their unit is the user"));
   EXPECT_THAT(shown.out, HasSubstr("epsilon 100 at delta 1e-06 per event"));
+  EXPECT_NEAR(Total(1).epsilon, 100, 1e-4);
 }
 
 }  // namespace
