@@ -190,6 +190,7 @@ class SpreadShardsTest : public ShardsTest {
 
 TEST_F(SpreadShardsTest, TakeTurns) {
   Train(5);
+  MustOpen(options_);  // folds what is left: a shard may have no file before
   ExpectSpread();
   ExpectWhole();
   const auto reader = OpenReadOnly(options_.path, options_.witness, options_.learners);
