@@ -127,10 +127,10 @@ void DescribeMechanism(Fields& fields, Mechanism& mechanism) {
                  "The norm that one unit's gradient of one row is clipped to, for `exponential`."},
                 &mechanism.row_clip, kClip, UsedIf(has("row_clip")));
   fields.Number({"deviations",
-                 "A value of a column that is not released whole is released by `sums` where its "
-                 "noised count has so many deviations of its noise."},
+                 "`sums` releases a value of a column that is not released whole where its noised "
+                 "count is this many times the deviation of its noise."},
                 &mechanism.deviations, {.min = 2, .max = 100}, UsedIf(has("deviations")));
-  fields.Integer({"whole_columns", "`sums` releases columns of at most so many values whole."},
+  fields.Integer({"whole_columns", "The most values of a column that `sums` releases whole."},
                  &mechanism.whole_columns, 1, uint64_t{1} << 28, UsedIf(has("whole_columns")));
   fields.Number({"representation_clip",
                  "The length that a record's embeddings and numbers together are scaled down to by "

@@ -285,8 +285,8 @@ void DescribeGpu(Fields& fields, Gpu& gpu) {
               &gpu.gemm, kProducts, used);
   fields.Integer(
       {"serve_rows",
-       "Requests of at least so many rows are scored on the GPU, by click models (`pctr`); smaller "
-       "ones, and all other models, are scored on the CPU, and so is a model whose inputs are "
+       "The least rows of a request that click models (`pctr`) score on the GPU. Smaller requests, "
+       "and all other models, are scored on the CPU, and so is a model whose inputs are "
        "clipped. It holds for `--serve-only` and `--replica` too. Where the GPU fails, the CPU "
        "scores from there on. 0: none is scored on the GPU."},
       &gpu.serve_rows, 0, 4096, used);

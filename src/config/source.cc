@@ -428,7 +428,7 @@ void DescribeSource(Fields& fields, Source& source) {
       {"dedupe", "Copies of records, for formats json, csv and protobuf."}, [&](Fields& below) {
         below.Integer({"window",
                        "Offsets of a partition within which an event id of one user counts once: a "
-                       "record is dropped if one of so many offsets before it has its id and user. "
+                       "record is dropped if one of this many offsets before has its id and user. "
                        "Exact; it takes 32 bytes an offset and partition, and as many records are "
                        "read again at every start. Records without an id are taken as they come. "
                        "Refused beside a private learner of unit `event`: without one record, its "
