@@ -46,7 +46,7 @@ void Callers::Put(std::shared_ptr<const CallerTable> table) {
 }
 
 void Callers::TakeOver(const Callers& other) {
-  // Nobody else has `other`, so the order of the locks is free.
+  // No other thread has `other`, so the order of the locks is free.
   const MutexLock reading(reading_), reading_other(other.reading_);
   path_ = other.path_;
   rates_ = other.rates_;

@@ -156,7 +156,7 @@ Result<bool> TlsFromFiles::ReloadIfChanged() {
 
 void TlsFromFiles::TakeOver(const Tls& other) {
   const auto& from = static_cast<const TlsFromFiles&>(other);  // there are no others
-  // Nobody else has `other`, so the order of the locks is free.
+  // No other thread has `other`, so the order of the locks is free.
   const MutexLock reading(reading_), reading_other(from.reading_);
   const MutexLock lock(mutex_), lock_other(from.mutex_);
   files_ = from.files_;
