@@ -42,7 +42,7 @@ class AllowanceCensus {
     privacy::Bounds bounds;
     std::array<metrics::Gauge, 5> left;  // nothing, up to a quarter, ..., up to all
     std::optional<int> tenths_told = {};
-    bool weakness_told = false;  // of delta, among so many users
+    bool weakness_told = false;  // that delta is large for the number of users
   };
 
   void Loop();

@@ -5,7 +5,7 @@
 // (docs/internals/mechanism.md, "The grid"), and GroupNorms::error, in units of C, what it changes
 // in the errors of sums in floats. So every clip here leaves |v| <= room = C (1 - error) -
 // rounding, and by the triangle inequality the unit changes the integers by at most C. The
-// allowance need not be divided between groups, whichever caused it: noise is calibrated to the
+// allowance need not be divided between the groups that caused it: noise is calibrated to the
 // joint length and to nothing else. Clipping per layer therefore shrinks every C_g by the same
 // factor room / C, which leaves sum C_g^2 = room^2.
 //

@@ -36,7 +36,7 @@ struct Readiness {
 // functions.
 struct Services {
   // The last published snapshot, or null before there is a store. What is charged is told of it,
-  // whichever version answers.
+  // also where an older version answers.
   std::function<std::shared_ptr<const store::Snapshot>()> latest;
   // The versions that lie open side by side; null: `latest` answers. Then `latest` is the newest.
   std::shared_ptr<const Versions> versions = {};
