@@ -50,7 +50,7 @@ constexpr double kOperatorMsMost = 50;       // what we ask of the operator's li
 struct Question {
   std::string name, path, body;
   size_t rows = 0;
-  serve::FieldList fields = {};
+  http::FieldList fields = {};
 
   std::string FieldLines() const {
     std::string lines;
@@ -137,16 +137,16 @@ std::vector<Question> Questions() {
 // The callers of the benchmark, as serve.callers has them.
 class Tokens {
  public:
-  std::string of_query = serve::NewToken(), of_operator = serve::NewToken();
+  std::string of_query = http::NewToken(), of_operator = http::NewToken();
 
-  Result<std::shared_ptr<const serve::Callers>> Callers() const {
+  Result<std::shared_ptr<const http::Callers>> Callers() const {
     const auto line = [](std::string_view role, const std::string& token) {
-      return serve::CallerLine(role, role, serve::DigestOfToken(token), "") + "\n";
+      return http::CallerLine(role, role, http::DigestOfToken(token), "") + "\n";
     };
     TACIT_ASSIGN(auto table,
-                 serve::CallerTable::Parse(line("query", of_query) + line("operator", of_operator),
-                                           "bench", {0, 0, 0}));
-    return serve::Callers::Fixed(std::move(table));
+                 http::CallerTable::Parse(line("query", of_query) + line("operator", of_operator),
+                                          "bench", {0, 0, 0}));
+    return http::Callers::Fixed(std::move(table));
   }
 };
 
@@ -356,17 +356,17 @@ class ServeBench {
   Status Start() {
     TACIT_ASSIGN(rig_, MakeRig());
     TACIT_ASSIGN(serve::Services services, MakeServices(*rig_, registry_));
-    serve::ServerOptions options;
-    options.listeners = {{"127.0.0.1:0", serve::Role::kPublic},
-                         {"127.0.0.1:0", serve::Role::kOperator}};
+    http::ServerOptions options;
+    options.listeners = {{"127.0.0.1:0", http::Role::kPublic},
+                         {"127.0.0.1:0", http::Role::kOperator}};
     TACIT_ASSIGN(options.callers, tokens_.Callers());
-    TACIT_ASSIGN(server_, serve::Server::Start(std::move(options),
-                                               serve::MakeApi(std::move(services)), registry_));
+    TACIT_ASSIGN(server_, http::Server::Start(std::move(options),
+                                              serve::MakeApi(std::move(services)), registry_));
     port_ = PortOf(server_->addresses()[0]);
     operator_port_ = PortOf(server_->addresses()[1]);
     for (const Question& question : questions_) {
       TACIT_ASSIGN(const std::string answer, Answer(question));
-      TACIT_ASSIGN(bare_[question.name], serve::BareServer::Start(answer));
+      TACIT_ASSIGN(bare_[question.name], http::BareServer::Start(answer));
     }
     return {};
   }
@@ -480,13 +480,13 @@ class ServeBench {
   // Fetches the server's answer, waiting until it has one: recommendations are built after a
   // commit.
   Result<std::string> Answer(const Question& question) {
-    const std::string url = serve::JoinUrl("http://" + server_->addresses()[0], question.path);
+    const std::string url = http::JoinUrl("http://" + server_->addresses()[0], question.path);
     const std::string method = question.body.empty() ? "GET" : "POST";
     for (int attempt = 0; attempt < 600; ++attempt) {
-      serve::FieldList fields = question.fields;
+      http::FieldList fields = question.fields;
       fields.emplace_back("Authorization", "Bearer " + tokens_.of_query);
-      TACIT_ASSIGN(serve::Response response,
-                   serve::Fetch(url, method, question.body, std::chrono::seconds(30), fields));
+      TACIT_ASSIGN(http::Response response,
+                   http::Fetch(url, method, question.body, std::chrono::seconds(30), fields));
       if (response.status == 200) return std::move(response.body);
       if (response.status != 503) return Fail(ErrorCode::kInternal, std::move(response.body));
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -518,9 +518,9 @@ class ServeBench {
   const Tokens tokens_;
   metrics::Registry registry_;
   std::unique_ptr<TrainingRig> rig_;
-  std::unique_ptr<serve::Server> server_;
+  std::unique_ptr<http::Server> server_;
   uint16_t port_ = 0, operator_port_ = 0;
-  std::map<std::string, std::unique_ptr<serve::BareServer>> bare_;
+  std::map<std::string, std::unique_ptr<http::BareServer>> bare_;
 };
 
 }  // namespace

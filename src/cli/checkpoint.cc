@@ -85,13 +85,13 @@ Result<json::object> ListFolder(const std::string& path) {
   TACIT_RETURN_IF_ERROR(CheckFolder(path));
   serve::CheckpointReport report{.path = path};
   TACIT_ASSIGN(report.places, store::ListCheckpoints(path, &report.unreadable));
-  serve::Reply reply;
+  http::Reply reply;
   serve::AnswerCheckpoints({.start = {}, .report = [&] { return report; }}, &reply);
   return ReadAnswer(path, reply.status, reply.body);
 }
 
 Result<json::object> AskForList(const std::string& url) {
-  TACIT_ASSIGN(const serve::Response response, AskDaemon(url, kRoute, "GET", ""));
+  TACIT_ASSIGN(const http::Response response, AskDaemon(url, kRoute, "GET", ""));
   return ReadAnswer(url, response.status, response.body);
 }
 
@@ -123,7 +123,7 @@ Result<json::object> WaitForJob(const std::string& url, uint64_t id) {
 
 Result<int> Create(const CheckpointOptions& options) {
   const std::string body = json::serialize(json::object{{"kind", options.kind}});
-  TACIT_ASSIGN(const serve::Response response, AskDaemon(options.url, kRoute, "POST", body));
+  TACIT_ASSIGN(const http::Response response, AskDaemon(options.url, kRoute, "POST", body));
   const uint32_t status = response.status == 202 ? 200 : response.status;
   TACIT_ASSIGN(const json::object started, ReadAnswer(options.url, status, response.body));
   const json::value* id = started.if_contains("job");

@@ -19,12 +19,12 @@ struct TokenOptions {
 };
 
 Result<int> NewTokenOf(const TokenOptions& options) {
-  const std::string token = serve::NewToken();
+  const std::string token = http::NewToken();
   const std::string name = options.name.empty() ? options.role : options.name;
   const std::string line =
-      serve::CallerLine(options.role, name, serve::DigestOfToken(token), options.user);
+      http::CallerLine(options.role, name, http::DigestOfToken(token), options.user);
   // The daemon's own reader says what is wrong with a name or a user.
-  const auto read = serve::CallerTable::Parse(line, "the caller", {0, 0, 0});
+  const auto read = http::CallerTable::Parse(line, "the caller", {0, 0, 0});
   if (!read) return Fail(read.error());
   if (!options.output.empty()) {
     TACIT_RETURN_IF_ERROR(console::WriteNewSecret(options.output, token + "\n"));

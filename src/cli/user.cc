@@ -31,7 +31,7 @@ std::string PathOf(const std::string& id) {
 
 Result<json::object> AskAboutUser(const UserOptions& options, const std::string& method) {
   if (options.id.empty()) return BadUsage("the user's id is empty");
-  TACIT_ASSIGN(const serve::Response response,
+  TACIT_ASSIGN(const http::Response response,
                AskDaemon(options.url, PathOf(options.id), method, ""));
   return ReadAnswer(options.url, response.status, response.body);
 }

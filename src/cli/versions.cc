@@ -40,7 +40,7 @@ Result<int> PrintVersions(const VersionOptions& options, const json::object& rep
 }
 
 Result<int> ListVersions(const VersionOptions& options) {
-  TACIT_ASSIGN(const serve::Response response, AskDaemon(options.url, kVersionsPath, "GET", ""));
+  TACIT_ASSIGN(const http::Response response, AskDaemon(options.url, kVersionsPath, "GET", ""));
   TACIT_ASSIGN(const json::object report, ReadAnswer(options.url, response.status, response.body));
   return PrintVersions(options, report);
 }

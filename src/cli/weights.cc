@@ -57,14 +57,14 @@ Result<json::object> Ask(const WeightsOptions& options) {
     return AskCheckpoint(
         {options.checkpoint, options.config, options.witness},
         [&](const wiring::Assembly& assembly,
-            const std::shared_ptr<const store::Snapshot>& snapshot) -> Result<serve::Reply> {
-          serve::Reply reply;
+            const std::shared_ptr<const store::Snapshot>& snapshot) -> Result<http::Reply> {
+          http::Reply reply;
           serve::AnswerWeights(wiring::MakeScoringModels(assembly),
                                serve::AskedForItems(wiring::MakeRecommendModels(assembly)),
                                *snapshot, QueryOf(options), &reply);
           return reply;
         });
-  TACIT_ASSIGN(const serve::Response response,
+  TACIT_ASSIGN(const http::Response response,
                AskDaemon(options.url, "/v1/weights?" + QueryOf(options), "GET", ""));
   return ReadAnswer(options.url, response.status, response.body);
 }

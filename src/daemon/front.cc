@@ -11,16 +11,16 @@ namespace {
 constexpr int64_t kDay = 86'400, kWarnBefore = 30 * kDay;
 constexpr uint32_t kLooksBetween = 10;  // of those that Look is called for
 
-void TellCallers(const serve::Callers& callers) {
+void TellCallers(const http::Callers& callers) {
   spdlog::info("{} of {} are known by their tokens", Counted(callers.table()->size(), "caller"),
                callers.path());
 }
 
-serve::CallerRates RatesOf(const config::Serve& config) {
+http::CallerRates RatesOf(const config::Serve& config) {
   return {config.rates.query, config.rates.user, config.rates.of_operator};
 }
 
-serve::TlsFiles TlsFilesOf(const config::TlsFiles& files) {
+http::TlsFiles TlsFilesOf(const config::TlsFiles& files) {
   return {.certificate = files.certificate, .key = files.key, .client_ca = files.client_ca};
 }
 
@@ -38,11 +38,11 @@ Result<std::unique_ptr<Front>> Front::Open(const config::Serve& config,
                                            metrics::Registry& registry) {
   std::unique_ptr<Front> front(new Front());
   if (!config.callers.empty()) {
-    TACIT_ASSIGN(front->callers_, serve::Callers::Open(config.callers, RatesOf(config)));
+    TACIT_ASSIGN(front->callers_, http::Callers::Open(config.callers, RatesOf(config)));
     TellCallers(*front->callers_);
   }
   if (!config.tls.certificate.empty()) {
-    TACIT_ASSIGN(front->tls_, serve::Tls::Open(TlsFilesOf(config.tls)));
+    TACIT_ASSIGN(front->tls_, http::Tls::Open(TlsFilesOf(config.tls)));
     front->tls_files_ = config.tls;
     front->expires_ = registry.AddGauge("tacit_tls_certificate_expires_seconds");
     front->TellCertificate();
@@ -50,7 +50,7 @@ Result<std::unique_ptr<Front>> Front::Open(const config::Serve& config,
   return front;
 }
 
-void Front::FillIn(serve::ServerOptions* options) const {
+void Front::FillIn(http::ServerOptions* options) const {
   options->callers = callers_;
   options->tls = tls_;
 }
@@ -68,13 +68,13 @@ void Front::TellCertificate() {
 }
 
 Status Front::Change(const config::Serve& config) {
-  std::unique_ptr<serve::Callers> callers;
+  std::unique_ptr<http::Callers> callers;
   if (callers_ != nullptr && config.callers != callers_->path()) {
-    TACIT_ASSIGN(callers, serve::Callers::Open(config.callers, RatesOf(config), callers_.get()));
+    TACIT_ASSIGN(callers, http::Callers::Open(config.callers, RatesOf(config), callers_.get()));
   }
-  std::shared_ptr<serve::Tls> tls;
+  std::shared_ptr<http::Tls> tls;
   if (tls_ != nullptr && config.tls != tls_files_) {
-    TACIT_ASSIGN(tls, serve::Tls::Open(TlsFilesOf(config.tls)));
+    TACIT_ASSIGN(tls, http::Tls::Open(TlsFilesOf(config.tls)));
   }
   // From here on nothing fails.
   if (callers != nullptr) callers_->TakeOver(*callers);

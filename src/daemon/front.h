@@ -21,11 +21,11 @@ class Front {
                                              metrics::Registry& registry);
 
   // Hands the files to the server's options.
-  void FillIn(serve::ServerOptions* options) const;
-  void Take(std::unique_ptr<serve::Server> server) { server_ = std::move(server); }
+  void FillIn(http::ServerOptions* options) const;
+  void Take(std::unique_ptr<http::Server> server) { server_ = std::move(server); }
 
   // Null where the configuration names no address.
-  serve::Server* server() const { return server_.get(); }
+  http::Server* server() const { return server_.get(); }
 
   // Goes on with these rates of callers, with a log of answers or without, and with the files that
   // are named. Those of other names are read first: where one of them is bad, nothing is changed,
@@ -43,12 +43,12 @@ class Front {
   // Tells when the certificate ends; warns, once a day at most, where that is soon.
   void TellCertificate();
 
-  std::shared_ptr<serve::Callers> callers_;
-  std::shared_ptr<serve::Tls> tls_;
+  std::shared_ptr<http::Callers> callers_;
+  std::shared_ptr<http::Tls> tls_;
   config::TlsFiles tls_files_;
   metrics::Gauge expires_;
   std::optional<int64_t> warned_s_;
-  std::unique_ptr<serve::Server> server_;
+  std::unique_ptr<http::Server> server_;
   uint32_t looks_ = 0;
 };
 

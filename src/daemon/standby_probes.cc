@@ -9,12 +9,12 @@ namespace {
 
 constexpr std::string_view kStandsBy = "standing by: another daemon has the store";
 
-class ProbeHandler final : public serve::Handler {
+class ProbeHandler final : public http::Handler {
  public:
-  void Handle(const serve::Request& request, serve::Reply* reply) override {
+  void Handle(const http::Request& request, http::Reply* reply) override {
     if (request.path != "/healthz" && request.path != "/readyz")
-      return serve::SetError(503, kStandsBy, reply);
-    if (request.method != "GET") return serve::SetError(405, "a probe is a GET", reply);
+      return http::SetError(503, kStandsBy, reply);
+    if (request.method != "GET") return http::SetError(405, "a probe is a GET", reply);
     const bool ready = request.path == "/healthz";
     reply->status = ready ? 200 : 503;
     reply->body = R"({"status":")" + std::string(kStandsBy) + R"("})";
@@ -23,17 +23,17 @@ class ProbeHandler final : public serve::Handler {
 
 }  // namespace
 
-Result<std::unique_ptr<serve::Server>> AnswerProbes(const std::string& address,
-                                                    metrics::Registry& registry) {
-  if (address.empty()) return std::unique_ptr<serve::Server>();
-  serve::ServerOptions options;
-  options.listeners.push_back({address, serve::Role::kPublic});
+Result<std::unique_ptr<http::Server>> AnswerProbes(const std::string& address,
+                                                   metrics::Registry& registry) {
+  if (address.empty()) return std::unique_ptr<http::Server>();
+  http::ServerOptions options;
+  options.listeners.push_back({address, http::Role::kPublic});
   options.hosts = {
       "any"};  // whatever a probe calls this machine: nothing is told that is not public
   options.max_connections = 64;
   options.max_body_bytes = 1024;
   options.max_held_bytes = 1 << 20;
-  auto server = serve::Server::Start(
+  auto server = http::Server::Start(
       std::move(options), [] { return std::make_unique<ProbeHandler>(); }, registry);
   // A busy port must not look like a store that refuses.
   if (!server) return Fail(ErrorCode::kIo, std::move(server.error().message));

@@ -29,7 +29,7 @@ namespace {
 
 // Warns of what a caller from elsewhere could do or see.
 void WarnOfOpenDoors(const config::Serve& config) {
-  if (!config.operator_listen.empty() && !serve::IsLocalAddress(config.operator_listen) &&
+  if (!config.operator_listen.empty() && !http::IsLocalAddress(config.operator_listen) &&
       config.callers.empty())
     spdlog::warn(
         "serve.operator_listen is {}: any caller who reaches it reads values without noise, and no "
@@ -38,7 +38,7 @@ void WarnOfOpenDoors(const config::Serve& config) {
         config.operator_listen);
   for (const std::string& address : {config.listen, config.operator_listen})
     if (!config.callers.empty() && config.tls.certificate.empty() && !address.empty() &&
-        !serve::IsLocalAddress(address))
+        !http::IsLocalAddress(address))
       spdlog::warn(
           "{} is open to other machines without TLS: tokens cross the network as they are "
           "(serve.tls)",
@@ -50,10 +50,10 @@ void WarnOfOpenDoors(const config::Serve& config) {
 Status StartServer(const wiring::Assembly& assembly, const wiring::FilePlan& files,
                    serve::Services services, metrics::Registry& registry, Front& front) {
   const config::Serve& config = assembly.config.serve;
-  serve::ServerOptions options;
-  if (!config.listen.empty()) options.listeners.push_back({config.listen, serve::Role::kPublic});
+  http::ServerOptions options;
+  if (!config.listen.empty()) options.listeners.push_back({config.listen, http::Role::kPublic});
   if (!config.operator_listen.empty())
-    options.listeners.push_back({config.operator_listen, serve::Role::kOperator});
+    options.listeners.push_back({config.operator_listen, http::Role::kOperator});
   if (options.listeners.empty()) return {};
   options.threads = config.threads;
   options.max_connections = files.connections;
@@ -65,7 +65,7 @@ Status StartServer(const wiring::Assembly& assembly, const wiring::FilePlan& fil
   front.FillIn(&options);
   services.code_version = wiring::CodeVersion();
   auto server =
-      serve::Server::Start(std::move(options), serve::MakeApi(std::move(services)), registry);
+      http::Server::Start(std::move(options), serve::MakeApi(std::move(services)), registry);
   if (!server) {
     // A busy port must not look like a store that refuses: scripts tell them apart by exit code.
     return Fail(ErrorCode::kIo, std::move(server.error().message));

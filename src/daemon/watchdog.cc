@@ -38,7 +38,7 @@ void Watchdog::Look() {
   tell_();
 }
 
-void AddServerStages(const serve::Server* server, std::vector<Watchdog::Stage>* stages) {
+void AddServerStages(const http::Server* server, std::vector<Watchdog::Stage>* stages) {
   for (size_t i = 0; server != nullptr && i < server->beats().size(); ++i)
     stages->push_back({fmt::format("thread {} of the server", i),
                        [server, i] { return std::optional<uint64_t>(server->beats()[i]); }});

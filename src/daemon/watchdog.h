@@ -44,6 +44,6 @@ class Watchdog {
 };
 
 // Appends a stage for each thread of a server, which outlives them; null: none.
-void AddServerStages(const serve::Server* server, std::vector<Watchdog::Stage>* stages);
+void AddServerStages(const http::Server* server, std::vector<Watchdog::Stage>* stages);
 
 }  // namespace tacit::daemon

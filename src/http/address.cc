@@ -4,7 +4,7 @@
 
 #include <charconv>
 
-namespace tacit::serve {
+namespace tacit::http {
 namespace {
 
 constexpr std::string_view kUnix = "unix:";
@@ -92,4 +92,4 @@ Result<Url> ParseUrl(std::string_view text) {
   return url;
 }
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 
-namespace tacit::serve {
+namespace tacit::http {
 
 // The address that a server listens on or a client connects to: a TCP host and port, or the path of
 // a UNIX socket.
@@ -34,4 +34,4 @@ struct Url {
 // `text`.
 Result<Url> ParseUrl(std::string_view text);
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

@@ -13,7 +13,7 @@
 #include <thread>
 #include <utility>
 
-namespace tacit::serve {
+namespace tacit::http {
 namespace {
 
 namespace asio = boost::asio;
@@ -95,4 +95,4 @@ Result<std::unique_ptr<BareServer>> BareServer::Start(const std::string& body) {
   }
 }
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 
-namespace tacit::serve {
+namespace tacit::http {
 
 // A minimal Boost.Beast server with one thread: it reads whole requests and answers each with the
 // same bytes, without limits, timeouts or routes. Benchmarks compare Server with it; the product
@@ -20,4 +20,4 @@ class BareServer {
   virtual uint16_t port() const = 0;
 };
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

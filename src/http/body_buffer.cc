@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace tacit::serve {
+namespace tacit::http {
 namespace {
 
 constexpr size_t kSmallBytes = 64 << 10;
@@ -48,4 +48,4 @@ void BodyBuffer::Clear() {
   std::string().swap(small_);
 }
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace tacit::serve {
+namespace tacit::http {
 
 // The bytes of a body as they arrive. It takes memory only for bytes that came, never for an
 // announced length, and returns it at once: large bodies lie in pages of their own, which grow
@@ -33,4 +33,4 @@ class BodyBuffer {
   size_t size_ = 0, room_ = 0;  // of the mapped pages
 };
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

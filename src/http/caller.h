@@ -7,7 +7,7 @@
 #include <string_view>
 
 // The callers that a server knows by their tokens (serve.callers).
-namespace tacit::serve {
+namespace tacit::http {
 
 // The reason that a caller is let in for. A program asks for answers (kQuery), a user for what is
 // his own (kUser), an operator for everything.
@@ -54,4 +54,4 @@ struct Caller {
   std::shared_ptr<Pace> pace;  // never null; outlives a reload of the file
 };
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

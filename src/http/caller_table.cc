@@ -10,7 +10,7 @@
 #include "http/query_fields.h"
 #include "http/request_json.h"
 
-namespace tacit::serve {
+namespace tacit::http {
 namespace {
 
 constexpr std::string_view kRoleNames[] = {"query", "user", "operator"};
@@ -121,4 +121,4 @@ const Caller* CallerTable::Find(const Digest& digest) const {
   return place < callers_.size() ? &callers_[place] : nullptr;
 }
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "http/caller.h"
 
-namespace tacit::serve {
+namespace tacit::http {
 
 // The requests a second that one caller of each role may make; 0: no bound.
 using CallerRates = std::array<uint32_t, kCallerRoles>;
@@ -55,4 +55,4 @@ class CallerTable {
   std::vector<Caller> callers_;  // in the same order
 };
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

@@ -6,7 +6,7 @@
 
 #include "http/token.h"
 
-namespace tacit::serve {
+namespace tacit::http {
 
 Result<std::unique_ptr<Callers>> Callers::Open(std::string path, const CallerRates& rates,
                                                const Callers* before) {
@@ -105,4 +105,4 @@ const Caller* KnownCaller::Find(const Callers& callers, std::string_view token) 
   return found;
 }
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

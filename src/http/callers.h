@@ -11,7 +11,7 @@
 #include "http/caller_table.h"
 #include "http/kept_file.h"
 
-namespace tacit::serve {
+namespace tacit::http {
 
 // The callers of a file, read again while requests go on: a request keeps the callers that it began
 // with. Thread-safe.
@@ -76,4 +76,4 @@ class KnownCaller {
   const Caller* caller_ = nullptr;
 };
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

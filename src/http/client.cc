@@ -18,7 +18,7 @@
 
 #include "http/address.h"
 
-namespace tacit::serve {
+namespace tacit::http {
 namespace {
 
 namespace asio = boost::asio;
@@ -206,4 +206,4 @@ std::string JoinUrl(std::string_view base, std::string_view path) {
   return fmt::format("{}{}{}", base, is_bare_unix ? ":" : "", path);
 }
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

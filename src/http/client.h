@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 
-namespace tacit::serve {
+namespace tacit::http {
 
 struct Response {
   uint32_t status = 0;
@@ -43,4 +43,4 @@ Result<Response> Fetch(const std::string& url, const std::string& method, std::s
 // A url for `path` ("/v1/score") of the server at `base`, which may end in a slash.
 std::string JoinUrl(std::string_view base, std::string_view path);
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

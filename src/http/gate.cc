@@ -1,6 +1,6 @@
 #include "http/gate.h"
 
-namespace tacit::serve {
+namespace tacit::http {
 
 bool Gate::Enter() {
   const MutexLock lock(mutex_);
@@ -19,4 +19,4 @@ bool Gate::WaitEmpty(SteadyTime deadline) {
   return empty_.WaitUntil(mutex_, deadline, [&]() TACIT_REQUIRES(mutex_) { return inside_ == 0; });
 }
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

@@ -9,7 +9,7 @@
 #include "base/threads/mutex.h"
 
 // Private to this room: limits on a listener's connections and on the memory of its requests.
-namespace tacit::serve {
+namespace tacit::http {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
@@ -85,4 +85,4 @@ class Holding {
   uint64_t bytes_ = 0;
 };
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

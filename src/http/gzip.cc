@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-namespace tacit::serve {
+namespace tacit::http {
 namespace {
 
 constexpr int kGzipAlone = MAX_WBITS + 16;  // neither zlib's own wrapping nor none
@@ -134,4 +134,4 @@ void PackAnswer(std::string_view accept_encoding, Reply* reply) {
   reply->headers.emplace_back("Content-Encoding", "gzip");
 }
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

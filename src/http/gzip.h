@@ -9,7 +9,7 @@
 #include "http/http.h"
 
 // Private to this room: gzip (RFC 1952), as requests come in and answers go out.
-namespace tacit::serve {
+namespace tacit::http {
 
 // The coding of a body, by its field Content-Encoding.
 enum class BodyCoding : uint8_t { kNone, kGzip, kUnknown };
@@ -34,4 +34,4 @@ bool AcceptsGzip(std::string_view accept_encoding);
 // Packs an answer that is the same for all for whoever accepts it, and tells caches so.
 void PackAnswer(std::string_view accept_encoding, Reply* reply);
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

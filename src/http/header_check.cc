@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace tacit::serve {
+namespace tacit::http {
 namespace {
 
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
@@ -77,4 +77,4 @@ size_t ChunkFraming(size_t chunk_bytes) {
   return digits + 4;
 }
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

@@ -6,7 +6,7 @@
 #include <vector>
 
 // Private to this room: checks of a header beyond those of the parser.
-namespace tacit::serve {
+namespace tacit::http {
 
 // The host names that a server answers to. A hostile web page may use a name that leads to this
 // machine (DNS rebinding), and its requests carry that name. Immutable.
@@ -42,4 +42,4 @@ bool IsPlainLength(std::string_view content_length);
 // ends.
 size_t ChunkFraming(size_t chunk_bytes);
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

@@ -9,7 +9,7 @@
 #include "http/body_buffer.h"
 
 // Private to this room: how a parser of Beast fills a body.
-namespace tacit::serve {
+namespace tacit::http {
 
 // Lets the parser fill a BodyBuffer with the bytes that come, ignoring the announced length.
 struct HeldBody {
@@ -41,4 +41,4 @@ struct HeldBody {
   };
 };
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-namespace tacit::serve {
+namespace tacit::http {
 namespace {
 
 uint32_t StatusOf(ErrorCode code) {
@@ -81,4 +81,4 @@ void SetServerFailure(const Error& error, Reply* reply) {
   SetFailure({passes ? error.code : ErrorCode::kInternal, error.message}, reply);
 }
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

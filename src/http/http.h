@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 
-namespace tacit::serve {
+namespace tacit::http {
 
 struct Caller;
 
@@ -93,4 +93,4 @@ void SetUnauthorized(std::string_view message, Reply* reply);
 // Appends `text` as a JSON string, quotes included. Bytes that are not UTF-8 become U+FFFD.
 void AppendJsonString(std::string_view text, std::string* out);
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

@@ -10,7 +10,7 @@
 
 #include "base/files/unique_fd.h"
 
-namespace tacit::serve {
+namespace tacit::http {
 namespace {
 
 constexpr off_t kFileBytesMost = 8 << 20;
@@ -74,4 +74,4 @@ Result<std::string> ReadKeptFile(const std::string& key, const std::string& path
   return ReadWhole(key, path, mark);
 }
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

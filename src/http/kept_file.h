@@ -8,7 +8,7 @@
 #include "base/result.h"
 
 // Private to this room: files that decide who is let in.
-namespace tacit::serve {
+namespace tacit::http {
 
 // The figures that tell one content of a file from the next.
 struct FileMark {
@@ -29,4 +29,4 @@ Result<std::string> ReadOpenFile(const std::string& key, const std::string& path
 // may read. Fills in `mark` as soon as the file is there.
 Result<std::string> ReadKeptFile(const std::string& key, const std::string& path, FileMark* mark);
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

@@ -6,7 +6,7 @@
 
 #include "metrics/families.h"
 
-namespace tacit::serve {
+namespace tacit::http {
 namespace {
 
 // The interval at which timeouts are checked. One timer per thread instead of one per connection
@@ -82,4 +82,4 @@ void Loop::Finish() {
   work_.reset();
 }
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

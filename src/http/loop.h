@@ -17,7 +17,7 @@
 #include "http/server.h"
 
 // Private to this room: one server thread and its connections.
-namespace tacit::serve {
+namespace tacit::http {
 
 namespace asio = boost::asio;
 // A socket for both TCP and UNIX addresses.
@@ -106,4 +106,4 @@ class Loop {
 // loop.
 void StartSession(Loop& loop, Socket socket, Door& door);
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

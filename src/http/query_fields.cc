@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 
-namespace tacit::serve {
+namespace tacit::http {
 namespace {
 
 Result<std::string> Decoded(std::string_view name, std::string_view text, char plus) {
@@ -58,4 +58,4 @@ Result<uint64_t> WholeNumber(std::string_view name, std::string_view value) {
   return number;
 }
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

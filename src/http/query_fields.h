@@ -8,7 +8,7 @@
 #include "base/result.h"
 
 // Reads a request's query, the part after '?'.
-namespace tacit::serve {
+namespace tacit::http {
 
 // Calls each(name, value) for every field, with %XX and '+' decoded; stops at its first failure.
 // kInvalidArgument for a % without two hexadecimal digits.
@@ -22,4 +22,4 @@ Result<std::string> PathText(std::string_view what, std::string_view text);
 // The field's value as a whole number; kInvalidArgument names the field.
 Result<uint64_t> WholeNumber(std::string_view name, std::string_view value);
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

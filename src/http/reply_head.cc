@@ -4,7 +4,7 @@
 #include <charconv>
 #include <cstdint>
 
-namespace tacit::serve {
+namespace tacit::http {
 namespace {
 
 // A number as text, without a format string: every answer has two.
@@ -35,4 +35,4 @@ void RenderHead(const Reply& reply, std::string_view reason, std::string_view da
   *out += "\r\n";
 }
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

@@ -5,7 +5,7 @@
 #include "base/files/log.h"
 #include "http/caller.h"
 
-namespace tacit::serve {
+namespace tacit::http {
 namespace {
 
 constexpr size_t kIdBytesMost = 128;
@@ -71,4 +71,4 @@ RequestIds IdsInLines(std::string_view header) {
   return ids;
 }
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

@@ -7,7 +7,7 @@
 
 // Private to this room: the fields of a request that its answer and its line of the access log
 // repeat, so that callers find the two together.
-namespace tacit::serve {
+namespace tacit::http {
 
 inline constexpr std::string_view kIdField = "X-Request-Id", kTraceField = "traceparent";
 
@@ -30,4 +30,4 @@ RequestIds IdsInLines(std::string_view header);
 void LogAccess(const Request& request, const Reply& reply, const RequestIds& ids,
                std::chrono::duration<double, std::milli> took);
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 
-namespace tacit::serve {
+namespace tacit::http {
 namespace {
 
 namespace json = boost::json;
@@ -150,4 +150,4 @@ Status ReadJson(std::string_view text, size_t max_depth, JsonSink* sink) {
   return BadRequest(fmt::format("not JSON: {} at byte {}", error.message(), parsed));
 }
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

@@ -14,7 +14,7 @@
 // one value at a time, and anything that a request may not have is refused when it appears. So a
 // request takes no more memory than the values kept from it. Failures are kInvalidArgument, except
 // kNotFound for an unknown learner; they repeat at most 64 bytes of a body.
-namespace tacit::serve {
+namespace tacit::http {
 
 // The most bytes of one text in a body. Escaped texts are assembled in memory of this size.
 inline constexpr size_t kTextBytesMost = 64 << 10;
@@ -88,4 +88,4 @@ class JsonSink {
 // Reads all of `text`. The failure is the sink's, or gives the position where `text` is not JSON.
 Status ReadJson(std::string_view text, size_t max_depth, JsonSink* sink);
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

@@ -12,7 +12,7 @@
 #include "http/caller.h"
 #include "metrics/families.h"
 
-namespace tacit::serve {
+namespace tacit::http {
 namespace {
 
 constexpr size_t kPathEchoMax = 100;  // the longest path that a message repeats
@@ -210,4 +210,4 @@ void Router::Handle(const Request& request, Reply* reply) {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
 }
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

@@ -10,7 +10,7 @@
 #include "http/http.h"
 #include "metrics/registry.h"
 
-namespace tacit::serve {
+namespace tacit::http {
 
 // The callers that a route answers. Where callers are not known by tokens, the first three are for
 // everybody, the others for the operator's listener.
@@ -73,4 +73,4 @@ class Router final : public Handler {
   Counters unrouted_;
 };
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

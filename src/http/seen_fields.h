@@ -9,7 +9,7 @@
 
 // Private to this room: the fields that the server itself asks for, found in one pass over a
 // header. Each search by name costs a tenth of what the server adds to a trivial request.
-namespace tacit::serve {
+namespace tacit::http {
 
 struct SeenFields {
   // The value of the first field of a name, and how many fields have that name.
@@ -68,4 +68,4 @@ inline SeenFields LookAt(const boost::beast::http::fields& fields) {
   return seen;
 }
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

@@ -22,7 +22,7 @@
 #include "http/address.h"
 #include "http/loop.h"
 
-namespace tacit::serve {
+namespace tacit::http {
 namespace {
 
 using boost::system::error_code;
@@ -319,4 +319,4 @@ Result<std::unique_ptr<Server>> Server::Start(ServerOptions options, HandlerFact
   }
 }
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

@@ -13,7 +13,7 @@
 #include "http/http.h"
 #include "metrics/registry.h"
 
-namespace tacit::serve {
+namespace tacit::http {
 
 struct Listener {
   std::string address;  // "127.0.0.1:8980", "[::1]:0", "localhost:80", "unix:/path"
@@ -110,4 +110,4 @@ class Server {
   virtual size_t Stop(std::chrono::milliseconds deadline) = 0;
 };
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

@@ -21,7 +21,7 @@
 #include "http/tls.h"
 #include "http/token.h"
 
-namespace tacit::serve {
+namespace tacit::http {
 namespace {
 
 namespace beast = boost::beast;
@@ -592,4 +592,4 @@ void StartSession(Loop& loop, Socket socket, Door& door) {
   start(std::make_shared<HttpSession<TlsStream>>(loop, door, std::move(socket), *context));
 }
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

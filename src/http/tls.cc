@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace tacit::serve {
+namespace tacit::http {
 namespace {
 
 constexpr char kCertificateKey[] = "serve.tls.certificate", kPrivateKey[] = "serve.tls.key",
@@ -181,4 +181,4 @@ Result<std::shared_ptr<Tls>> Tls::Open(TlsFiles files) {
   return tls;
 }
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

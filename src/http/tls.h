@@ -12,7 +12,7 @@
 #include "http/server.h"
 
 // Private to this room: the other files see TlsFiles of server.h.
-namespace tacit::serve {
+namespace tacit::http {
 
 using TlsContext = boost::asio::ssl::context;
 
@@ -41,4 +41,4 @@ class TlsFromFiles final : public Tls {
   int64_t expires_s_ TACIT_GUARDED_BY(mutex_) = 0;
 };
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/text.h"
 
-namespace tacit::serve {
+namespace tacit::http {
 namespace {
 
 constexpr std::string_view kTokenPrefix = "tacit_";
@@ -87,4 +87,4 @@ std::string_view BearerToken(std::string_view field) {
                                                                          : std::string_view();
 }
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

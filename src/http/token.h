@@ -5,7 +5,7 @@
 
 #include "base/hash.h"
 
-namespace tacit::serve {
+namespace tacit::http {
 
 // A new token: "tacit_" and 32 bytes of the system's randomness in base64url, so that it can be
 // told from other texts. It is shown once, and only its digest is kept.
@@ -22,4 +22,4 @@ std::string CallerLine(std::string_view role, std::string_view name, const Diges
 // space or more, a token68). Empty: the field has another form.
 std::string_view BearerToken(std::string_view field);
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

@@ -19,7 +19,7 @@
 namespace tacit::serve {
 namespace {
 
-void SetText(std::string_view text, Reply* reply) {
+void SetText(std::string_view text, http::Reply* reply) {
   reply->content_type = "text/plain; charset=utf-8";
   reply->body = text;
 }
@@ -49,41 +49,41 @@ Api::Api(std::shared_ptr<const Services> services, std::shared_ptr<const Version
           *services_, *versions_,
           [this] {
             std::string degraded;
-            return IsReady(Role::kPublic, &degraded);
+            return IsReady(http::Role::kPublic, &degraded);
           },
           &scoring_, &recommend_, loaded_.get()),
       dashboard_(*services_, learners_, std::move(board)) {
   for (const Route& route : Routes()) {
     if (!route.form.of.has_it(*services_)) continue;
-    const auto answer = [this, &route](const Request& request, Reply* reply) {
+    const auto answer = [this, &route](const http::Request& request, http::Reply* reply) {
       route.answer(*this, request, reply);
       reply->same_for_all =
           reply->status == 200 &&
           (route.form.gzip == GzipFor::kAll ||
-           (route.form.gzip == GzipFor::kPublic && request.role == Role::kPublic));
+           (route.form.gzip == GzipFor::kPublic && request.role == http::Role::kPublic));
     };
     router_.Add(route.method, route.path, answer, route.access);
   }
 }
 
-void Api::Alive(const Request&, Reply* reply) { SetText("ok\n", reply); }
+void Api::Alive(const http::Request&, http::Reply* reply) { SetText("ok\n", reply); }
 
 // The page holds no figures: where tokens are asked for, its script asks for the operator's.
-void Api::Index(const Request& request, Reply* reply) {
+void Api::Index(const http::Request& request, http::Reply* reply) {
   if (request.at_operators_door && WantsPage(request)) return AnswerDashboardPage(reply);
   SetText("tacit: learns from a stream with differential privacy\n\n", reply);
   for (const Route& route : Routes())
     if (route.form.of.has_it(*services_) &&
-        (request.role == Role::kOperator || !IsOperators(route.access)))
+        (request.role == http::Role::kOperator || !http::IsOperators(route.access)))
       fmt::format_to(std::back_inserter(reply->body), "{:<4} {:<20}  {}\n", route.method,
                      route.path, route.says);
 }
 
-void Api::Score(const Request& request, Reply* reply) {
+void Api::Score(const http::Request& request, http::Reply* reply) {
   const auto version = VersionOfQuery(request.query);
-  if (!version) return SetFailure(version.error(), reply);
+  if (!version) return http::SetFailure(version.error(), reply);
   const Result<size_t> model = parser_.Parse(request.body, scoring_.batch());
-  if (!model) return SetFailure(model.error(), reply);
+  if (!model) return http::SetFailure(model.error(), reply);
   Answer(*model, *version, request, reply);
 }
 
@@ -98,13 +98,13 @@ struct LinesAsked {
 Result<LinesAsked> ReadLinesAsked(std::string_view query) {
   LinesAsked asked;
   TACIT_RETURN_IF_ERROR(
-      ForFields(query, [&](std::string_view name, const std::string& value) -> Status {
+      http::ForFields(query, [&](std::string_view name, const std::string& value) -> Status {
         if (name == "version") {
-          TACIT_ASSIGN(asked.version, WholeNumber(name, value));
+          TACIT_ASSIGN(asked.version, http::WholeNumber(name, value));
         } else if (name == "learner") {
           asked.learner = value;
         } else {
-          return BadRequest(
+          return http::BadRequest(
               fmt::format("unknown parameter '{}' (there are learner and version)", name));
         }
         return {};
@@ -114,84 +114,84 @@ Result<LinesAsked> ReadLinesAsked(std::string_view query) {
 
 }  // namespace
 
-void Api::ScoreLines(const Request& request, Reply* reply) {
+void Api::ScoreLines(const http::Request& request, http::Reply* reply) {
   const auto asked = ReadLinesAsked(request.query);
-  if (!asked) return SetFailure(asked.error(), reply);
+  if (!asked) return http::SetFailure(asked.error(), reply);
   std::vector<std::string_view> learners;
   for (const ScoringModel& model : services_->models) learners.push_back(model.promise.learner);
-  const Result<size_t> model = FindLearner(asked->learner, learners, recommend_elsewhere_);
-  if (!model) return SetFailure(model.error(), reply);
+  const Result<size_t> model = http::FindLearner(asked->learner, learners, recommend_elsewhere_);
+  if (!model) return http::SetFailure(model.error(), reply);
   const ScoringModel& scoring = services_->models[*model];
   if (scoring.lines == nullptr)
-    return SetFailure(
+    return http::SetFailure(
         {ErrorCode::kInvalidArgument, "the stream's records are no lines of text: ask /v1/score"},
         reply);
   const Status read = lines_.Read(request.body, scoring, scoring_.batch());
-  if (!read) return SetFailure(read.error(), reply);
+  if (!read) return http::SetFailure(read.error(), reply);
   Answer(*model, asked->version, request, reply);
 }
 
-void Api::Answer(size_t model, std::optional<uint64_t> version, const Request& request,
-                 Reply* reply) {
+void Api::Answer(size_t model, std::optional<uint64_t> version, const http::Request& request,
+                 http::Reply* reply) {
   const auto answering = versions_->Choose(version, request);
-  if (!answering) return SetFailure(answering.error(), reply);
+  if (!answering) return http::SetFailure(answering.error(), reply);
   CountedAnswer counted(*answering);
   const store::Snapshot* const snapshot = answering->snapshot.get();
   if (snapshot == nullptr)
-    return SetFailure({ErrorCode::kUnavailable, "no committed model yet"}, reply);
+    return http::SetFailure({ErrorCode::kUnavailable, "no committed model yet"}, reply);
   const ScoringModel& is = services_->models[model];
   if (version && *version != snapshot->version().value)
-    return SetFailure(NoSuchVersion(is.promise.learner, *version, snapshot->version().value),
-                      reply);
+    return http::SetFailure(NoSuchVersion(is.promise.learner, *version, snapshot->version().value),
+                            reply);
   const auto scores = scoring_.Score(model, *snapshot);
   if (!scores) {
     counted.Failed();
-    return SetServerFailure(scores.error(), reply);
+    return http::SetServerFailure(scores.error(), reply);
   }
   WriteScores(*snapshot, is, *scores, &reply->body);
 }
 
-void Api::Quality(const SnapshotPtr& latest, const Request&, Reply* reply) {
+void Api::Quality(const SnapshotPtr& latest, const http::Request&, http::Reply* reply) {
   AnswerQuality(*latest, services_->qualities, reply);
 }
 
-void Api::Privacy(const SnapshotPtr& latest, const Request&, Reply* reply) {
+void Api::Privacy(const SnapshotPtr& latest, const http::Request&, http::Reply* reply) {
   reply->body =
       PrivacyJson(*latest, learners_, services_->budget_exhausted, services_->total_budget);
 }
 
-void Api::UserPrivacy(const SnapshotPtr& latest, const Request& request, Reply* reply) {
+void Api::UserPrivacy(const SnapshotPtr& latest, const http::Request& request, http::Reply* reply) {
   const auto id = UserAskedFor(request, request.parts[0], reply);
   if (!id) return;
   const auto report = services_->users->show(*id);
-  if (!report) return SetServerFailure(report.error(), reply);
+  if (!report) return http::SetServerFailure(report.error(), reply);
   WriteUserPrivacy(*latest, learners_, *id, *report, &reply->body);
 }
 
-void Api::Ledger(const SnapshotPtr& latest, const Request& request, Reply* reply) {
+void Api::Ledger(const SnapshotPtr& latest, const http::Request& request, http::Reply* reply) {
   AnswerLedger(*latest, learners_, services_->total_budget, request.query, reply);
 }
 
-void Api::Weights(const SnapshotPtr&, const Request& request, Reply* reply) {
+void Api::Weights(const SnapshotPtr&, const http::Request& request, http::Reply* reply) {
   AnswerWeights(services_->models, recommend_elsewhere_, *versions_->Serving().snapshot,
                 request.query, reply);
 }
 
-void Api::Lookup(const SnapshotPtr&, const Request& request, Reply* reply) {
+void Api::Lookup(const SnapshotPtr&, const http::Request& request, http::Reply* reply) {
   const auto version = VersionOfQuery(request.query);
-  if (!version) return SetFailure(version.error(), reply);
+  if (!version) return http::SetFailure(version.error(), reply);
   const auto answering = versions_->Choose(*version, request);
-  if (!answering) return SetFailure(answering.error(), reply);
+  if (!answering) return http::SetFailure(answering.error(), reply);
   CountedAnswer counted(*answering);
   AnswerLookup(services_->models, recommend_elsewhere_, *answering->snapshot, *version, request,
                reply);
   if (reply->status >= 500) counted.Failed();
 }
 
-void Api::Dashboard(const SnapshotPtr& latest, const Request& request, Reply* reply) {
+void Api::Dashboard(const SnapshotPtr& latest, const http::Request& request, http::Reply* reply) {
   DashboardRoute::Health health;
-  health.ready = IsReady(Role::kOperator, &health.degraded);
-  health.ready_for_all = IsReady(Role::kPublic, &health.degraded_for_all);
+  health.ready = IsReady(http::Role::kOperator, &health.degraded);
+  health.ready_for_all = IsReady(http::Role::kPublic, &health.degraded_for_all);
   dashboard_.Answer(latest, request.query, health, reply);
 }
 
@@ -211,32 +211,33 @@ bool IsChargedAlone(const store::Snapshot& snapshot) {
 
 }  // namespace
 
-Status Api::IsReady(Role role, std::string* degraded) const {
+Status Api::IsReady(http::Role role, std::string* degraded) const {
   const SnapshotPtr snapshot = services_->latest();
   if (snapshot == nullptr || snapshot->version() == CommitSeq(0) || IsChargedAlone(*snapshot)) {
     std::string why = "no committed model yet";
-    if (role == Role::kOperator && services_->readiness)
+    if (role == http::Role::kOperator && services_->readiness)
       if (const std::string cause = services_->readiness().degraded_for_operators; !cause.empty())
         why += ": " + cause;
     return Fail(ErrorCode::kUnavailable, std::move(why));
   }
   Readiness readiness = services_->readiness();
   if (!readiness.ready) return Fail(ErrorCode::kUnavailable, std::move(readiness.reason));
-  *degraded = role == Role::kOperator ? readiness.degraded_for_operators : readiness.degraded;
+  *degraded = role == http::Role::kOperator ? readiness.degraded_for_operators : readiness.degraded;
   return {};
 }
 
-void Api::Ready(const Request& request, Reply* reply) {
+void Api::Ready(const http::Request& request, http::Reply* reply) {
   std::string why;
   const Status ready = IsReady(request.role, &why);
-  if (!ready) return SetFailure(ready.error(), reply);
+  if (!ready) return http::SetFailure(ready.error(), reply);
   SetText(why.empty() ? "ready\n" : "ready, degraded: " + why + "\n", reply);
 }
 
-void Api::Metrics(const Request& request, Reply* reply) {
+void Api::Metrics(const http::Request& request, http::Reply* reply) {
   reply->content_type = "text/plain; version=0.0.4; charset=utf-8";
-  reply->body = services_->metrics->Scrape(
-      request.role == Role::kOperator ? metrics::Audience::kOperator : metrics::Audience::kPublic);
+  reply->body = services_->metrics->Scrape(request.role == http::Role::kOperator
+                                               ? metrics::Audience::kOperator
+                                               : metrics::Audience::kPublic);
 }
 
 namespace {
@@ -261,7 +262,7 @@ void ShowServedVersions(metrics::Registry& registry, const std::vector<Recommend
 
 }  // namespace
 
-HandlerFactory MakeApi(Services services) {
+http::HandlerFactory MakeApi(Services services) {
   TACIT_CHECK(services.latest && services.readiness && services.metrics != nullptr);
   auto shared = std::make_shared<const Services>(std::move(services));
   std::shared_ptr<const Versions> versions = shared->versions;

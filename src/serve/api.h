@@ -7,6 +7,6 @@ namespace tacit::serve {
 
 // The routes of route_table.h, for Server::Start. The builder of recommendation states lives as
 // long as the factory or any handler it made.
-HandlerFactory MakeApi(Services services);
+http::HandlerFactory MakeApi(Services services);
 
 }  // namespace tacit::serve

@@ -22,11 +22,13 @@ namespace tacit::serve {
 using SnapshotPtr = std::shared_ptr<const store::Snapshot>;
 
 // The routes of one server thread, with its own scorers and scratch memory.
-class Api final : public Handler {
+class Api final : public http::Handler {
  public:
   Api(std::shared_ptr<const Services> services, std::shared_ptr<const Versions> versions,
       std::shared_ptr<LoadedModels> loaded, std::shared_ptr<BudgetBoard> board);
-  void Handle(const Request& request, Reply* reply) override { router_.Handle(request, reply); }
+  void Handle(const http::Request& request, http::Reply* reply) override {
+    router_.Handle(request, reply);
+  }
 
   // Every route of all daemons.
   static std::span<const Route> Routes();
@@ -34,45 +36,47 @@ class Api final : public Handler {
  private:
   // Answer a route by a method of this class, or of one of its parts.
   template <auto method>
-  static void By(Api& api, const Request& request, Reply* reply) {
+  static void By(Api& api, const http::Request& request, http::Reply* reply) {
     (api.*method)(request, reply);
   }
   template <auto part, auto method>
-  static void ByPart(Api& api, const Request& request, Reply* reply) {
+  static void ByPart(Api& api, const http::Request& request, http::Reply* reply) {
     ((api.*part).*method)(request, reply);
   }
   // Answers by a method that needs the last commit; 503 before there is a store.
   template <auto method>
-  static void FromStore(Api& api, const Request& request, Reply* reply) {
+  static void FromStore(Api& api, const http::Request& request, http::Reply* reply) {
     const SnapshotPtr snapshot = api.services_->latest();
-    if (snapshot == nullptr) return SetFailure({ErrorCode::kUnavailable, "no store yet"}, reply);
+    if (snapshot == nullptr)
+      return http::SetFailure({ErrorCode::kUnavailable, "no store yet"}, reply);
     (api.*method)(snapshot, request, reply);
   }
 
-  void Index(const Request& request, Reply* reply);
-  void Alive(const Request& request, Reply* reply);
-  void Ready(const Request& request, Reply* reply);
-  void Metrics(const Request& request, Reply* reply);
-  void Score(const Request& request, Reply* reply);
-  void ScoreLines(const Request& request, Reply* reply);
+  void Index(const http::Request& request, http::Reply* reply);
+  void Alive(const http::Request& request, http::Reply* reply);
+  void Ready(const http::Request& request, http::Reply* reply);
+  void Metrics(const http::Request& request, http::Reply* reply);
+  void Score(const http::Request& request, http::Reply* reply);
+  void ScoreLines(const http::Request& request, http::Reply* reply);
   // Scores the rows that were read for a model, by the version that was asked for, if one was.
-  void Answer(size_t model, std::optional<uint64_t> version, const Request& request, Reply* reply);
-  void Lookup(const SnapshotPtr& latest, const Request& request, Reply* reply);
-  void Quality(const SnapshotPtr& latest, const Request& request, Reply* reply);
-  void Privacy(const SnapshotPtr& latest, const Request& request, Reply* reply);
-  void UserPrivacy(const SnapshotPtr& latest, const Request& request, Reply* reply);
-  void Ledger(const SnapshotPtr& latest, const Request& request, Reply* reply);
-  void Weights(const SnapshotPtr& latest, const Request& request, Reply* reply);
-  void Dashboard(const SnapshotPtr& latest, const Request& request, Reply* reply);
+  void Answer(size_t model, std::optional<uint64_t> version, const http::Request& request,
+              http::Reply* reply);
+  void Lookup(const SnapshotPtr& latest, const http::Request& request, http::Reply* reply);
+  void Quality(const SnapshotPtr& latest, const http::Request& request, http::Reply* reply);
+  void Privacy(const SnapshotPtr& latest, const http::Request& request, http::Reply* reply);
+  void UserPrivacy(const SnapshotPtr& latest, const http::Request& request, http::Reply* reply);
+  void Ledger(const SnapshotPtr& latest, const http::Request& request, http::Reply* reply);
+  void Weights(const SnapshotPtr& latest, const http::Request& request, http::Reply* reply);
+  void Dashboard(const SnapshotPtr& latest, const http::Request& request, http::Reply* reply);
   // Fails, saying why, unless the service is ready; `degraded` is what is wrong all the same.
-  Status IsReady(Role role, std::string* degraded) const;
+  Status IsReady(http::Role role, std::string* degraded) const;
 
   const std::shared_ptr<const Services> services_;
   const std::shared_ptr<const Versions> versions_;
   const std::vector<ServedLearner> learners_;
-  const std::vector<LearnerElsewhere> recommend_elsewhere_;  // as routes of rows see them
+  const std::vector<http::LearnerElsewhere> recommend_elsewhere_;  // as routes of rows see them
   const std::shared_ptr<LoadedModels> loaded_;
-  Router router_;
+  http::Router router_;
   ScoreRequestParser parser_;
   LineReader lines_;
   RowScoring scoring_;

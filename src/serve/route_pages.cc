@@ -31,34 +31,34 @@ constexpr std::string_view kYamlHead =
 # sent, and the answer is of the schema stated here. Objects have no other fields than those that are listed.
 )";
 
-std::string_view WhoMayAsk(Access access) {
+std::string_view WhoMayAsk(http::Access access) {
   switch (access) {
-    case Access::kAll:
+    case http::Access::kAll:
       return "everybody";
-    case Access::kCallers:
+    case http::Access::kCallers:
       return "any token";
-    case Access::kQuery:
+    case http::Access::kQuery:
       return "`query`, operators";
-    case Access::kOwner:
+    case http::Access::kOwner:
       return "the user, operators";
-    case Access::kOperator:
+    case http::Access::kOperator:
       return "operators";
   }
   return "";
 }
 
 // The roles as OpenAPI lists them; empty: the document's own, query and operator.
-std::string_view SecurityOf(Access access) {
+std::string_view SecurityOf(http::Access access) {
   switch (access) {
-    case Access::kAll:
+    case http::Access::kAll:
       return "[]";
-    case Access::kCallers:
+    case http::Access::kCallers:
       return "[{bearer: [query, user, operator]}]";
-    case Access::kQuery:
+    case http::Access::kQuery:
       return "";
-    case Access::kOwner:
+    case http::Access::kOwner:
       return "[{bearer: [user, operator]}]";
-    case Access::kOperator:
+    case http::Access::kOperator:
       return "[{bearer: [operator]}]";
   }
   return "";
@@ -118,16 +118,16 @@ void AppendOperation(const Route& route, std::string* out) {
   *out += ":\n";
   line("operationId: {}", OperationId(route));
   std::string summary;
-  AppendJsonString(SentenceOf(route), &summary);
+  http::AppendJsonString(SentenceOf(route), &summary);
   line("summary: {}", summary);
   if (route.form.gzip != GzipFor::kNobody) line("x-tacit-gzip: true");
-  if (IsOperators(route.access)) line("x-tacit-listener: operator");
+  if (http::IsOperators(route.access)) line("x-tacit-listener: operator");
   if (const auto security = SecurityOf(route.access); !security.empty())
     line("security: {}", security);
   if (const std::string list = ParametersOf(route); !list.empty()) line("parameters: [{}]", list);
   if (!route.form.body.empty())
     line("requestBody: {{$ref: \"#/components/requestBodies/{}\"}}", route.form.body);
-  const bool is_inference = ErrorFormFor(route.path) == ErrorForm::kInference;
+  const bool is_inference = http::ErrorFormFor(route.path) == http::ErrorForm::kInference;
   line("responses:");
   line("  \"{}\": {{$ref: \"#/components/responses/{}\"}}", route.form.status, route.form.returns);
   line("  default: {{$ref: \"#/components/responses/{}\"}}", is_inference ? "InferError" : "Error");
@@ -163,9 +163,9 @@ std::string RoutesAsJson() {
   for (const Route& route : Api::Routes()) {
     text += fmt::format(R"({}{{"method":"{}","path":"{}","for":)", text.size() == 1 ? "\n" : ",\n",
                         route.method, route.path);
-    AppendJsonString(WhoMayAsk(route.access), &text);
+    http::AppendJsonString(WhoMayAsk(route.access), &text);
     text += R"(,"what":)";
-    AppendJsonString(SentenceOf(route), &text);
+    http::AppendJsonString(SentenceOf(route), &text);
     text += fmt::format(R"(,"operation":"{}"}})", OperationId(route));
   }
   return text + "\n]\n";

@@ -32,9 +32,9 @@ struct Route {
     RouteOf of = {};
   };
   std::string_view method, path;  // "GET", "/v1/users/{id}"
-  Access access;
+  http::Access access;
   std::string_view says;  // its sentence
-  void (*answer)(Api&, const Request&, Reply*);
+  void (*answer)(Api&, const http::Request&, http::Reply*);
   Form form;
 };
 

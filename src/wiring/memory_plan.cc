@@ -278,7 +278,7 @@ double ServeBytes(const config::Serve& serve, double thread) {
     bytes += serve.threads * thread + serve.max_connections * kConnectionBytes;
   if (!serve.operator_listen.empty())
     bytes += thread + kOperatorThreadBytes +
-             serve::ServerOptions().max_operator_connections * kConnectionBytes +
+             http::ServerOptions().max_operator_connections * kConnectionBytes +
              HeldBytesMin(serve);
   return bytes;
 }

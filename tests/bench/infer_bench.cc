@@ -76,7 +76,7 @@ class SumModel final : public RowModel {
   std::unique_ptr<RowScorer> MakeScorer() const override { return std::make_unique<Scorer>(); }
 };
 
-class Fields final : public HeaderFields {
+class Fields final : public http::HeaderFields {
  public:
   explicit Fields(std::string length) : length_(std::move(length)) {}
   std::string_view Find(std::string_view name) const override {
@@ -148,9 +148,9 @@ Form InferForm(bool binary) {
 }
 
 // Rows a second of one core.
-double Measure(Handler& handler, const Form& form) {
+double Measure(http::Handler& handler, const Form& form) {
   const Fields fields(form.length);
-  Request request;
+  http::Request request;
   request.method = "POST";
   request.path = form.path;
   request.body = form.body;
@@ -159,7 +159,7 @@ double Measure(Handler& handler, const Form& form) {
   for (int run = 0; run < kRuns; ++run) {
     const double start = ThreadSeconds();
     for (int i = 0; i < kRequests; ++i) {
-      Reply reply;
+      http::Reply reply;
       handler.Handle(request, &reply);
       TACIT_CHECK(reply.status == 200, reply.body.substr(0, 200));
     }
@@ -199,7 +199,7 @@ void PrintPhases(std::string_view kind, const ScoringModel& model,
     const double write = NanosecondsARow([&] {
       const OutputTensor output{
           .name = "probability", .shape = {kRows}, .numbers = scores, .texts = {}};
-      Reply reply;
+      http::Reply reply;
       WriteInferAnswer(request, {"ctr", 5, ""}, std::span(&output, 1), &reply);
     });
     fmt::print(

@@ -14,11 +14,11 @@ namespace tacit {
 namespace {
 
 void ReadCallers(std::string_view text) {
-  const auto table = serve::CallerTable::Parse(text, "callers", {1, 2, 3});
+  const auto table = http::CallerTable::Parse(text, "callers", {1, 2, 3});
   fuzz::DemandGoodError(table);
   if (!table) return;
-  fuzz::Demand(table->size() <= serve::CallerTable::kCallersMost, "callers are bounded");
-  const auto again = serve::CallerTable::Parse(text, "callers", {1, 2, 3}, &*table);
+  fuzz::Demand(table->size() <= http::CallerTable::kCallersMost, "callers are bounded");
+  const auto again = http::CallerTable::Parse(text, "callers", {1, 2, 3}, &*table);
   fuzz::Demand(again && again->size() == table->size(), "callers can be read again");
 }
 

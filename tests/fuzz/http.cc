@@ -12,22 +12,22 @@
 namespace tacit {
 namespace {
 
-class Answerer final : public serve::Handler {
+class Answerer final : public http::Handler {
  public:
-  void Handle(const serve::Request& request, serve::Reply* reply) override {
-    *reply = serve::ReplyFor(request.path);
-    serve::SetError(404, request.path, reply);
+  void Handle(const http::Request& request, http::Reply* reply) override {
+    *reply = http::ReplyFor(request.path);
+    http::SetError(404, request.path, reply);
   }
 };
 
 class Service {
  public:
   Service() : path_("/dev/shm/tacit-fuzz-" + std::to_string(getpid()) + ".sock") {
-    serve::ServerOptions options;
-    options.listeners = {{"unix:" + path_, serve::Role::kPublic}};
+    http::ServerOptions options;
+    options.listeners = {{"unix:" + path_, http::Role::kPublic}};
     options.max_header_bytes = 2 << 10;
     options.max_body_bytes = 4 << 10;
-    auto server = serve::Server::Start(
+    auto server = http::Server::Start(
         std::move(options), [] { return std::make_unique<Answerer>(); }, registry_);
     fuzz::Demand(server.has_value(), "the server starts");
     server_ = *std::move(server);
@@ -57,7 +57,7 @@ class Service {
  private:
   const std::string path_;
   metrics::Registry registry_;
-  std::unique_ptr<serve::Server> server_;
+  std::unique_ptr<http::Server> server_;
 };
 
 }  // namespace

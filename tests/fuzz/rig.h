@@ -14,9 +14,9 @@ class ServedModel {
   ServedModel() : store_(serve::SmallModel()), rig_(MakeServices()) { store_.Commit(6); }
 
   // An answer is of a known status, and what says that it is JSON is JSON.
-  serve::Reply Ask(std::string_view method, std::string_view path, std::string_view body,
-                   std::map<std::string, std::string> fields = {}) {
-    serve::Reply reply = rig_.Ask(method, path, body, std::move(fields));
+  http::Reply Ask(std::string_view method, std::string_view path, std::string_view body,
+                  std::map<std::string, std::string> fields = {}) {
+    http::Reply reply = rig_.Ask(method, path, body, std::move(fields));
     Demand(reply.status >= 200 && reply.status < 500, "a request is answered or refused");
     if (reply.content_type == "application/json") {
       boost::json::error_code error;

@@ -43,7 +43,7 @@ namespace {
 
 // A daemon's answer to GET /v1/privacy.
 Result<json::object> FetchPrivacy(const std::string& url) {
-  TACIT_ASSIGN(const serve::Response response, AskDaemon(url, "/v1/privacy", "GET", ""));
+  TACIT_ASSIGN(const http::Response response, AskDaemon(url, "/v1/privacy", "GET", ""));
   json::error_code error;
   json::value value = json::parse(response.body, error);
   if (response.status != 200 || error || !value.is_object())

@@ -134,7 +134,7 @@ class PageReader {
 };
 
 Result<json::object> FetchPage(const std::string& url, uint64_t from) {
-  TACIT_ASSIGN(const serve::Response response,
+  TACIT_ASSIGN(const http::Response response,
                AskDaemon(url, fmt::format("/v1/ledger?from={}", from), "GET", ""));
   json::error_code error;
   json::value value = json::parse(response.body, error);

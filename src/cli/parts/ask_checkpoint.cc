@@ -10,7 +10,7 @@ namespace tacit::cli {
 
 Result<boost::json::object> AskCheckpoint(
     const CheckpointPlace& place,
-    const std::function<Result<serve::Reply>(
+    const std::function<Result<http::Reply>(
         const wiring::Assembly& assembly, std::shared_ptr<const store::Snapshot> snapshot)>& ask) {
   TACIT_ASSIGN(config::Config config, config::Load(place.config, {}, config::LogFiles::kUnread));
   TACIT_ASSIGN(const wiring::Assembly assembly, wiring::Assemble(std::move(config)));
@@ -19,7 +19,7 @@ Result<boost::json::object> AskCheckpoint(
     wiring::TellOfNoWitness(place.checkpoint);
   TACIT_ASSIGN(const store::ReadOnlyStore store,
                store::OpenReadOnly(place.checkpoint, witness, wiring::MakeLayouts(assembly)));
-  TACIT_ASSIGN(const serve::Reply reply, ask(assembly, store.snapshot));
+  TACIT_ASSIGN(const http::Reply reply, ask(assembly, store.snapshot));
   TACIT_ASSIGN(boost::json::object answer, ReadAnswer(place.checkpoint, reply.status, reply.body));
   answer["witness"] = !witness.empty();
   return answer;

@@ -23,7 +23,7 @@ struct CheckpointPlace {
 // than 200 becomes a failure, as in ReadAnswer.
 Result<boost::json::object> AskCheckpoint(
     const CheckpointPlace& place,
-    const std::function<Result<serve::Reply>(
-        const wiring::Assembly& assembly, std::shared_ptr<const store::Snapshot> snapshot)>& ask);
+    const std::function<Result<http::Reply>(const wiring::Assembly& assembly,
+                                            std::shared_ptr<const store::Snapshot> snapshot)>& ask);
 
 }  // namespace tacit::cli

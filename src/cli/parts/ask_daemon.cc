@@ -23,31 +23,31 @@ std::string OfEnvironment(const char* name) {
 
 }  // namespace
 
-serve::ClientTls TlsOfEnvironment() {
+http::ClientTls TlsOfEnvironment() {
   return {.ca_file = OfEnvironment("TACIT_CA_FILE"),
           .certificate = OfEnvironment("TACIT_CLIENT_CERTIFICATE"),
           .key = OfEnvironment("TACIT_CLIENT_KEY")};
 }
 
-Result<serve::FieldList> TokenFields() {
+Result<http::FieldList> TokenFields() {
   const std::string path = OfEnvironment("TACIT_TOKEN_FILE");
-  if (path.empty()) return serve::FieldList();
+  if (path.empty()) return http::FieldList();
   std::ifstream file(path);
   std::string token;
   std::getline(file, token);
   while (!token.empty() && (token.back() == '\r' || token.back() == ' ')) token.pop_back();
   std::string field = "Bearer " + token;
-  if (serve::BearerToken(field) != token || token.empty())
+  if (http::BearerToken(field) != token || token.empty())
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("$TACIT_TOKEN_FILE: the first line of {} is no token", path));
-  return serve::FieldList{{"Authorization", std::move(field)}};
+  return http::FieldList{{"Authorization", std::move(field)}};
 }
 
-Result<serve::Response> AskDaemon(const std::string& url, std::string_view path,
-                                  const std::string& method, std::string_view body) {
-  TACIT_ASSIGN(const serve::FieldList fields, TokenFields());
-  auto response = serve::Fetch(serve::JoinUrl(url, path), method, body, std::chrono::seconds(10),
-                               fields, TlsOfEnvironment());
+Result<http::Response> AskDaemon(const std::string& url, std::string_view path,
+                                 const std::string& method, std::string_view body) {
+  TACIT_ASSIGN(const http::FieldList fields, TokenFields());
+  auto response = http::Fetch(http::JoinUrl(url, path), method, body, std::chrono::seconds(10),
+                              fields, TlsOfEnvironment());
   if (response || response.error().code != ErrorCode::kUnavailable) return response;
   return Fail(ErrorCode::kIo, fmt::format("no daemon answers at {}", response.error().message));
 }
@@ -68,7 +68,7 @@ Result<json::object> ReadAnswer(const std::string& who, uint32_t status, const s
               fmt::format("{} answered {}: {}", who, status, message));
 }
 
-std::string MessageOf(const serve::Response& response) {
+std::string MessageOf(const http::Response& response) {
   json::error_code error;
   const json::value value = json::parse(response.body, error);
   const json::value* inner =
@@ -94,7 +94,7 @@ std::optional<RefusedLine> FindRefusedLine(std::string_view message) {
 
 Result<json::object> AskDaemonForJson(const std::string& url, std::string_view path,
                                       std::string_view body) {
-  TACIT_ASSIGN(const serve::Response response, AskDaemon(url, path, "POST", body));
+  TACIT_ASSIGN(const http::Response response, AskDaemon(url, path, "POST", body));
   return ReadAnswer(url, response.status, response.body);
 }
 

@@ -11,22 +11,22 @@ namespace tacit::cli {
 
 // The fields of a request to a daemon whose callers are known by tokens (serve.callers): the first
 // line of the file that $TACIT_TOKEN_FILE names. kInvalidArgument: it cannot be read.
-Result<serve::FieldList> TokenFields();
+Result<http::FieldList> TokenFields();
 
 // The files of TLS that $TACIT_CA_FILE, $TACIT_CLIENT_CERTIFICATE and $TACIT_CLIENT_KEY name.
-serve::ClientTls TlsOfEnvironment();
+http::ClientTls TlsOfEnvironment();
 
 // Sends one request to a running daemon, with both of these; path as in "/v1/score". kIo if no
 // daemon answers, since exit status 3 is for stores that refuse.
-Result<serve::Response> AskDaemon(const std::string& url, std::string_view path,
-                                  const std::string& method, std::string_view body);
+Result<http::Response> AskDaemon(const std::string& url, std::string_view path,
+                                 const std::string& method, std::string_view body);
 
 // The JSON object of an answer from `who`. An answer other than 200 becomes a failure with the
 // daemon's message: kInvalidArgument where the request is at fault, else kIo.
 Result<boost::json::object> ReadAnswer(const std::string& who, uint32_t status,
                                        const std::string& body);
 // The message of an answer that is an error's; "status N" where it has none.
-std::string MessageOf(const serve::Response& response);
+std::string MessageOf(const http::Response& response);
 // The line, from 1 on, that the message of /v1/score/lines names as bad, and what is wrong with it.
 struct RefusedLine {
   size_t number = 0;

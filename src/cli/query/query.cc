@@ -101,7 +101,7 @@ Result<event::Batch> Decode(const wiring::Assembly& assembly, const LinesToScore
 
 // Asks a daemon. It names a bad line by its number in the request.
 Result<json::object> ScoreByDaemon(const QueryScoreOptions& options, const LinesToScore& lines) {
-  TACIT_ASSIGN(const serve::Response response,
+  TACIT_ASSIGN(const http::Response response,
                AskDaemon(options.url, "/v1/score/lines?learner=" + options.learner, "POST",
                          JoinLines(lines.text)));
   if (response.status == 400)
@@ -117,7 +117,7 @@ Result<json::object> ScoreCheckpoint(const QueryScoreOptions& options, const Lin
   return AskCheckpoint(
       {options.checkpoint, options.config, options.witness},
       [&](const wiring::Assembly& assembly,
-          const std::shared_ptr<const store::Snapshot>& snapshot) -> Result<serve::Reply> {
+          const std::shared_ptr<const store::Snapshot>& snapshot) -> Result<http::Reply> {
         TACIT_ASSIGN(const event::Batch batch, Decode(assembly, lines));
         return serve::ScoreOnce(wiring::MakeScoringModels(assembly), *snapshot, options.learner,
                                 batch, wiring::MakeRecommendModels(assembly));

@@ -130,14 +130,14 @@ class LineFile {
 class Asker {
  public:
   virtual ~Asker() = default;
-  virtual Result<serve::Response> Ask(size_t worker, std::string_view target,
-                                      std::string_view body) = 0;
+  virtual Result<http::Response> Ask(size_t worker, std::string_view target,
+                                     std::string_view body) = 0;
 };
 
 class DaemonAsker final : public Asker {
  public:
   explicit DaemonAsker(std::string url) : url_(std::move(url)) {}
-  Result<serve::Response> Ask(size_t, std::string_view target, std::string_view body) override {
+  Result<http::Response> Ask(size_t, std::string_view target, std::string_view body) override {
     for (int tries = 1;; ++tries) {
       auto response = AskDaemon(url_, target, "POST", body);
       const bool is_busy = response && (response->status == 503 || response->status == 429);
@@ -168,16 +168,16 @@ class CheckpointAsker final : public Asker {
     return std::unique_ptr<Asker>(std::move(asker));
   }
 
-  Result<serve::Response> Ask(size_t worker, std::string_view target,
-                              std::string_view body) override {
-    serve::Request request;
+  Result<http::Response> Ask(size_t worker, std::string_view target,
+                             std::string_view body) override {
+    http::Request request;
     request.method = "POST";
     request.path = target.substr(0, target.find('?'));
     request.query = target.substr(std::min(target.size(), request.path.size() + 1));
     request.body = body;
-    serve::Reply reply;
+    http::Reply reply;
     handlers_[worker]->Handle(request, &reply);
-    return serve::Response{.status = reply.status, .body = std::move(reply.body), .headers = {}};
+    return http::Response{.status = reply.status, .body = std::move(reply.body), .headers = {}};
   }
 
  private:
@@ -194,17 +194,17 @@ class CheckpointAsker final : public Asker {
     services.versions = std::make_shared<const serve::VersionTable>(std::move(contents));
     services.readiness = [] { return serve::Readiness{true, ""}; };
     services.metrics = &registry_;
-    const serve::HandlerFactory make = serve::MakeApi(std::move(services));
+    const http::HandlerFactory make = serve::MakeApi(std::move(services));
     for (size_t i = 0; i < workers; ++i) handlers_.push_back(make());
   }
 
   wiring::Assembly assembly_;
   metrics::Registry registry_;
-  std::vector<std::unique_ptr<serve::Handler>> handlers_;  // one per worker
+  std::vector<std::unique_ptr<http::Handler>> handlers_;  // one per worker
 };
 
 // An answer other than 200 that is not about one line ends the run.
-Error RunFailure(const serve::Response& response) {
+Error RunFailure(const http::Response& response) {
   return {response.status < 500 ? ErrorCode::kInvalidArgument : ErrorCode::kIo,
           fmt::format("answered {}: {}", response.status, MessageOf(response))};
 }
@@ -251,7 +251,7 @@ class ScoreTask final : public FileTask {
   Result<std::optional<size_t>> Try(size_t worker, std::span<FileLine* const> lines) const {
     std::string body;
     for (const FileLine* line : lines) body += line->text + '\n';
-    TACIT_ASSIGN(const serve::Response response,
+    TACIT_ASSIGN(const http::Response response,
                  asker_.Ask(worker, "/v1/score/lines?learner=" + learner_, body));
     if (response.status == 400) {
       auto bad = FindRefusedLine(MessageOf(response));
@@ -304,7 +304,7 @@ class RecommendTask final : public FileTask {
         body = json::serialize(value);
       }
     }
-    TACIT_ASSIGN(const serve::Response response, asker_.Ask(worker, "/v1/recommend", body));
+    TACIT_ASSIGN(const http::Response response, asker_.Ask(worker, "/v1/recommend", body));
     if (response.status == 400 || response.status == 403) {
       line->error = MessageOf(response);
       return {};

@@ -66,13 +66,13 @@ Result<json::object> RecommendCheckpoint(const QueryRecommendOptions& options) {
   if (options.user_given->count() > 0)
     return Fail(ErrorCode::kInvalidArgument,
                 "--user needs --url: only the store's daemon knows which history is this user's");
-  return AskCheckpoint(
-      {options.checkpoint, options.config, options.witness},
-      [&](const wiring::Assembly& assembly,
-          std::shared_ptr<const store::Snapshot> snapshot) -> Result<serve::Reply> {
-        return serve::RecommendOnce(wiring::MakeRecommendModels(assembly), std::move(snapshot),
-                                    MakeRequest(options), wiring::MakeScoringModels(assembly));
-      });
+  return AskCheckpoint({options.checkpoint, options.config, options.witness},
+                       [&](const wiring::Assembly& assembly,
+                           std::shared_ptr<const store::Snapshot> snapshot) -> Result<http::Reply> {
+                         return serve::RecommendOnce(wiring::MakeRecommendModels(assembly),
+                                                     std::move(snapshot), MakeRequest(options),
+                                                     wiring::MakeScoringModels(assembly));
+                       });
 }
 
 void PrintAnswer(const json::object& answer) {

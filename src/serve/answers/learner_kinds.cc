@@ -12,16 +12,16 @@ std::string KindText(std::string_view what, std::string_view kind) {
 
 }  // namespace
 
-std::vector<LearnerElsewhere> AskedForScores(std::span<const ScoringModel> models) {
-  std::vector<LearnerElsewhere> learners;
+std::vector<http::LearnerElsewhere> AskedForScores(std::span<const ScoringModel> models) {
+  std::vector<http::LearnerElsewhere> learners;
   for (const ScoringModel& model : models)
     learners.push_back(
         {model.promise.learner, KindText("a click model", model.model->kind()), "/v1/score"});
   return learners;
 }
 
-std::vector<LearnerElsewhere> AskedForItems(std::span<const RecommendModel> models) {
-  std::vector<LearnerElsewhere> learners;
+std::vector<http::LearnerElsewhere> AskedForItems(std::span<const RecommendModel> models) {
+  std::vector<http::LearnerElsewhere> learners;
   for (const RecommendModel& model : models)
     learners.push_back({model.promise.learner, KindText("a next-item model", model.model->kind()),
                         "/v1/recommend"});

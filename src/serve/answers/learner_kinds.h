@@ -11,8 +11,8 @@
 namespace tacit::serve {
 
 // Learners that score rows, as the routes of recommendations see them.
-std::vector<LearnerElsewhere> AskedForScores(std::span<const ScoringModel> models);
+std::vector<http::LearnerElsewhere> AskedForScores(std::span<const ScoringModel> models);
 // Learners that recommend, as the routes of rows see them.
-std::vector<LearnerElsewhere> AskedForItems(std::span<const RecommendModel> models);
+std::vector<http::LearnerElsewhere> AskedForItems(std::span<const RecommendModel> models);
 
 }  // namespace tacit::serve

@@ -34,19 +34,19 @@ enum KeyPlace : size_t {
 constexpr int64_t kYearMost = 9999;
 
 // The text of a string, or the digits of an integer, as records have them; nothing for other kinds.
-std::optional<std::string> TextOf(const JsonScalar& value) {
-  if (value.kind == JsonScalar::Kind::kString) return std::string(value.text);
-  if (value.kind == JsonScalar::Kind::kInt64) return std::to_string(value.int64);
-  if (value.kind == JsonScalar::Kind::kUint64) return std::to_string(value.uint64);
+std::optional<std::string> TextOf(const http::JsonScalar& value) {
+  if (value.kind == http::JsonScalar::Kind::kString) return std::string(value.text);
+  if (value.kind == http::JsonScalar::Kind::kInt64) return std::to_string(value.int64);
+  if (value.kind == http::JsonScalar::Kind::kUint64) return std::to_string(value.uint64);
   return std::nullopt;
 }
 
 // Reads a request as it streams by. Items can be looked up only once the catalogue is known: if the
 // learner is named after them, they are skipped, and the body is read a second time.
-class RecommendSink final : public JsonSink {
+class RecommendSink final : public http::JsonSink {
  public:
   RecommendSink(std::span<const RecommendModel> models, std::span<const std::string_view> learners,
-                std::span<const LearnerElsewhere> elsewhere,
+                std::span<const http::LearnerElsewhere> elsewhere,
                 const RecommendRequestParser::Limits& limits, RecommendRequest* request)
       : models_(models),
         learners_(learners),
@@ -65,20 +65,20 @@ class RecommendSink final : public JsonSink {
   bool BeginArray() override;
   bool EndArray() override { return End(); }
   bool Key(std::string_view key) override;
-  bool Scalar(const JsonScalar& value) override;
+  bool Scalar(const http::JsonScalar& value) override;
 
  private:
   enum class At : uint8_t { kStart, kRequest, kItems, kSequences, kGenres, kSkipped };
 
   bool End();
-  bool ReadValue(const JsonScalar& value);
-  bool ReadLearner(const JsonScalar& value);
-  bool ReadCount(const JsonScalar& value);
-  bool ReadYear(const JsonScalar& value, std::optional<int64_t>* year);
-  bool ReadFlag(const JsonScalar& value, bool* flag);
-  bool AddItem(const JsonScalar& value);
+  bool ReadValue(const http::JsonScalar& value);
+  bool ReadLearner(const http::JsonScalar& value);
+  bool ReadCount(const http::JsonScalar& value);
+  bool ReadYear(const http::JsonScalar& value, std::optional<int64_t>* year);
+  bool ReadFlag(const http::JsonScalar& value, bool* flag);
+  bool AddItem(const http::JsonScalar& value);
   bool AddSequenceItem(std::string_view id);
-  bool AddGenre(const JsonScalar& value);
+  bool AddGenre(const http::JsonScalar& value);
   bool BeginValueArray();
   bool BeginSequence();
   bool RefuseKind();
@@ -92,7 +92,7 @@ class RecommendSink final : public JsonSink {
 
   const std::span<const RecommendModel> models_;
   const std::span<const std::string_view> learners_;
-  const std::span<const LearnerElsewhere> elsewhere_;
+  const std::span<const http::LearnerElsewhere> elsewhere_;
   const RecommendRequestParser::Limits limits_;
   RecommendRequest* const request_;
   const RecommendModel* model_ = nullptr;
@@ -179,14 +179,14 @@ bool RecommendSink::End() {
 bool RecommendSink::Key(std::string_view key) {
   if (at_ == At::kSkipped) return true;
   const auto at = std::find(std::begin(kKeys), std::end(kKeys), key);
-  if (at == std::end(kKeys)) return Refuse(UnknownName("key", key, kKeys));
+  if (at == std::end(kKeys)) return Refuse(http::UnknownName("key", key, kKeys));
   key_ = static_cast<KeyPlace>(at - std::begin(kKeys));
   if (has_[key_]) return Refuse(fmt::format("\"{}\" is there twice", key));
   has_[key_] = true;
   return true;
 }
 
-bool RecommendSink::Scalar(const JsonScalar& value) {
+bool RecommendSink::Scalar(const http::JsonScalar& value) {
   switch (at_) {
     case At::kStart:
       is_object_ = false;
@@ -205,7 +205,7 @@ bool RecommendSink::Scalar(const JsonScalar& value) {
   return true;
 }
 
-bool RecommendSink::ReadValue(const JsonScalar& value) {
+bool RecommendSink::ReadValue(const http::JsonScalar& value) {
   switch (key_) {
     case kLearner:
       return ReadLearner(value);
@@ -228,38 +228,38 @@ bool RecommendSink::ReadValue(const JsonScalar& value) {
   }
 }
 
-bool RecommendSink::ReadLearner(const JsonScalar& value) {
-  if (value.kind != JsonScalar::Kind::kString) return RefuseKind();
+bool RecommendSink::ReadLearner(const http::JsonScalar& value) {
+  if (value.kind != http::JsonScalar::Kind::kString) return RefuseKind();
   learner_ = value.text;
-  const auto model = FindLearner(learner_, learners_, elsewhere_);
+  const auto model = http::FindLearner(learner_, learners_, elsewhere_);
   if (!model) return Refuse(model.error());
   SetModel(*model);
   return true;
 }
 
-bool RecommendSink::ReadCount(const JsonScalar& value) {
-  const bool in_range = value.kind == JsonScalar::Kind::kInt64 && value.int64 >= 1 &&
+bool RecommendSink::ReadCount(const http::JsonScalar& value) {
+  const bool in_range = value.kind == http::JsonScalar::Kind::kInt64 && value.int64 >= 1 &&
                         value.int64 <= limits_.count_most;
   if (!in_range) return RefuseKind();
   request_->count = static_cast<uint32_t>(value.int64);
   return true;
 }
 
-bool RecommendSink::ReadYear(const JsonScalar& value, std::optional<int64_t>* year) {
+bool RecommendSink::ReadYear(const http::JsonScalar& value, std::optional<int64_t>* year) {
   const bool is_year =
-      value.kind == JsonScalar::Kind::kInt64 && value.int64 >= 0 && value.int64 <= kYearMost;
+      value.kind == http::JsonScalar::Kind::kInt64 && value.int64 >= 0 && value.int64 <= kYearMost;
   if (!is_year) return RefuseKind();
   *year = value.int64;
   return true;
 }
 
-bool RecommendSink::ReadFlag(const JsonScalar& value, bool* flag) {
-  if (value.kind != JsonScalar::Kind::kBool) return RefuseKind();
+bool RecommendSink::ReadFlag(const http::JsonScalar& value, bool* flag) {
+  if (value.kind != http::JsonScalar::Kind::kBool) return RefuseKind();
   *flag = value.flag;
   return true;
 }
 
-bool RecommendSink::AddItem(const JsonScalar& value) {
+bool RecommendSink::AddItem(const http::JsonScalar& value) {
   const bool of_sequence = key_ == kSequence || key_ == kSequences;
   if (of_sequence && sequence_items_ == limits_.sequence_most)
     return Refuse(fmt::format("\"{}\" has more than {} items", kKeys[key_], limits_.sequence_most));
@@ -286,9 +286,9 @@ bool RecommendSink::AddSequenceItem(std::string_view id) {
   return added ? true : Refuse(std::move(added.error()).Context(ItemText()));
 }
 
-bool RecommendSink::AddGenre(const JsonScalar& value) {
+bool RecommendSink::AddGenre(const http::JsonScalar& value) {
   std::vector<std::string>& genres = request_->filter.genres;
-  if (value.kind != JsonScalar::Kind::kString) return RefuseKind();
+  if (value.kind != http::JsonScalar::Kind::kString) return RefuseKind();
   if (genres.size() == limits_.genres_most)
     return Refuse(fmt::format("\"genres\" has more than {} of them", limits_.genres_most));
   genres.emplace_back(value.text);
@@ -334,17 +334,18 @@ Status AddItem(const event::ItemCatalogue& items, const RecommendLimits& limits,
     return {};
   }
   const auto is_control = [](char c) { return static_cast<uint8_t>(c) < 0x20; };
-  if (std::ranges::any_of(id, is_control)) return BadRequest("an id has no control characters");
+  if (std::ranges::any_of(id, is_control))
+    return http::BadRequest("an id has no control characters");
   if (id.size() > limits.unknown_bytes_most)
-    return BadRequest(fmt::format("an unknown id of {} bytes, at most {} are allowed", id.size(),
-                                  limits.unknown_bytes_most));
+    return http::BadRequest(fmt::format("an unknown id of {} bytes, at most {} are allowed",
+                                        id.size(), limits.unknown_bytes_most));
   unknown_items->emplace_back(id);
   return {};
 }
 
 RecommendRequestParser::RecommendRequestParser(std::span<const RecommendModel> models,
                                                Limits limits,
-                                               std::vector<LearnerElsewhere> elsewhere)
+                                               std::vector<http::LearnerElsewhere> elsewhere)
     : models_(models), limits_(limits), elsewhere_(std::move(elsewhere)) {
   for (const RecommendModel& model : models_) learners_.push_back(model.promise.learner);
 }
@@ -352,18 +353,18 @@ RecommendRequestParser::RecommendRequestParser(std::span<const RecommendModel> m
 Status RecommendRequestParser::Parse(std::string_view text, RecommendRequest* request) const {
   *request = {};
   RecommendSink sink(models_, learners_, elsewhere_, limits_, request);
-  TACIT_RETURN_IF_ERROR(ReadJson(text, kDepthMost, &sink));
-  if (!sink.is_object()) return BadRequest("the request must be a JSON object");
-  TACIT_ASSIGN(request->model, FindLearner(sink.learner(), learners_));
+  TACIT_RETURN_IF_ERROR(http::ReadJson(text, kDepthMost, &sink));
+  if (!sink.is_object()) return http::BadRequest("the request must be a JSON object");
+  TACIT_ASSIGN(request->model, http::FindLearner(sink.learner(), learners_));
   if (int{sink.has(kUser)} + int{sink.has(kSequence)} + int{sink.has(kSequences)} != 1)
-    return BadRequest("give either \"user\" or \"sequence\" or \"sequences\"");
+    return http::BadRequest("give either \"user\" or \"sequence\" or \"sequences\"");
   if (!sink.passed_over()) return {};
   const size_t model = request->model;
   *request = {};
   request->model = model;
   RecommendSink again(models_, learners_, elsewhere_, limits_, request);
   again.SetModel(request->model);
-  return ReadJson(text, kDepthMost, &again);
+  return http::ReadJson(text, kDepthMost, &again);
 }
 
 }  // namespace tacit::serve

@@ -62,7 +62,7 @@ class RecommendRequestParser {
 
   // `elsewhere` are learners that do not recommend.
   RecommendRequestParser(std::span<const RecommendModel> models, Limits limits,
-                         std::vector<LearnerElsewhere> elsewhere = {});
+                         std::vector<http::LearnerElsewhere> elsewhere = {});
 
   // Fills `request`, replacing what was in it. kNotFound: no such learner; kInvalidArgument:
   // anything else. The message names the key.
@@ -72,7 +72,7 @@ class RecommendRequestParser {
   const std::span<const RecommendModel> models_;
   const Limits limits_;
   std::vector<std::string_view> learners_;
-  const std::vector<LearnerElsewhere> elsewhere_;
+  const std::vector<http::LearnerElsewhere> elsewhere_;
 };
 
 }  // namespace tacit::serve

@@ -14,7 +14,7 @@ namespace tacit::serve {
 RecommendRoute::RecommendRoute(const std::vector<RecommendModel>& models,
                                std::shared_ptr<const Versions> versions, UserHash hash,
                                const LoadedModels* loaded, metrics::Registry& metrics,
-                               std::vector<LearnerElsewhere> elsewhere)
+                               std::vector<http::LearnerElsewhere> elsewhere)
     : models_(models),
       versions_(std::move(versions)),
       hash_(std::move(hash)),
@@ -27,24 +27,24 @@ RecommendRoute::RecommendRoute(const std::vector<RecommendModel>& models,
   }
 }
 
-void RecommendRoute::Answer(const Request& request, Reply* reply) {
+void RecommendRoute::Answer(const http::Request& request, http::Reply* reply) {
   const auto asked = VersionOfQuery(request.query);
-  if (!asked) return SetFailure(asked.error(), reply);
-  if (const Status read = Read(request); !read) return SetFailure(read.error(), reply);
+  if (!asked) return http::SetFailure(asked.error(), reply);
+  if (const Status read = Read(request); !read) return http::SetFailure(read.error(), reply);
   const auto answering = versions_->Choose(*asked, request);
-  if (!answering) return SetFailure(answering.error(), reply);
+  if (!answering) return http::SetFailure(answering.error(), reply);
   CountedAnswer counted(*answering);
   const auto fail = [&](const Error& error) {
     counted.Failed();
-    SetServerFailure(error, reply);
+    http::SetServerFailure(error, reply);
   };
   const auto served = StateOf(request_.model, *answering);
   if (!served) return fail(served.error());
   if (*asked && **asked != (*served)->version)
-    return SetFailure(
+    return http::SetFailure(
         NoSuchVersion(models_[request_.model].promise.learner, **asked, (*served)->version), reply);
   if (const Status barred = Bar(request_, *answering); !barred)
-    return SetFailure(barred.error(), reply);
+    return http::SetFailure(barred.error(), reply);
   const Status answered = request_.sequences ? AnswerSequences(**served, &reply->body)
                                              : AnswerOne(*answering, **served, &reply->body);
   if (!answered) return fail(answered.error());
@@ -94,15 +94,15 @@ Status RecommendRoute::Bar(const RecommendRequest& request, const Answering& ans
              : Status{};
 }
 
-Status RecommendRoute::Read(const Request& request) {
+Status RecommendRoute::Read(const http::Request& request) {
   TACIT_RETURN_IF_ERROR(parser_.Parse(request.body, &request_));
   return CheckUser(request);
 }
 
-Status RecommendRoute::CheckUser(const Request& request) const {
+Status RecommendRoute::CheckUser(const http::Request& request) const {
   const RecommendModel& model = models_[request_.model];
-  const Caller* const caller = request.caller;
-  const bool by_user = caller != nullptr && caller->role == CallerRole::kUser;
+  const http::Caller* const caller = request.caller;
+  const bool by_user = caller != nullptr && caller->role == http::CallerRole::kUser;
   if (by_user && request_.user != caller->user)
     return Fail(ErrorCode::kRefused,
                 "a user's token is answered about that user alone: ask with \"user\"");
@@ -117,7 +117,7 @@ Status RecommendRoute::CheckUser(const Request& request) const {
     return Fail(
         ErrorCode::kRefused,
         fmt::format("{} a checkpoint or replica knows no user by id: ask with \"sequence\"", kRaw));
-  if (by_user || request.role == Role::kOperator) return {};
+  if (by_user || request.role == http::Role::kOperator) return {};
   return Fail(ErrorCode::kRefused,
               fmt::format("{} is answered at the operator's listener (serve.operator_listen), "
                           "or with that user's own token: ask with \"sequence\"",
@@ -166,14 +166,14 @@ void RecommendRoute::AppendItems(const ServedItems& served, std::span<const Rank
   *answer += R"("items":[)";
   for (const RankedItem& ranked : items) {
     *answer += &ranked == &items.front() ? R"({"id":)" : R"(,{"id":)";
-    AppendJsonString(names.Name(ranked.item), answer);
+    http::AppendJsonString(names.Name(ranked.item), answer);
     fmt::format_to(std::back_inserter(*answer), R"(,"score":{})", ranked.score);
     const auto reason = request_.reasons && !history.empty()
                             ? ranker.ReasonOf(*served.state, history, ranked.item)
                             : std::nullopt;
     if (reason) {
       *answer += R"(,"because":{"id":)";
-      AppendJsonString(names.Name(reason->item), answer);
+      http::AppendJsonString(names.Name(reason->item), answer);
       fmt::format_to(std::back_inserter(*answer), R"(,"share":{:.3g}}})", reason->share);
     }
     *answer += '}';
@@ -187,21 +187,21 @@ void RecommendRoute::AppendUnknown(std::span<const std::string> unknown,
   *answer += R"("unknown_items":[)";
   for (const std::string& id : unknown) {
     if (&id != &unknown.front()) *answer += ',';
-    AppendJsonString(id, answer);
+    http::AppendJsonString(id, answer);
   }
   *answer += "],";
 }
 
-Reply RecommendOnce(std::vector<RecommendModel> models,
-                    std::shared_ptr<const store::Snapshot> snapshot, std::string_view body,
-                    std::span<const ScoringModel> rows) {
+http::Reply RecommendOnce(std::vector<RecommendModel> models,
+                          std::shared_ptr<const store::Snapshot> snapshot, std::string_view body,
+                          std::span<const ScoringModel> rows) {
   const Recommender::Latest latest = [snapshot = std::move(snapshot)] { return snapshot; };
   auto recommender = std::make_shared<Recommender>(models, latest);
   recommender->Refresh();
   metrics::Registry metrics;
-  Reply reply;
-  Request request;
-  request.role = Role::kOperator;
+  http::Reply reply;
+  http::Request request;
+  request.role = http::Role::kOperator;
   request.body = body;
   RecommendRoute(models, std::make_shared<LiveVersion>(latest, recommender), {}, nullptr, metrics,
                  AskedForScores(rows))

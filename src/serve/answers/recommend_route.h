@@ -27,10 +27,10 @@ class RecommendRoute {
   RecommendRoute(const std::vector<RecommendModel>& models,
                  std::shared_ptr<const Versions> versions, UserHash hash,
                  const LoadedModels* loaded, metrics::Registry& metrics,
-                 std::vector<LearnerElsewhere> elsewhere = {});
+                 std::vector<http::LearnerElsewhere> elsewhere = {});
 
   // Only operators may ask by user id, and a user by his token, about himself and nothing else.
-  void Answer(const Request& request, Reply* reply);
+  void Answer(const http::Request& request, http::Reply* reply);
 
   // The state that a model recommends from; fails where there is none, or it is unloaded.
   Result<std::shared_ptr<const ServedItems>> StateOf(size_t model,
@@ -44,9 +44,9 @@ class RecommendRoute {
 
  private:
   // Reads the request into request_.
-  Status Read(const Request& request);
+  Status Read(const http::Request& request);
   // Refuses what was read unless this caller may ask it.
-  Status CheckUser(const Request& request) const;
+  Status CheckUser(const http::Request& request) const;
   // Reads the user's history as of a snapshot: items of the catalogue, oldest first.
   Status ReadHistory(const RecommendModel& model, const store::Snapshot* snapshot,
                      std::string_view user);
@@ -74,8 +74,8 @@ class RecommendRoute {
 
 // Answers from one snapshot, for callers without a server; refuses requests by user id. `rows` are
 // learners that do not recommend.
-Reply RecommendOnce(std::vector<RecommendModel> models,
-                    std::shared_ptr<const store::Snapshot> snapshot, std::string_view body,
-                    std::span<const ScoringModel> rows = {});
+http::Reply RecommendOnce(std::vector<RecommendModel> models,
+                          std::shared_ptr<const store::Snapshot> snapshot, std::string_view body,
+                          std::span<const ScoringModel> rows = {});
 
 }  // namespace tacit::serve

@@ -21,24 +21,24 @@ void WriteScores(const store::Snapshot& snapshot, const ScoringModel& model,
   *answer += "}\n";
 }
 
-Reply ScoreOnce(const std::vector<ScoringModel>& models, const store::Snapshot& snapshot,
-                std::string_view learner, const event::Batch& batch,
-                std::span<const RecommendModel> recommenders) {
-  Reply reply;
+http::Reply ScoreOnce(const std::vector<ScoringModel>& models, const store::Snapshot& snapshot,
+                      std::string_view learner, const event::Batch& batch,
+                      std::span<const RecommendModel> recommenders) {
+  http::Reply reply;
   const auto model = std::ranges::find_if(
       models, [&](const ScoringModel& one) { return one.promise.learner == learner; });
   if (model == models.end()) {
     std::vector<std::string_view> names;
     for (const ScoringModel& one : models) names.push_back(one.promise.learner);
-    const auto found = FindLearner(std::string(learner), names, AskedForItems(recommenders));
-    SetFailure(found.error(), &reply);
+    const auto found = http::FindLearner(std::string(learner), names, AskedForItems(recommenders));
+    http::SetFailure(found.error(), &reply);
     return reply;
   }
   const std::unique_ptr<RowScorer> scorer = model->model->MakeScorer();
   std::vector<float> scores(batch.size());
   const Status scored = scorer->Score(snapshot, batch, scores);
   if (!scored)
-    SetServerFailure(scored.error(), &reply);
+    http::SetServerFailure(scored.error(), &reply);
   else
     WriteScores(snapshot, *model, scores, &reply.body);
   return reply;

@@ -19,8 +19,8 @@ void WriteScores(const store::Snapshot& snapshot, const ScoringModel& model,
 
 // Answers from one snapshot, for callers without a server. 404: none of the models is this
 // learner's; `recommenders` are learners that score no rows.
-Reply ScoreOnce(const std::vector<ScoringModel>& models, const store::Snapshot& snapshot,
-                std::string_view learner, const event::Batch& batch,
-                std::span<const RecommendModel> recommenders = {});
+http::Reply ScoreOnce(const std::vector<ScoringModel>& models, const store::Snapshot& snapshot,
+                      std::string_view learner, const event::Batch& batch,
+                      std::span<const RecommendModel> recommenders = {});
 
 }  // namespace tacit::serve

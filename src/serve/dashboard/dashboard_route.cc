@@ -28,7 +28,7 @@ struct AskedFigures {
 Result<AskedFigures> ParseAskedFigures(std::string_view query) {
   AskedFigures asked;
   TACIT_RETURN_IF_ERROR(
-      ForFields(query, [&](std::string_view name, const std::string& value) -> Status {
+      http::ForFields(query, [&](std::string_view name, const std::string& value) -> Status {
         if (name == "figures" && (value == "all" || value == "public")) {
           asked.figures = value == "all";
           return {};
@@ -134,7 +134,7 @@ void DashboardRoute::AppendBudgets(const store::Snapshot& snapshot, const Budget
     const privacy::LedgerTotal total = TotalOf(snapshot, promise);
     all_private = all_private && IsPrivate(total);
     *out += i == 0 ? R"({"learner":)" : R"(,{"learner":)";
-    AppendJsonString(promise.learner, out);
+    http::AppendJsonString(promise.learner, out);
     AddJson(out, R"(,"unit":"{}","participation":"{}","private":{},"steps":{},)",
             privacy::Name(promise.unit), privacy::Name(promise.participation), IsPrivate(total),
             total.steps);
@@ -155,7 +155,7 @@ void DashboardRoute::AppendBudgets(const store::Snapshot& snapshot, const Budget
         learners_, [&](const ServedLearner& l) { return l.promise.learner == total.learner; });
     if (configured || total.steps == 0) continue;
     *out += std::exchange(first, false) ? R"({"learner":)" : R"(,{"learner":)";
-    AppendJsonString(total.learner, out);
+    http::AppendJsonString(total.learner, out);
     AddJson(out, R"(,"unit":"{}","steps":{},)", privacy::Name(total.unit), total.steps);
     AppendLoss(total, out);
     *out += '}';
@@ -177,14 +177,14 @@ void DashboardRoute::AppendVersions(const store::Snapshot& snapshot, const Budge
                                     std::string* out) const {
   AddJson(out, R"("versions":{{"version":{},"head":"sha256:{}","entries":{},"lineage":)",
           snapshot.version().value, ToHex(snapshot.head()), snapshot.ledger_entries());
-  AppendJsonString(snapshot.lineage(), out);
+  http::AppendJsonString(snapshot.lineage(), out);
   *out += R"(,"code":)";
-  AppendJsonString(services_.code_version, out);
+  http::AppendJsonString(services_.code_version, out);
   *out += R"(,"learnt_by":[)";
   if (budgets != nullptr)
     for (const Budgets::Code& code : budgets->code_versions) {
       *out += &code == &budgets->code_versions.front() ? R"({"code":)" : R"(,{"code":)";
-      AppendJsonString(code.version, out);
+      http::AppendJsonString(code.version, out);
       AddJson(out, R"(,"commit":{},"time_ms":{}}})", code.first_commit, code.first_ms);
     }
   *out += "],";
@@ -193,25 +193,26 @@ void DashboardRoute::AppendVersions(const store::Snapshot& snapshot, const Budge
 }
 
 void DashboardRoute::Answer(const std::shared_ptr<const store::Snapshot>& snapshot,
-                            std::string_view query, const Health& health, Reply* reply) const {
+                            std::string_view query, const Health& health,
+                            http::Reply* reply) const {
   const Result<AskedFigures> asked = ParseAskedFigures(query);
-  if (!asked) return SetFailure(asked.error(), reply);
+  if (!asked) return http::SetFailure(asked.error(), reply);
   const auto budgets = board_->Look(snapshot);
   const DashboardSource& source = services_.dashboard;
   std::string& out = reply->body;
   AddJson(&out, R"({{"time_ms":{},"state":{{"activity":)", SystemClock().UnixMillis());
-  AppendJsonString(source.activity ? source.activity() : "serving", &out);
+  http::AppendJsonString(source.activity ? source.activity() : "serving", &out);
   AddJson(&out, R"(,"ready":{},"why":)", health.ready.has_value());
   const Status& ready = asked->figures ? health.ready : health.ready_for_all;
   const std::string& degraded = asked->figures ? health.degraded : health.degraded_for_all;
-  AppendJsonString(ready ? degraded : ready.error().message, &out);
+  http::AppendJsonString(ready ? degraded : ready.error().message, &out);
   AddJson(&out, R"(}},"last_commit_ms":{},"budgets_of":)", budgets ? budgets->last_ms : 0);
   if (budgets)
     AddJson(&out, "{}", budgets->version.value);
   else
     out += "null";
   out += R"(,"budgets_failed":)";
-  AppendJsonString(budgets ? budgets->failure : "", &out);
+  http::AppendJsonString(budgets ? budgets->failure : "", &out);
   out += ',';
   AppendBudgets(*snapshot, budgets.get(), &out);
   out += ',';

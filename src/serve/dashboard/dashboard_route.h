@@ -14,12 +14,12 @@ namespace tacit::serve {
 
 // Answers GET / for a browser at the operator's listener: the page, which loads nothing else and
 // asks GET /v1/dashboard.
-void AnswerDashboardPage(Reply* reply);
+void AnswerDashboardPage(http::Reply* reply);
 // The page as it is sent, and the Content-Security-Policy that goes with it.
 std::string_view DashboardPage();
 const std::string& DashboardPolicy();
 // True if the request says that its sender shows HTML.
-bool WantsPage(const Request& request);
+bool WantsPage(const http::Request& request);
 
 // GET /v1/dashboard?figures=all|public&back=minutes|hours|day. Used by one thread; the board is
 // shared.
@@ -37,7 +37,7 @@ class DashboardRoute {
     std::string degraded, degraded_for_all;
   };
   void Answer(const std::shared_ptr<const store::Snapshot>& snapshot, std::string_view query,
-              const Health& health, Reply* reply) const;
+              const Health& health, http::Reply* reply) const;
 
  private:
   void AppendBudgets(const store::Snapshot& snapshot, const Budgets* budgets,

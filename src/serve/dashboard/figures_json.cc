@@ -56,7 +56,7 @@ void AppendUsers(const LearnerFigures& learner, std::string* out) {
 
 void AppendLearnerFigures(const LearnerFigures& learner, std::string* out) {
   *out += R"({"learner":)";
-  AppendJsonString(learner.learner, out);
+  http::AppendJsonString(learner.learner, out);
   WriteJson(out, R"(,"recommends":{},"auc":)", learner.recommends);
   AppendNumber(learner.auc, out);
   *out += ',';
@@ -81,11 +81,11 @@ void AppendFigures(const OperatorFigures& figures, std::string* out) {
   AppendSamples(figures, out);
   WriteJson(out, R"(,"records":{{"read":{},"dead":{},"good":{},"ahead":{}}},"source_alert":)",
             figures.read, figures.dead, figures.good, figures.ahead);
-  AppendJsonString(figures.source_alert, out);
+  http::AppendJsonString(figures.source_alert, out);
   *out += R"(,"dead_letters":[)";
   for (const OperatorFigures::DeadLetters& letters : figures.dead_letters) {
     *out += &letters == &figures.dead_letters.front() ? R"({"part":)" : R"(,{"part":)";
-    AppendJsonString(letters.part, out);
+    http::AppendJsonString(letters.part, out);
     WriteJson(out, R"(,"records":{}}})", letters.records);
   }
   WriteJson(out,

@@ -48,11 +48,11 @@ const std::string& DashboardPolicy() {
   return kPolicy;
 }
 
-bool WantsPage(const Request& request) {
+bool WantsPage(const http::Request& request) {
   return request.Field("Accept").find("text/html") != std::string_view::npos;
 }
 
-void AnswerDashboardPage(Reply* reply) {
+void AnswerDashboardPage(http::Reply* reply) {
   reply->content_type = "text/html; charset=utf-8";
   reply->body = kPageText;
   for (const auto& [name, value] :

@@ -34,7 +34,7 @@ void AppendData(const OutputTensor& output, std::string* out) {
   for (size_t i = 0; i < size; ++i) {
     if (i > 0) *out += ',';
     if (output.is_text)
-      AppendJsonString(output.texts[i], out);
+      http::AppendJsonString(output.texts[i], out);
     else
       fmt::format_to(std::back_inserter(*out), "{}", output.numbers[i]);
   }
@@ -42,7 +42,7 @@ void AppendData(const OutputTensor& output, std::string* out) {
 
 void AppendOutput(const OutputTensor& output, bool binary, std::string* out) {
   *out += R"({"name":)";
-  AppendJsonString(output.name, out);
+  http::AppendJsonString(output.name, out);
   fmt::format_to(std::back_inserter(*out), R"(,"datatype":"{}","shape":[{}],)",
                  output.is_text ? "BYTES" : "FP32", fmt::join(output.shape, ","));
   if (binary) {
@@ -61,15 +61,16 @@ Status CheckOutputs(const InferRequest& request, std::string_view model,
                     std::span<const std::string_view> names) {
   for (const InferRequest::Output& asked : request.outputs) {
     if (std::ranges::find(names, std::string_view(asked.name)) == names.end())
-      return BadRequest(fmt::format("{} of {}", UnknownName("output", asked.name, names), model));
+      return http::BadRequest(
+          fmt::format("{} of {}", http::UnknownName("output", asked.name, names), model));
     if (std::ranges::count(request.outputs, asked.name, &InferRequest::Output::name) > 1)
-      return BadRequest(fmt::format("output '{}' is asked for twice", asked.name));
+      return http::BadRequest(fmt::format("output '{}' is asked for twice", asked.name));
   }
   return {};
 }
 
 void WriteInferAnswer(const InferRequest& request, const AnsweringModel& model,
-                      std::span<const OutputTensor> outputs, Reply* reply) {
+                      std::span<const OutputTensor> outputs, http::Reply* reply) {
   struct Chosen {
     const OutputTensor* output;
     bool binary;
@@ -86,11 +87,11 @@ void WriteInferAnswer(const InferRequest& request, const AnsweringModel& model,
   for (const OutputTensor& output : outputs) values += output.numbers.size() + output.texts.size();
   out.reserve(values * 12 + 512);
   out = R"({"model_name":)";
-  AppendJsonString(model.name, &out);
+  http::AppendJsonString(model.name, &out);
   fmt::format_to(std::back_inserter(out), R"(,"model_version":"{}",)", model.version);
   if (request.id) {
     out += R"("id":)";
-    AppendJsonString(*request.id, &out);
+    http::AppendJsonString(*request.id, &out);
     out += ',';
   }
   out += R"("parameters":{)";

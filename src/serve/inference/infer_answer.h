@@ -39,6 +39,6 @@ Status CheckOutputs(const InferRequest& request, std::string_view model,
 // Writes the answer: the outputs that the request asks for, in its order and forms. REQUIRES
 // CheckOutputs.
 void WriteInferAnswer(const InferRequest& request, const AnsweringModel& model,
-                      std::span<const OutputTensor> outputs, Reply* reply);
+                      std::span<const OutputTensor> outputs, http::Reply* reply);
 
 }  // namespace tacit::serve

@@ -40,7 +40,7 @@ void AppendElement(T value, std::string* out) {
 // Reads a request as it streams by. Elements can be read only once name, datatype and shape are
 // known: where one of them comes after the data, the data is skipped, and the body is read a second
 // time.
-class InferSink final : public JsonSink {
+class InferSink final : public http::JsonSink {
  public:
   InferSink(const InputRules& rules, InferRequest* request, std::vector<InputState>* states,
             bool again)
@@ -54,7 +54,7 @@ class InferSink final : public JsonSink {
   bool BeginArray() override;
   bool EndArray() override;
   bool Key(std::string_view key) override;
-  bool Scalar(const JsonScalar& value) override;
+  bool Scalar(const http::JsonScalar& value) override;
 
  private:
   enum class At : uint8_t {
@@ -89,13 +89,13 @@ class InferSink final : public JsonSink {
   bool BeginData();
   bool EndData();
   bool RefuseValue();
-  bool ReadText(const JsonScalar& value);
-  bool ReadParameter(const JsonScalar& value);
-  bool ReadSize(const JsonScalar& value);
-  bool ReadElement(const JsonScalar& value);
-  bool AddElement(const JsonScalar& value);
+  bool ReadText(const http::JsonScalar& value);
+  bool ReadParameter(const http::JsonScalar& value);
+  bool ReadSize(const http::JsonScalar& value);
+  bool ReadElement(const http::JsonScalar& value);
+  bool AddElement(const http::JsonScalar& value);
   template <class T>
-  bool AddInteger(const JsonScalar& value);
+  bool AddInteger(const http::JsonScalar& value);
   std::span<const std::string_view> KnownKeys() const;
 
   const InputRules& rules_;
@@ -135,7 +135,8 @@ bool InferSink::Key(std::string_view key) {
   if (at_ == At::kSkipped) return true;
   const auto known = KnownKeys();
   if (std::ranges::find(known, key) == known.end()) {
-    const std::string what = UnknownName(at_ == At::kParameters ? "parameter" : "key", key, known);
+    const std::string what =
+        http::UnknownName(at_ == At::kParameters ? "parameter" : "key", key, known);
     const bool of_input = at_ == At::kInput || (at_ == At::kParameters && owner_ == At::kInput);
     return of_input ? RefuseInput(": " + what) : Refuse(what);
   }
@@ -333,7 +334,7 @@ bool InferSink::RefuseValue() {
   return of_input ? RefuseInput(": " + what) : Refuse(what);
 }
 
-bool InferSink::Scalar(const JsonScalar& value) {
+bool InferSink::Scalar(const http::JsonScalar& value) {
   switch (at_) {
     case At::kStart:
       is_object_ = false;
@@ -355,8 +356,8 @@ bool InferSink::Scalar(const JsonScalar& value) {
   }
 }
 
-bool InferSink::ReadText(const JsonScalar& value) {
-  if (value.kind != JsonScalar::Kind::kString) return RefuseValue();
+bool InferSink::ReadText(const http::JsonScalar& value) {
+  if (value.kind != http::JsonScalar::Kind::kString) return RefuseValue();
   if (at_ == At::kRequest) {
     if (key_ == "id") {
       request_->id = value.text;
@@ -389,8 +390,8 @@ bool InferSink::ReadText(const JsonScalar& value) {
   return true;
 }
 
-bool InferSink::ReadSize(const JsonScalar& value) {
-  if (value.kind != JsonScalar::Kind::kInt64 || value.int64 < 0)
+bool InferSink::ReadSize(const http::JsonScalar& value) {
+  if (value.kind != http::JsonScalar::Kind::kInt64 || value.int64 < 0)
     return RefuseInput(": \"shape\" must hold whole numbers");
   if (input().shape.size() == kRankMost)
     return RefuseInput(fmt::format(": \"shape\" has more than {} sizes", kRankMost));
@@ -398,9 +399,9 @@ bool InferSink::ReadSize(const JsonScalar& value) {
   return true;
 }
 
-bool InferSink::ReadParameter(const JsonScalar& value) {
-  const bool is_flag = value.kind == JsonScalar::Kind::kBool;
-  const bool is_count = value.kind == JsonScalar::Kind::kInt64 && value.int64 >= 0;
+bool InferSink::ReadParameter(const http::JsonScalar& value) {
+  const bool is_flag = value.kind == http::JsonScalar::Kind::kBool;
+  const bool is_count = value.kind == http::JsonScalar::Kind::kInt64 && value.int64 >= 0;
   if (key_ == "binary_data_size") {
     if (!is_count) return RefuseInput(": \"binary_data_size\" must be a whole number");
     if (state().binary_bytes) return RefuseInput(": \"binary_data_size\" is there twice");
@@ -420,7 +421,7 @@ bool InferSink::ReadParameter(const JsonScalar& value) {
   return true;
 }
 
-bool InferSink::ReadElement(const JsonScalar& value) {
+bool InferSink::ReadElement(const http::JsonScalar& value) {
   const size_t depth = opened_.size();
   if ((element_depth_ && *element_depth_ != depth) ||
       (depth > 0 && depth + 1 != input().shape.size()))
@@ -437,9 +438,9 @@ bool InferSink::ReadElement(const JsonScalar& value) {
 }
 
 template <class T>
-bool InferSink::AddInteger(const JsonScalar& value) {
-  const bool is_large = value.kind == JsonScalar::Kind::kUint64;
-  if (!is_large && value.kind != JsonScalar::Kind::kInt64) return false;
+bool InferSink::AddInteger(const http::JsonScalar& value) {
+  const bool is_large = value.kind == http::JsonScalar::Kind::kUint64;
+  if (!is_large && value.kind != http::JsonScalar::Kind::kInt64) return false;
   if (is_large ? !std::in_range<T>(value.uint64) : !std::in_range<T>(value.int64)) return false;
   AppendElement(is_large ? static_cast<T>(value.uint64) : static_cast<T>(value.int64),
                 &request_->held);
@@ -447,12 +448,12 @@ bool InferSink::AddInteger(const JsonScalar& value) {
 }
 
 // Returns false, with no failure set, for a value that is not of the datatype.
-bool InferSink::AddElement(const JsonScalar& value) {
-  const bool is_null = value.kind == JsonScalar::Kind::kNull;
+bool InferSink::AddElement(const http::JsonScalar& value) {
+  const bool is_null = value.kind == http::JsonScalar::Kind::kNull;
   std::string* const held = &request_->held;
   switch (input().datatype) {
     case Datatype::kBytes:
-      if (!is_null && value.kind != JsonScalar::Kind::kString) return false;
+      if (!is_null && value.kind != http::JsonScalar::Kind::kString) return false;
       AppendElement(static_cast<uint32_t>(value.text.size()), held);
       held->append(value.text);
       return true;
@@ -469,7 +470,7 @@ bool InferSink::AddElement(const JsonScalar& value) {
       return true;
     }
     case Datatype::kBool:
-      if (value.kind != JsonScalar::Kind::kBool) return false;
+      if (value.kind != http::JsonScalar::Kind::kBool) return false;
       AppendElement(static_cast<uint8_t>(value.flag), held);
       return true;
     case Datatype::kUint8:
@@ -506,7 +507,7 @@ Status PlaceData(std::string_view binary, const std::vector<InputState>& states,
     }
     const uint64_t bytes = *states[i].binary_bytes;
     if (bytes > binary.size())
-      return BadRequest(
+      return http::BadRequest(
           fmt::format("input '{}': \"binary_data_size\" is {}, {} bytes are left of "
                       "the body",
                       input.name, bytes, binary.size()));
@@ -515,7 +516,8 @@ Status PlaceData(std::string_view binary, const std::vector<InputState>& states,
     TACIT_RETURN_IF_ERROR(CheckData(input));
   }
   if (binary.empty()) return {};
-  return BadRequest(fmt::format("the body has {} bytes after the last tensor", binary.size()));
+  return http::BadRequest(
+      fmt::format("the body has {} bytes after the last tensor", binary.size()));
 }
 
 }  // namespace
@@ -535,21 +537,21 @@ Status ReadInferRequest(std::string_view body, std::string_view header_length,
   request->Clear();
   size_t json_bytes = body.size();
   if (!header_length.empty()) {
-    TACIT_ASSIGN(json_bytes, WholeNumber("Inference-Header-Content-Length", header_length));
+    TACIT_ASSIGN(json_bytes, http::WholeNumber("Inference-Header-Content-Length", header_length));
     if (json_bytes > body.size())
-      return BadRequest(fmt::format("Inference-Header-Content-Length is {}, the body has {} bytes",
-                                    json_bytes, body.size()));
+      return http::BadRequest(fmt::format(
+          "Inference-Header-Content-Length is {}, the body has {} bytes", json_bytes, body.size()));
   }
   const std::string_view json = body.substr(0, json_bytes);
   std::vector<InputState> states;
   InferSink sink(rules, request, &states, /*again=*/false);
-  TACIT_RETURN_IF_ERROR(ReadJson(json, kInferDepthMost, &sink));
-  if (!sink.is_object()) return BadRequest("the request must be a JSON object");
-  if (!sink.has_inputs()) return BadRequest("\"inputs\" is missing");
-  if (request->inputs.empty()) return BadRequest("\"inputs\" is empty");
+  TACIT_RETURN_IF_ERROR(http::ReadJson(json, kInferDepthMost, &sink));
+  if (!sink.is_object()) return http::BadRequest("the request must be a JSON object");
+  if (!sink.has_inputs()) return http::BadRequest("\"inputs\" is missing");
+  if (request->inputs.empty()) return http::BadRequest("\"inputs\" is empty");
   if (std::ranges::any_of(states, &InputState::passed_over)) {
     InferSink again(rules, request, &states, /*again=*/true);
-    TACIT_RETURN_IF_ERROR(ReadJson(json, kInferDepthMost, &again));
+    TACIT_RETURN_IF_ERROR(http::ReadJson(json, kInferDepthMost, &again));
   }
   return PlaceData(body.substr(json_bytes), states, request);
 }

@@ -21,7 +21,7 @@ constexpr std::string_view kRowOutputs[] = {kProbability}, kItemOutputs[] = {"it
 void AppendTensor(std::string_view name, std::string_view datatype, std::string_view shape,
                   bool first, std::string* out) {
   *out += first ? R"({"name":)" : R"(,{"name":)";
-  AppendJsonString(name, out);
+  http::AppendJsonString(name, out);
   fmt::format_to(std::back_inserter(*out), R"(,"datatype":"{}","shape":{}}})", datatype, shape);
 }
 
@@ -53,25 +53,26 @@ void AppendItemTensors(std::string* out) {
 // Reads {"NAME":true} or {"parameters":{"NAME":true}}; false where the body is empty or lacks it.
 Result<bool> ReadFlag(std::string_view body, std::string_view name, bool in_parameters) {
   if (body.empty()) return false;
-  TACIT_RETURN_IF_ERROR(CheckSmallBody(body));
+  TACIT_RETURN_IF_ERROR(http::CheckSmallBody(body));
   boost::json::error_code error;
   const auto value = boost::json::parse(boost::json::string_view(body.data(), body.size()), error);
   const boost::json::object* object = error ? nullptr : value.if_object();
-  if (object == nullptr) return BadRequest("the body must be a JSON object, or empty");
+  if (object == nullptr) return http::BadRequest("the body must be a JSON object, or empty");
   const std::string_view outer = in_parameters ? "parameters" : name;
   bool flag = false;
   for (const auto& [key, inner] : *object) {
     if (std::string_view(key) != outer)
-      return BadRequest(UnknownName("key", key, std::span(&outer, 1)));
+      return http::BadRequest(http::UnknownName("key", key, std::span(&outer, 1)));
     if (!in_parameters) {
-      if (!inner.is_bool()) return BadRequest(fmt::format("\"{}\" must be true or false", name));
+      if (!inner.is_bool())
+        return http::BadRequest(fmt::format("\"{}\" must be true or false", name));
       flag = inner.get_bool();
       continue;
     }
-    if (!inner.is_object()) return BadRequest("\"parameters\" must be an object");
+    if (!inner.is_object()) return http::BadRequest("\"parameters\" must be an object");
     for (const auto& [parameter, what] : inner.get_object())
       if (std::string_view(parameter) != name || !what.is_bool())
-        return BadRequest(UnknownName("parameter", parameter, std::span(&name, 1)));
+        return http::BadRequest(http::UnknownName("parameter", parameter, std::span(&name, 1)));
   }
   return flag;
 }
@@ -80,9 +81,9 @@ Result<bool> ReadFlag(std::string_view body, std::string_view name, bool in_para
 
 Status InferRoute::SequenceRules::Check(const Tensor& input) const {
   if (input.name != kSequenceInput)
-    return BadRequest(UnknownName("input", input.name, std::span(&kSequenceInput, 1)));
+    return http::BadRequest(http::UnknownName("input", input.name, std::span(&kSequenceInput, 1)));
   const auto refuse = [&](std::string_view what) {
-    return BadRequest(fmt::format("input 'sequence' of {}: {}", model_, what));
+    return http::BadRequest(fmt::format("input 'sequence' of {}: {}", model_, what));
   };
   if (input.datatype != Datatype::kBytes && !IsInteger(input.datatype))
     return refuse(
@@ -120,29 +121,32 @@ InferRoute::InferRoute(const Services& services, const Versions& versions, Ready
   }
 }
 
-void InferRoute::ServerLive(const Request&, Reply* reply) { reply->body = "{\"live\":true}\n"; }
+void InferRoute::ServerLive(const http::Request&, http::Reply* reply) {
+  reply->body = "{\"live\":true}\n";
+}
 
-void InferRoute::ServerMetadata(const Request&, Reply* reply) {
+void InferRoute::ServerMetadata(const http::Request&, http::Reply* reply) {
   reply->body = R"({"name":"tacit","version":)";
-  AppendJsonString(services_.code_version, &reply->body);
+  http::AppendJsonString(services_.code_version, &reply->body);
   reply->body += ",\"extensions\":[\"binary_tensor_data\",\"model_repository\"]}\n";
 }
 
-void InferRoute::ServerReady(const Request&, Reply* reply) {
-  if (const Status ready = ready_(); !ready) return SetFailure(ready.error(), reply);
+void InferRoute::ServerReady(const http::Request&, http::Reply* reply) {
+  if (const Status ready = ready_(); !ready) return http::SetFailure(ready.error(), reply);
   for (const Model& model : models_)
-    if (const auto served = Served(model); !served) return SetServerFailure(served.error(), reply);
+    if (const auto served = Served(model); !served)
+      return http::SetServerFailure(served.error(), reply);
   reply->body = "{\"live\":true,\"ready\":true}\n";
 }
 
 Result<InferRoute::Model*> InferRoute::Find(std::string_view part) {
-  TACIT_ASSIGN(const std::string name, PathText("the model", part));
+  TACIT_ASSIGN(const std::string name, http::PathText("the model", part));
   const auto at = std::ranges::find(models_, name, &Model::name);
   if (at != models_.end()) return &*at;
   std::vector<std::string_view> names;
   for (const Model& model : models_) names.push_back(model.name);
   return Fail(ErrorCode::kNotFound,
-              fmt::format("{}; there is '{}'", UnknownName("model", name, names),
+              fmt::format("{}; there is '{}'", http::UnknownName("model", name, names),
                           fmt::join(names, "', '")));
 }
 
@@ -170,17 +174,17 @@ std::vector<uint64_t> InferRoute::AllServed(const Model& model) const {
   return all;
 }
 
-Result<std::optional<uint64_t>> InferRoute::VersionAsked(const Request& request,
+Result<std::optional<uint64_t>> InferRoute::VersionAsked(const http::Request& request,
                                                          const Model& model) {
   if (request.parts[1].empty()) return std::optional<uint64_t>();
-  const auto version = WholeNumber("version", request.parts[1]);
+  const auto version = http::WholeNumber("version", request.parts[1]);
   if (version) return std::optional<uint64_t>(*version);
   return Fail(ErrorCode::kNotFound,
               fmt::format("model '{}' has no version '{}': a version is the number of a commit",
                           model.name, request.parts[1].substr(0, 30)));
 }
 
-Result<uint64_t> InferRoute::Serving(const Request& request, const Model& model) const {
+Result<uint64_t> InferRoute::Serving(const http::Request& request, const Model& model) const {
   TACIT_ASSIGN(const auto asked, VersionAsked(request, model));
   if (!asked) return Served(model);
   TACIT_ASSIGN(const Answering answering, versions_.Choose(asked, request));
@@ -189,17 +193,17 @@ Result<uint64_t> InferRoute::Serving(const Request& request, const Model& model)
   return served;
 }
 
-void InferRoute::ModelMetadata(const Request& request, Reply* reply) {
+void InferRoute::ModelMetadata(const http::Request& request, http::Reply* reply) {
   const Result<Model*> found = Find(request.parts[0]);
-  if (!found) return SetFailure(found.error(), reply);
+  if (!found) return http::SetFailure(found.error(), reply);
   const Model& model = **found;
   const auto serving = Serving(request, model);
   // A model is described before its first commit; a version is not there before.
   if (!serving && (!request.parts[1].empty() || serving.error().code != ErrorCode::kUnavailable))
-    return SetFailure(serving.error(), reply);
+    return http::SetFailure(serving.error(), reply);
   std::string& out = reply->body;
   out = R"({"name":)";
-  AppendJsonString(model.name, &out);
+  http::AppendJsonString(model.name, &out);
   out += R"(,"versions":[)";
   if (serving) {
     const std::vector<uint64_t> all =
@@ -215,22 +219,22 @@ void InferRoute::ModelMetadata(const Request& request, Reply* reply) {
   out += "}\n";
 }
 
-void InferRoute::ModelReady(const Request& request, Reply* reply) {
+void InferRoute::ModelReady(const http::Request& request, http::Reply* reply) {
   const Result<Model*> found = Find(request.parts[0]);
-  if (!found) return SetFailure(found.error(), reply);
+  if (!found) return http::SetFailure(found.error(), reply);
   const auto serving = Serving(request, **found);
-  if (!serving) return SetFailure(serving.error(), reply);
+  if (!serving) return http::SetFailure(serving.error(), reply);
   reply->body = R"({"name":)";
-  AppendJsonString((*found)->name, &reply->body);
+  http::AppendJsonString((*found)->name, &reply->body);
   reply->body += ",\"ready\":true}\n";
 }
 
-void InferRoute::Infer(const Request& request, Reply* reply) {
+void InferRoute::Infer(const http::Request& request, http::Reply* reply) {
   const Result<Model*> found = Find(request.parts[0]);
-  if (!found) return SetFailure(found.error(), reply);
+  if (!found) return http::SetFailure(found.error(), reply);
   Model* const model = *found;
   const auto version = VersionAsked(request, *model);
-  if (!version) return SetFailure(version.error(), reply);
+  if (!version) return http::SetFailure(version.error(), reply);
   const InputRules& rules = model->rows ? static_cast<const InputRules&>(*model->rows)
                                         : static_cast<const InputRules&>(*model->sequence);
   const auto prepare = [&]() -> Status {
@@ -241,30 +245,30 @@ void InferRoute::Infer(const Request& request, Reply* reply) {
       return ReadSequence(*model);
     }
     if (request_.count || request_.exclude_seen)
-      return BadRequest(
+      return http::BadRequest(
           fmt::format("parameter \"{}\" is for models of the next item, {} scores rows",
                       request_.count ? "k" : "exclude_seen", model->name));
     TACIT_RETURN_IF_ERROR(CheckOutputs(request_, model->name, kRowOutputs));
     return model->rows->Read(request_.inputs, scoring_.batch());
   };
-  if (const Status ready = prepare(); !ready) return SetFailure(ready.error(), reply);
+  if (const Status ready = prepare(); !ready) return http::SetFailure(ready.error(), reply);
   const auto answering = versions_.Choose(*version, request);
-  if (!answering) return SetFailure(answering.error(), reply);
+  if (!answering) return http::SetFailure(answering.error(), reply);
   CountedAnswer counted(*answering);
   const Status done = model->rows ? InferRows(*model, *version, *answering, reply)
                                   : InferItems(*model, *version, *answering, reply);
   if (done) return;
   counted.Failed();
-  SetServerFailure(done.error(), reply);
+  http::SetServerFailure(done.error(), reply);
 }
 
 Status InferRoute::InferRows(const Model& model, std::optional<uint64_t> version,
-                             const Answering& answering, Reply* reply) {
+                             const Answering& answering, http::Reply* reply) {
   const auto& snapshot = answering.snapshot;
   if (snapshot == nullptr) return Fail(NotYetCommitted(model.name));
   const uint64_t served = snapshot->version().value;
   if (version && *version != served) {
-    SetFailure(NoSuchVersion(model.name, *version, served), reply);
+    http::SetFailure(NoSuchVersion(model.name, *version, served), reply);
     return {};
   }
   TACIT_ASSIGN(const std::span<const float> scores, scoring_.Score(model.place, *snapshot));
@@ -284,7 +288,7 @@ Status InferRoute::ReadSequence(const Model& model) {
   items_.exclude_seen = request_.exclude_seen.value_or(true);
   if (request_.count) {
     if (*request_.count < 1 || *request_.count > limits.count_most)
-      return BadRequest(
+      return http::BadRequest(
           fmt::format("parameter \"k\" must be a whole number from 1 to {}", limits.count_most));
     items_.count = static_cast<uint32_t>(*request_.count);
   }
@@ -300,10 +304,10 @@ Status InferRoute::ReadSequence(const Model& model) {
 }
 
 Status InferRoute::InferItems(const Model& model, std::optional<uint64_t> version,
-                              const Answering& answering, Reply* reply) {
+                              const Answering& answering, http::Reply* reply) {
   TACIT_ASSIGN(const auto served, recommend_.StateOf(model.place, answering));
   if (version && *version != served->version) {
-    SetFailure(NoSuchVersion(model.name, *version, served->version), reply);
+    http::SetFailure(NoSuchVersion(model.name, *version, served->version), reply);
     return {};
   }
   TACIT_ASSIGN(const auto ranked, recommend_.Rank(items_, answering, *served));
@@ -331,7 +335,7 @@ void InferRoute::AppendIndexEntry(const Model& model, const Answering& answering
                                   std::string* out) const {
   const auto served = CommitOf(model, answering);
   *out += R"({"name":)";
-  AppendJsonString(model.name, out);
+  http::AppendJsonString(model.name, out);
   if (served) {
     fmt::format_to(std::back_inserter(*out), R"(,"version":"{}","state":"READY","reason":""}})",
                    *served);
@@ -340,13 +344,13 @@ void InferRoute::AppendIndexEntry(const Model& model, const Answering& answering
   *out += R"(,"state":"UNAVAILABLE","reason":)";
   // Other failures may name files, and are described in the log.
   const bool may_tell = served.error().code == ErrorCode::kUnavailable;
-  AppendJsonString(may_tell ? served.error().message : "its state cannot be served", out);
+  http::AppendJsonString(may_tell ? served.error().message : "its state cannot be served", out);
   *out += '}';
 }
 
-void InferRoute::Index(const Request& request, Reply* reply) {
+void InferRoute::Index(const http::Request& request, http::Reply* reply) {
   const auto ready_only = ReadFlag(request.body, "ready", /*in_parameters=*/false);
-  if (!ready_only) return SetFailure(ready_only.error(), reply);
+  if (!ready_only) return http::SetFailure(ready_only.error(), reply);
   reply->body = "[";
   const std::vector<Answering> all = versions_.All();
   for (const Model& model : models_) {
@@ -359,7 +363,7 @@ void InferRoute::Index(const Request& request, Reply* reply) {
   reply->body += "]\n";
 }
 
-void InferRoute::SetLoaded(const Request& request, bool load, Reply* reply) {
+void InferRoute::SetLoaded(const http::Request& request, bool load, http::Reply* reply) {
   const auto run = [&]() -> Status {
     TACIT_ASSIGN(Model* const model, Find(request.parts[0]));
     TACIT_RETURN_IF_ERROR(
@@ -376,7 +380,7 @@ void InferRoute::SetLoaded(const Request& request, bool load, Reply* reply) {
     return {};
   };
   const Status done = run();
-  if (!done) SetFailure(done.error(), reply);
+  if (!done) http::SetFailure(done.error(), reply);
 }
 
 }  // namespace tacit::serve

@@ -30,15 +30,17 @@ class InferRoute {
              RecommendRoute* recommend, LoadedModels* loaded);
 
   // The answers under /v2; route_table.h has their paths.
-  void ServerMetadata(const Request& request, Reply* reply);
-  void ServerLive(const Request& request, Reply* reply);
-  void ServerReady(const Request& request, Reply* reply);
-  void ModelMetadata(const Request& request, Reply* reply);
-  void ModelReady(const Request& request, Reply* reply);
-  void Infer(const Request& request, Reply* reply);
-  void Index(const Request& request, Reply* reply);
-  void Load(const Request& request, Reply* reply) { SetLoaded(request, true, reply); }
-  void Unload(const Request& request, Reply* reply) { SetLoaded(request, false, reply); }
+  void ServerMetadata(const http::Request& request, http::Reply* reply);
+  void ServerLive(const http::Request& request, http::Reply* reply);
+  void ServerReady(const http::Request& request, http::Reply* reply);
+  void ModelMetadata(const http::Request& request, http::Reply* reply);
+  void ModelReady(const http::Request& request, http::Reply* reply);
+  void Infer(const http::Request& request, http::Reply* reply);
+  void Index(const http::Request& request, http::Reply* reply);
+  void Load(const http::Request& request, http::Reply* reply) { SetLoaded(request, true, reply); }
+  void Unload(const http::Request& request, http::Reply* reply) {
+    SetLoaded(request, false, reply);
+  }
 
  private:
   // The inputs of a model that recommends: "sequence".
@@ -59,7 +61,7 @@ class InferRoute {
     std::optional<SequenceRules> sequence;  // one of the two is there
   };
 
-  void SetLoaded(const Request& request, bool load, Reply* reply);
+  void SetLoaded(const http::Request& request, bool load, http::Reply* reply);
   Result<Model*> Find(std::string_view part);
   // The commit that a model would answer of; the failure says why of none.
   Result<uint64_t> CommitOf(const Model& model, const Answering& answering) const;
@@ -68,14 +70,15 @@ class InferRoute {
   // The commits that answer, newest first.
   std::vector<uint64_t> AllServed(const Model& model) const;
   // The version that the path asks for, if it asks for one.
-  static Result<std::optional<uint64_t>> VersionAsked(const Request& request, const Model& model);
+  static Result<std::optional<uint64_t>> VersionAsked(const http::Request& request,
+                                                      const Model& model);
   // Fails unless a version is served, and is the one that the path asks for.
-  Result<uint64_t> Serving(const Request& request, const Model& model) const;
+  Result<uint64_t> Serving(const http::Request& request, const Model& model) const;
   // Answer from request_; a failure is no fault of the request.
   Status InferRows(const Model& model, std::optional<uint64_t> version, const Answering& answering,
-                   Reply* reply);
+                   http::Reply* reply);
   Status InferItems(const Model& model, std::optional<uint64_t> version, const Answering& answering,
-                    Reply* reply);
+                    http::Reply* reply);
   Status ReadSequence(const Model& model);
   void AppendIndexEntry(const Model& model, const Answering& answering, std::string* out) const;
 

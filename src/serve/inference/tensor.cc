@@ -53,29 +53,30 @@ Status CheckData(const Tensor& tensor) {
   const size_t bytes = ElementBytes(tensor.datatype);
   if (bytes > 0) {
     if (tensor.data.size() == elements * bytes) return {};
-    return BadRequest(fmt::format("input '{}' has {} bytes; {} elements of {} take {}", tensor.name,
-                                  tensor.data.size(), elements, NameOf(tensor.datatype),
-                                  elements * bytes));
+    return http::BadRequest(fmt::format("input '{}' has {} bytes; {} elements of {} take {}",
+                                        tensor.name, tensor.data.size(), elements,
+                                        NameOf(tensor.datatype), elements * bytes));
   }
   std::string_view rest = tensor.data;
   for (uint64_t i = 0; i < elements; ++i) {
     uint32_t length = 0;
     if (rest.size() < sizeof length)
-      return BadRequest(fmt::format("input '{}' ends within the length of element {} of {}",
-                                    tensor.name, i, elements));
+      return http::BadRequest(fmt::format("input '{}' ends within the length of element {} of {}",
+                                          tensor.name, i, elements));
     std::memcpy(&length, rest.data(), sizeof length);
     rest.remove_prefix(sizeof length);
-    if (length > kTextBytesMost)
-      return BadRequest(fmt::format("input '{}': element {} has {} bytes, a text has at most {}",
-                                    tensor.name, i, length, kTextBytesMost));
+    if (length > http::kTextBytesMost)
+      return http::BadRequest(
+          fmt::format("input '{}': element {} has {} bytes, a text has at most {}", tensor.name, i,
+                      length, http::kTextBytesMost));
     if (rest.size() < length)
-      return BadRequest(fmt::format("input '{}': element {} has {} bytes, {} are left", tensor.name,
-                                    i, length, rest.size()));
+      return http::BadRequest(fmt::format("input '{}': element {} has {} bytes, {} are left",
+                                          tensor.name, i, length, rest.size()));
     rest.remove_prefix(length);
   }
   if (rest.empty()) return {};
-  return BadRequest(fmt::format("input '{}' has {} bytes after its last element of {}", tensor.name,
-                                rest.size(), elements));
+  return http::BadRequest(fmt::format("input '{}' has {} bytes after its last element of {}",
+                                      tensor.name, rest.size(), elements));
 }
 
 bool IsInteger(Datatype datatype) {

@@ -40,7 +40,7 @@ Status TensorRows::Check(const Tensor& input) const {
   const auto column = names_.ColumnOf(input.name);
   if (!column) return Fail(Error(column.error()).Context("input"));
   const auto refuse = [&](std::string_view what) {
-    return BadRequest(fmt::format("input '{}' of {}: {}", input.name, model_, what));
+    return http::BadRequest(fmt::format("input '{}' of {}: {}", input.name, model_, what));
   };
   const bool is_set = !column->is_dense && transform_.schema().categorical[column->index].multi_hot;
   if (column->is_dense && !IsNumber(input.datatype))
@@ -83,8 +83,8 @@ Status TensorRows::FindSources(std::span<const Tensor> inputs) {
   for (const Tensor& input : inputs) {
     TACIT_ASSIGN(const RowReader::Column column, names_.ColumnOf(input.name));
     if (input.shape[0] != inputs[0].shape[0])
-      return BadRequest(fmt::format("input '{}' has {} rows, input '{}' has {}", input.name,
-                                    input.shape[0], inputs[0].name, inputs[0].shape[0]));
+      return http::BadRequest(fmt::format("input '{}' has {} rows, input '{}' has {}", input.name,
+                                          input.shape[0], inputs[0].name, inputs[0].shape[0]));
     (column.is_dense ? numbers_ : texts_)[column.index].tensor = &input;
   }
   return {};
@@ -103,7 +103,7 @@ Status TensorRows::ReadNumbers(size_t column, event::Batch* batch) const {
   for (size_t row = 0; row < rows; ++row) {
     const double number = reader.Number();
     if (std::isinf(number))
-      return BadRequest(
+      return http::BadRequest(
           fmt::format("input '{0}', row {1}: {0} is out of range", tensor->name, row));
     // NaN stands for a missing number.
     to[row * width] = transform_.Dense(column, number);

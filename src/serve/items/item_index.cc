@@ -25,7 +25,7 @@ ItemIndex::ItemIndex(const event::ItemCatalogue& items) : described_(items.descr
 Status ItemIndex::LeaveOut(const ItemFilter& filter, std::span<uint8_t> left_out) const {
   if (!filter.any()) return {};
   if (!described_)
-    return BadRequest("\"genres\" and years look at descriptions, and no item has any");
+    return http::BadRequest("\"genres\" and years look at descriptions, and no item has any");
   TACIT_CHECK(left_out.size() == years_.size(), "a mark for each item");
   std::vector<uint8_t> wanted(genre_number_.size());
   for (const std::string& genre : filter.genres) {
@@ -33,7 +33,7 @@ Status ItemIndex::LeaveOut(const ItemFilter& filter, std::span<uint8_t> left_out
     if (at == genre_number_.end()) {
       std::vector<std::string_view> known;
       for (const auto& [name, number] : genre_number_) known.emplace_back(name);
-      return BadRequest("\"genres\": " + UnknownName("genre", genre, known));
+      return http::BadRequest("\"genres\": " + http::UnknownName("genre", genre, known));
     }
     wanted[at->second] = 1;
   }

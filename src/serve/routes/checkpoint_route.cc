@@ -38,7 +38,7 @@ void AppendJob(const CheckpointJob& job, std::string* out) {
                  StateName(job.state));
   if (job.state == CheckpointJob::State::kFailed) {
     *out += R"(,"error":)";
-    AppendJsonString(job.error, out);
+    http::AppendJsonString(job.error, out);
   }
   if (job.made) {
     fmt::format_to(
@@ -53,7 +53,7 @@ void AppendJob(const CheckpointJob& job, std::string* out) {
 
 Result<store::CheckpointKind> KindAsked(std::string_view body) {
   if (body.empty()) return store::CheckpointKind::kFull;
-  TACIT_RETURN_IF_ERROR(CheckSmallBody(body));
+  TACIT_RETURN_IF_ERROR(http::CheckSmallBody(body));
   json::error_code error;
   const json::value value = json::parse(json::string_view(body.data(), body.size()), error);
   const json::object* object = error ? nullptr : value.if_object();
@@ -77,31 +77,32 @@ void AppendCheckpoint(const store::CheckpointPlace& place, std::string* out) {
   const store::CheckpointManifest& manifest = place.manifest;
   auto to = std::back_inserter(*out);
   *out += R"({"folder":)";
-  AppendJsonString(std::filesystem::absolute(place.folder).lexically_normal().string(), out);
+  http::AppendJsonString(std::filesystem::absolute(place.folder).lexically_normal().string(), out);
   fmt::format_to(to, R"(,"kind":"{}","version":{},"head":"sha256:{}","lineage":)",
                  store::NameOf(manifest.kind), manifest.commit.value, ToHex(manifest.head));
-  AppendJsonString(manifest.lineage, out);
+  http::AppendJsonString(manifest.lineage, out);
   fmt::format_to(to, R"(,"epsilon":{},"delta":{},"files":{},"bytes":{},"time_ms":{}}})",
                  NumberOrNull(manifest.epsilon), manifest.delta, manifest.files.size(),
                  manifest.bytes(), manifest.time_ms);
 }
 
-void AnswerMakeCheckpoint(const CheckpointCommands& commands, std::string_view body, Reply* reply) {
+void AnswerMakeCheckpoint(const CheckpointCommands& commands, std::string_view body,
+                          http::Reply* reply) {
   const auto kind = KindAsked(body);
-  if (!kind) return SetFailure(kind.error(), reply);
+  if (!kind) return http::SetFailure(kind.error(), reply);
   const auto job = commands.start(*kind);
-  if (!job) return SetFailure(job.error(), reply);
+  if (!job) return http::SetFailure(job.error(), reply);
   reply->status = 202;
   AppendJob(*job, &reply->body);
   reply->body += '\n';
 }
 
-void AnswerCheckpoints(const CheckpointCommands& commands, Reply* reply) {
+void AnswerCheckpoints(const CheckpointCommands& commands, http::Reply* reply) {
   const auto report = commands.report();
-  if (!report) return SetServerFailure(report.error(), reply);
+  if (!report) return http::SetServerFailure(report.error(), reply);
   std::string& out = reply->body;
   out = R"({"path":)";
-  AppendJsonString(report->path, &out);
+  http::AppendJsonString(report->path, &out);
   out += R"(,"last":)";
   if (report->last)
     AppendJob(*report->last, &out);
@@ -115,7 +116,7 @@ void AnswerCheckpoints(const CheckpointCommands& commands, Reply* reply) {
   out += R"(],"unreadable":[)";
   for (const std::string& message : report->unreadable) {
     if (&message != &report->unreadable.front()) out += ',';
-    AppendJsonString(message, &out);
+    http::AppendJsonString(message, &out);
   }
   out += "]}\n";
 }

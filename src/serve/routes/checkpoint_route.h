@@ -43,8 +43,9 @@ void AppendCheckpoint(const store::CheckpointPlace& place, std::string* out);
 
 // Answers POST /v1/checkpoints: begins one (202), of the kind in the body, {"kind":"release"}; full
 // where the body is empty.
-void AnswerMakeCheckpoint(const CheckpointCommands& commands, std::string_view body, Reply* reply);
+void AnswerMakeCheckpoint(const CheckpointCommands& commands, std::string_view body,
+                          http::Reply* reply);
 // Answers GET /v1/checkpoints: the last one asked for, and all that there are.
-void AnswerCheckpoints(const CheckpointCommands& commands, Reply* reply);
+void AnswerCheckpoints(const CheckpointCommands& commands, http::Reply* reply);
 
 }  // namespace tacit::serve

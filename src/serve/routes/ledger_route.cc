@@ -19,12 +19,13 @@ struct Page {
 
 Result<Page> ParseQuery(std::string_view query) {
   Page page;
-  TACIT_RETURN_IF_ERROR(ForFields(query, [&](std::string_view name, const std::string& value) {
+  TACIT_RETURN_IF_ERROR(http::ForFields(query, [&](std::string_view name,
+                                                   const std::string& value) {
     uint64_t* const to = name == "from" ? &page.from : name == "count" ? &page.count : nullptr;
     if (to == nullptr)
       return Status(Fail(ErrorCode::kInvalidArgument,
                          fmt::format("unknown parameter '{}' (there are from and count)", name)));
-    const auto number = WholeNumber(name, value);
+    const auto number = http::WholeNumber(name, value);
     if (!number) return Status(Fail(Error(number.error())));
     *to = *number;
     return Status();
@@ -55,7 +56,7 @@ void AppendPromises(const std::vector<ServedLearner>& learners, std::string* out
   for (const ServedLearner& learner : learners) {
     const privacy::Promise& promise = learner.promise;
     *out += &learner == &learners.front() ? R"({"learner":)" : R"(,{"learner":)";
-    AppendJsonString(promise.learner, out);
+    http::AppendJsonString(promise.learner, out);
     fmt::format_to(std::back_inserter(*out),
                    R"(,"unit":"{}","adjacency":"{}","participation":"{}")",
                    privacy::Name(promise.unit), privacy::Name(promise.adjacency),
@@ -80,15 +81,15 @@ void AppendEntries(const std::vector<std::string>& entries, std::string* out) {
 
 void AnswerLedger(const store::Snapshot& snapshot, const std::vector<ServedLearner>& learners,
                   const std::optional<privacy::TotalBudget>& total_budget, std::string_view query,
-                  Reply* reply) {
+                  http::Reply* reply) {
   const Result<Page> page = ParseQuery(query);
-  if (!page) return SetError(400, page.error().message, reply);
+  if (!page) return http::SetError(400, page.error().message, reply);
   const auto entries = snapshot.LedgerEntries(page->from, page->count);
-  if (!entries) return SetError(500, entries.error().message, reply);
+  if (!entries) return http::SetError(500, entries.error().message, reply);
   std::string& out = reply->body;
   out = fmt::format(R"({{"head":"sha256:{}","version":{},"lineage":)", ToHex(snapshot.head()),
                     snapshot.version().value);
-  AppendJsonString(snapshot.lineage(), &out);
+  http::AppendJsonString(snapshot.lineage(), &out);
   out += R"(,"promises":[)";
   AppendPromises(learners, &out);
   out += R"(],"total_budget":)";

@@ -29,6 +29,6 @@ void AppendBounds(const privacy::Bounds& bounds, std::string* out);
 // is hashed, and the promises. docs/internals/serve.md documents the form.
 void AnswerLedger(const store::Snapshot& snapshot, const std::vector<ServedLearner>& learners,
                   const std::optional<privacy::TotalBudget>& total_budget, std::string_view query,
-                  Reply* reply);
+                  http::Reply* reply);
 
 }  // namespace tacit::serve

@@ -33,7 +33,7 @@ struct LookupRequest {
 };
 
 // Reads {"learner":ID,"rows":[{"feature":NAME,"value":TEXT}|{"feature":NAME,"bucket":N},..]}.
-class LookupSink final : public JsonSink {
+class LookupSink final : public http::JsonSink {
  public:
   explicit LookupSink(LookupRequest* request) : request_(request) {}
 
@@ -71,23 +71,23 @@ class LookupSink final : public JsonSink {
     key_ = key;
     if (at_ == At::kRow) {
       if (std::ranges::find(kLookupRowKeys, key) != std::end(kLookupRowKeys)) return true;
-      return RefuseRow(UnknownName("key", key, kLookupRowKeys));
+      return RefuseRow(http::UnknownName("key", key, kLookupRowKeys));
     }
     if (std::ranges::find(kLookupKeys, key) == std::end(kLookupKeys))
-      return Refuse(UnknownName("key", key, kLookupKeys));
+      return Refuse(http::UnknownName("key", key, kLookupKeys));
     const bool has = key == "rows" ? request_->has_rows : request_->learner.has_value();
     return !has || Refuse(fmt::format("\"{}\" is there twice", key));
   }
-  bool Scalar(const JsonScalar& value) override {
-    const bool is_text = value.kind == JsonScalar::Kind::kString;
+  bool Scalar(const http::JsonScalar& value) override {
+    const bool is_text = value.kind == http::JsonScalar::Kind::kString;
     if (at_ == At::kRequest && key_ == "learner" && is_text) {
       request_->learner = value.text;
     } else if (at_ == At::kRow && key_ == "feature" && is_text) {
       request_->rows.back().feature = value.text;
     } else if (at_ == At::kRow && key_ == "value" && is_text) {
       request_->rows.back().value = value.text;
-    } else if (at_ == At::kRow && key_ == "bucket" && value.kind == JsonScalar::Kind::kInt64 &&
-               value.int64 >= 0) {
+    } else if (at_ == At::kRow && key_ == "bucket" &&
+               value.kind == http::JsonScalar::Kind::kInt64 && value.int64 >= 0) {
       request_->rows.back().bucket = static_cast<uint64_t>(value.int64);
     } else {
       return RefuseKind();
@@ -127,7 +127,7 @@ Result<Found> Locate(const ScoringModel& model, const LookupRow& row) {
   if (at == features.end()) {
     std::vector<std::string_view> names;
     for (const auto& feature : features) names.push_back(feature.name);
-    return BadRequest(UnknownName("categorical feature", row.feature, names));
+    return http::BadRequest(http::UnknownName("categorical feature", row.feature, names));
   }
   const auto feature = static_cast<size_t>(at - features.begin());
   Found found{.feature = at->name,
@@ -135,10 +135,10 @@ Result<Found> Locate(const ScoringModel& model, const LookupRow& row) {
               .bucket = 0,
               .begin = 0,
               .width = model.model->RowWidth(feature)};
-  if (found.width == 0) return BadRequest("the learner's model has no tables");
+  if (found.width == 0) return http::BadRequest("the learner's model has no tables");
   const uint64_t first = model.transform->row_space().tables()[feature].first;
   if (row.bucket && *row.bucket >= at->buckets)
-    return BadRequest(
+    return http::BadRequest(
         fmt::format("{} has buckets 0 to {}, not {}", at->name, at->buckets - 1, *row.bucket));
   found.row = row.bucket ? first + *row.bucket : model.transform->Row(feature, *row.value);
   found.bucket = found.row - first;
@@ -166,17 +166,17 @@ Result<std::vector<float>> ReadNumbers(const store::Snapshot& snapshot, LearnerI
 }
 
 Result<size_t> ReadLookup(const std::vector<ScoringModel>& models,
-                          std::span<const LearnerElsewhere> elsewhere, const Request& request,
-                          std::vector<Found>* found) {
+                          std::span<const http::LearnerElsewhere> elsewhere,
+                          const http::Request& request, std::vector<Found>* found) {
   LookupRequest asked;
   LookupSink sink(&asked);
-  TACIT_RETURN_IF_ERROR(ReadJson(request.body, kLookupDepthMost, &sink));
+  TACIT_RETURN_IF_ERROR(http::ReadJson(request.body, kLookupDepthMost, &sink));
   std::vector<std::string_view> learners;
   for (const ScoringModel& model : models) learners.push_back(model.promise.learner);
-  TACIT_ASSIGN(const size_t model, FindLearner(asked.learner, learners, elsewhere));
-  if (!asked.has_rows) return BadRequest("\"rows\" is missing");
+  TACIT_ASSIGN(const size_t model, http::FindLearner(asked.learner, learners, elsewhere));
+  if (!asked.has_rows) return http::BadRequest("\"rows\" is missing");
   const ScoringModel& is = models[model];
-  if (!std::isfinite(is.promise.epsilon) && request.role == Role::kPublic)
+  if (!std::isfinite(is.promise.epsilon) && request.role == http::Role::kPublic)
     return Fail(ErrorCode::kRefused,
                 fmt::format("learner '{}' promises no privacy, so its rows are the operator's: "
                             "ask at serve.operator_listen",
@@ -192,23 +192,25 @@ Result<size_t> ReadLookup(const std::vector<ScoringModel>& models,
 }  // namespace
 
 void AnswerLookup(const std::vector<ScoringModel>& models,
-                  std::span<const LearnerElsewhere> elsewhere, const store::Snapshot& snapshot,
-                  std::optional<uint64_t> version, const Request& request, Reply* reply) {
+                  std::span<const http::LearnerElsewhere> elsewhere,
+                  const store::Snapshot& snapshot, std::optional<uint64_t> version,
+                  const http::Request& request, http::Reply* reply) {
   std::vector<Found> found;
   const auto model = ReadLookup(models, elsewhere, request, &found);
-  if (!model) return SetFailure(model.error(), reply);
+  if (!model) return http::SetFailure(model.error(), reply);
   const ScoringModel& is = models[*model];
   if (snapshot.Dense(is.index) == nullptr && snapshot.Released(is.index) == nullptr)
-    return SetFailure(NotYetCommitted(is.promise.learner), reply);
+    return http::SetFailure(NotYetCommitted(is.promise.learner), reply);
   if (version && *version != snapshot.version().value)
-    return SetFailure(NoSuchVersion(is.promise.learner, *version, snapshot.version().value), reply);
+    return http::SetFailure(NoSuchVersion(is.promise.learner, *version, snapshot.version().value),
+                            reply);
   const auto numbers = ReadNumbers(snapshot, is.index, &found);
-  if (!numbers) return SetServerFailure(numbers.error(), reply);
+  if (!numbers) return http::SetServerFailure(numbers.error(), reply);
   std::string& out = reply->body;
   out = R"({"rows":[)";
   for (const Found& one : found) {
     out += &one == &found.front() ? R"({"feature":)" : R"(,{"feature":)";
-    AppendJsonString(one.feature, &out);
+    http::AppendJsonString(one.feature, &out);
     fmt::format_to(std::back_inserter(out), R"(,"bucket":{},"values":[)", one.bucket);
     for (size_t i = 0; i < one.width; ++i) {
       if (i > 0) out += ',';

@@ -17,7 +17,8 @@ namespace tacit::serve {
 // failure names the snapshot's version if another one was asked for.
 // `elsewhere` are learners without rows.
 void AnswerLookup(const std::vector<ScoringModel>& models,
-                  std::span<const LearnerElsewhere> elsewhere, const store::Snapshot& snapshot,
-                  std::optional<uint64_t> version, const Request& request, Reply* reply);
+                  std::span<const http::LearnerElsewhere> elsewhere,
+                  const store::Snapshot& snapshot, std::optional<uint64_t> version,
+                  const http::Request& request, http::Reply* reply);
 
 }  // namespace tacit::serve

@@ -23,7 +23,7 @@ void AppendLearner(const store::Snapshot& snapshot, const ServedLearner& learner
   const privacy::Promise& promise = learner.promise;
   const privacy::LedgerTotal total = TotalOf(snapshot, promise);
   *out += R"({"learner":)";
-  AppendJsonString(promise.learner, out);
+  http::AppendJsonString(promise.learner, out);
   Append(out, R"(,"unit":"{}",)", privacy::Name(total.unit));
   AppendLoss(total, out);
   Append(out, R"(,"steps":{},"private":{},"budget":{{"epsilon":)", total.steps, IsPrivate(total));
@@ -47,7 +47,7 @@ void AppendRetired(const store::Snapshot& snapshot, const std::vector<ServedLear
         learners, [&](const ServedLearner& l) { return l.promise.learner == total.learner; });
     if (configured || total.steps == 0) continue;
     *out += out->size() == begin ? R"(,"retired":[{"learner":)" : R"(,{"learner":)";
-    AppendJsonString(total.learner, out);
+    http::AppendJsonString(total.learner, out);
     Append(out, R"(,"unit":"{}",)", privacy::Name(total.unit));
     AppendLoss(total, out);
     Append(out, R"(,"steps":{},)", total.steps);
@@ -82,7 +82,7 @@ std::string PrivacyJson(const store::Snapshot& snapshot, const std::vector<Serve
            total_budget->delta);
   Append(&out, R"(}},"entries":{},"head":"{}","version":{},"lineage":)", snapshot.ledger_entries(),
          "sha256:" + ToHex(snapshot.head()), snapshot.version().value);
-  AppendJsonString(snapshot.lineage(), &out);
+  http::AppendJsonString(snapshot.lineage(), &out);
   out += "}\n";
   return out;
 }
@@ -90,12 +90,12 @@ std::string PrivacyJson(const store::Snapshot& snapshot, const std::vector<Serve
 void WriteUserPrivacy(const store::Snapshot& snapshot, const std::vector<ServedLearner>& learners,
                       std::string_view id, const UserReport& report, std::string* out) {
   *out = R"({"user":)";
-  AppendJsonString(id, out);
+  http::AppendJsonString(id, out);
   *out += R"(,"learners":[)";
   for (const ServedLearner& learner : learners) {
     const privacy::LedgerTotal total = TotalOf(snapshot, learner.promise);
     *out += &learner == &learners.front() ? R"({"learner":)" : R"(,{"learner":)";
-    AppendJsonString(learner.promise.learner, out);
+    http::AppendJsonString(learner.promise.learner, out);
     Append(out, R"(,"unit":"{}","adjacency":"{}","neighbours":"{}",)", privacy::Name(total.unit),
            privacy::Name(learner.promise.adjacency),
            privacy::InWords(learner.promise.adjacency, learner.promise.unit));

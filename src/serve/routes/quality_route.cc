@@ -51,16 +51,16 @@ void AppendCounts(const ReleasedScores::Counts& counts, std::string* out) {
 }  // namespace
 
 void AnswerQuality(const store::Snapshot& snapshot, const std::vector<ServedQuality>& qualities,
-                   Reply* reply) {
+                   http::Reply* reply) {
   std::string out = R"({"learners":[)";
   for (const ServedQuality& quality : qualities) {
     const auto scores = ReleasedOf(snapshot, quality);
-    if (!scores) return SetServerFailure(scores.error(), reply);
+    if (!scores) return http::SetServerFailure(scores.error(), reply);
     if (&quality != &qualities.front()) out += ',';
     out += R"({"learner":)";
-    AppendJsonString(quality.learner, &out);
+    http::AppendJsonString(quality.learner, &out);
     out += R"(,"account":)";
-    AppendJsonString(quality.promise.learner, &out);
+    http::AppendJsonString(quality.promise.learner, &out);
     out += ',';
     AppendLoss(TotalOf(snapshot, quality.promise), &out);
     if (*scores) {

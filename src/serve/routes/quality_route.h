@@ -22,7 +22,7 @@ struct ServedQuality {
 
 // Answers GET /v1/quality: what was released of how well learners predict.
 void AnswerQuality(const store::Snapshot& snapshot, const std::vector<ServedQuality>& qualities,
-                   Reply* reply);
+                   http::Reply* reply);
 
 // Registers the same figures of all windows together, for everybody.
 class QualityMetrics {

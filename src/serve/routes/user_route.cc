@@ -12,11 +12,11 @@ namespace {
 
 void AppendHistory(const UserReport::History& history, std::string* out) {
   *out += R"({"learner":)";
-  AppendJsonString(history.learner, out);
+  http::AppendJsonString(history.learner, out);
   *out += R"(,"items":[)";
   for (const UserReport::Item& item : history.items) {
     *out += &item == &history.items.front() ? R"({"id":)" : R"(,{"id":)";
-    AppendJsonString(item.id, out);
+    http::AppendJsonString(item.id, out);
     fmt::format_to(std::back_inserter(*out), R"(,"timestamp_ms":{}}})", item.timestamp_ms);
   }
   *out += "]}";
@@ -25,7 +25,7 @@ void AppendHistory(const UserReport::History& history, std::string* out) {
 void AppendReport(std::string_view id, const UserReport& report, std::string* out) {
   auto to = std::back_inserter(*out);
   *out += R"({"user":)";
-  AppendJsonString(id, out);
+  http::AppendJsonString(id, out);
   *out += R"(,"histories":[)";
   for (const UserReport::History& history : report.histories) {
     if (&history != &report.histories.front()) *out += ',';
@@ -34,7 +34,7 @@ void AppendReport(std::string_view id, const UserReport& report, std::string* ou
   *out += R"(],"allowances":[)";
   for (const UserReport::Allowance& allowance : report.allowances) {
     *out += &allowance == &report.allowances.front() ? R"({"learner":)" : R"(,{"learner":)";
-    AppendJsonString(allowance.learner, out);
+    http::AppendJsonString(allowance.learner, out);
     fmt::format_to(to, R"(,"used":{},"of":{}}})", allowance.used, allowance.most);
   }
   *out += R"(],"forgotten_before_ms":)";
@@ -45,26 +45,27 @@ void AppendReport(std::string_view id, const UserReport& report, std::string* ou
 
 }  // namespace
 
-std::optional<std::string> UserAskedFor(const Request& request, std::string_view part,
-                                        Reply* reply) {
-  auto id = PathText("the user", part);
+std::optional<std::string> UserAskedFor(const http::Request& request, std::string_view part,
+                                        http::Reply* reply) {
+  auto id = http::PathText("the user", part);
   if (!id) {
-    SetFailure(id.error(), reply);
+    http::SetFailure(id.error(), reply);
     return std::nullopt;
   }
-  const Caller* const caller = request.caller;
-  if (caller == nullptr || caller->role != CallerRole::kUser || caller->user == *id)
+  const http::Caller* const caller = request.caller;
+  if (caller == nullptr || caller->role != http::CallerRole::kUser || caller->user == *id)
     return std::move(*id);
-  SetFailure({ErrorCode::kRefused, "a user's token is answered about that user alone"}, reply);
+  http::SetFailure({ErrorCode::kRefused, "a user's token is answered about that user alone"},
+                   reply);
   return std::nullopt;
 }
 
 void AnswerUser(const std::function<Result<UserReport>(std::string_view id)>& command,
-                const Request& request, Reply* reply) {
+                const http::Request& request, http::Reply* reply) {
   const auto id = UserAskedFor(request, request.parts[0], reply);
   if (!id) return;
   const auto report = command(*id);
-  if (!report) return SetServerFailure(report.error(), reply);
+  if (!report) return http::SetServerFailure(report.error(), reply);
   AppendReport(*id, *report, &reply->body);
 }
 

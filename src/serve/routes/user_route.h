@@ -45,11 +45,11 @@ inline constexpr std::string_view kUsersPath = "/v1/users/";
 
 // A user as a part of a path, percent-encoded. Refuses, and returns nothing, unless the request may
 // be answered about this user: a user's token answers for that user alone, known here or not.
-std::optional<std::string> UserAskedFor(const Request& request, std::string_view part,
-                                        Reply* reply);
+std::optional<std::string> UserAskedFor(const http::Request& request, std::string_view part,
+                                        http::Reply* reply);
 
 // Answers GET and DELETE /v1/users/{id} with the report as JSON.
 void AnswerUser(const std::function<Result<UserReport>(std::string_view id)>& command,
-                const Request& request, Reply* reply);
+                const http::Request& request, http::Reply* reply);
 
 }  // namespace tacit::serve

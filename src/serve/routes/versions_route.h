@@ -47,9 +47,9 @@ struct VersionCommands {
 };
 
 // Answers GET /v1/versions.
-void AnswerVersions(const VersionCommands& commands, Reply* reply);
+void AnswerVersions(const VersionCommands& commands, http::Reply* reply);
 // Answers POST /v1/versions: {"serve":12|"newest","canary":{"version":14,"share":0.1}|null}, of
 // which either may be left out.
-void AnswerSetVersions(const VersionCommands& commands, std::string_view body, Reply* reply);
+void AnswerSetVersions(const VersionCommands& commands, std::string_view body, http::Reply* reply);
 
 }  // namespace tacit::serve

@@ -22,13 +22,13 @@ struct Asked {
 Result<Asked> ParseAsked(std::string_view query) {
   Asked asked;
   TACIT_RETURN_IF_ERROR(
-      ForFields(query, [&](std::string_view name, const std::string& value) -> Status {
+      http::ForFields(query, [&](std::string_view name, const std::string& value) -> Status {
         if (name == "learner") {
           asked.learner = value;
         } else if (name == "column") {
           asked.weights.column = value;
         } else if (name == "top") {
-          TACIT_ASSIGN(const uint64_t top, WholeNumber(name, value));
+          TACIT_ASSIGN(const uint64_t top, http::WholeNumber(name, value));
           asked.weights.most = std::min(top, kTopMost);
         } else {
           return Fail(
@@ -42,12 +42,13 @@ Result<Asked> ParseAsked(std::string_view query) {
   return asked;
 }
 
-Status Append(const std::vector<ScoringModel>& models, std::span<const LearnerElsewhere> elsewhere,
-              const store::Snapshot& snapshot, std::string_view query, std::string* out) {
+Status Append(const std::vector<ScoringModel>& models,
+              std::span<const http::LearnerElsewhere> elsewhere, const store::Snapshot& snapshot,
+              std::string_view query, std::string* out) {
   TACIT_ASSIGN(const Asked asked, ParseAsked(query));
   const auto model = std::ranges::find_if(
       models, [&](const ScoringModel& one) { return one.promise.learner == asked.learner; });
-  const auto other = std::ranges::find(elsewhere, asked.learner, &LearnerElsewhere::name);
+  const auto other = std::ranges::find(elsewhere, asked.learner, &http::LearnerElsewhere::name);
   if (other != elsewhere.end())
     return Fail(ErrorCode::kNotFound,
                 fmt::format("'{}' is {}, which has no weights of values: ask {}", other->name,
@@ -66,16 +67,16 @@ Status Append(const std::vector<ScoringModel>& models, std::span<const LearnerEl
 }  // namespace
 
 void AnswerWeights(const std::vector<ScoringModel>& models,
-                   std::span<const LearnerElsewhere> elsewhere, const store::Snapshot& snapshot,
-                   std::string_view query, Reply* reply) {
+                   std::span<const http::LearnerElsewhere> elsewhere,
+                   const store::Snapshot& snapshot, std::string_view query, http::Reply* reply) {
   std::string body;
   const Status done = Append(models, elsewhere, snapshot, query, &body);
   if (done) {
     reply->body = std::move(body);
   } else if (done.error().code == ErrorCode::kCorruption || done.error().code == ErrorCode::kIo) {
-    SetServerFailure(done.error(), reply);
+    http::SetServerFailure(done.error(), reply);
   } else {
-    SetFailure(done.error(), reply);
+    http::SetFailure(done.error(), reply);
   }
 }
 

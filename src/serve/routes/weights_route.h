@@ -16,7 +16,7 @@ namespace tacit::serve {
 // docs/internals/serve.md documents the form.
 // `elsewhere` are learners without weights of their own.
 void AnswerWeights(const std::vector<ScoringModel>& models,
-                   std::span<const LearnerElsewhere> elsewhere, const store::Snapshot& snapshot,
-                   std::string_view query, Reply* reply);
+                   std::span<const http::LearnerElsewhere> elsewhere,
+                   const store::Snapshot& snapshot, std::string_view query, http::Reply* reply);
 
 }  // namespace tacit::serve

@@ -50,7 +50,7 @@ class LinearModel final : public RowModel {
 // least number of its bin, or both values of a cross.
 void AppendValue(const linear::Columns& columns, size_t column, uint64_t value, std::string* out) {
   *out += R"({"column":)";
-  AppendJsonString(columns.space().tables()[column].name, out);
+  http::AppendJsonString(columns.space().tables()[column].name, out);
   fmt::format_to(std::back_inserter(*out), R"(,"value":{})", value);
   if (const linear::Columns::Cross* cross = columns.CrossOf(column)) {
     *out += R"(,"of":[)";

@@ -37,7 +37,7 @@ void AppendLoss(const privacy::LedgerTotal& total, std::string* out) {
   AppendNumber(total.delta, out);
   if (!total.not_covered.empty()) {
     *out += R"(,"not_covered":)";
-    AppendJsonString(total.not_covered, out);
+    http::AppendJsonString(total.not_covered, out);
   }
 }
 
@@ -46,7 +46,7 @@ void AppendAtMost(const privacy::LedgerTotal& total, std::string* out) {
   *out += R"("at_most":{"accuracy":)";
   AppendNumber(advantage < 1 ? privacy::AccuracyAtMost(advantage) : INFINITY, out);
   *out += R"(,"words":)";
-  AppendJsonString(privacy::PlainWords(advantage), out);
+  http::AppendJsonString(privacy::PlainWords(advantage), out);
   *out += '}';
 }
 
@@ -72,7 +72,7 @@ void AppendModel(const store::Snapshot& snapshot, const privacy::Promise& promis
                  std::string* out) {
   const privacy::LedgerTotal total = TotalOf(snapshot, promise);
   *out += R"("model":{"learner":)";
-  AppendJsonString(promise.learner, out);
+  http::AppendJsonString(promise.learner, out);
   fmt::format_to(std::back_inserter(*out), R"(,"version":{},"snapshot":"sha256:{}",)",
                  snapshot.version().value, ToHex(snapshot.head()));
   AppendLoss(total, out);

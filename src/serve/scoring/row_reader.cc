@@ -52,36 +52,38 @@ const std::string& RowReader::Name(Column column) const {
 
 Result<RowReader::Column> RowReader::ColumnOf(std::string_view feature) const {
   const auto at = columns_.find(feature);
-  if (at == columns_.end()) return BadRequest(UnknownName("feature", feature, names_));
+  if (at == columns_.end()) return http::BadRequest(http::UnknownName("feature", feature, names_));
   return at->second;
 }
 
 Result<RowReader::Column> RowReader::Find(std::string_view feature) {
   TACIT_ASSIGN(const Column column, ColumnOf(feature));
   std::vector<bool>& has = column.is_dense ? has_dense_ : has_slot_;
-  if (has[column.index]) return BadRequest(fmt::format("feature '{}' is there twice", feature));
+  if (has[column.index])
+    return http::BadRequest(fmt::format("feature '{}' is there twice", feature));
   has[column.index] = true;
   return column;
 }
 
-Status RowReader::Set(Column column, const JsonScalar& value) {
-  const bool is_null = value.kind == JsonScalar::Kind::kNull;
+Status RowReader::Set(Column column, const http::JsonScalar& value) {
+  const bool is_null = value.kind == http::JsonScalar::Kind::kNull;
   if (column.is_dense) {
     const std::optional<double> number = value.Number();
     if (!number && !is_null)
-      return BadRequest(fmt::format("{} must be a number or null", Name(column)));
+      return http::BadRequest(fmt::format("{} must be a number or null", Name(column)));
     if (number) return SetNumber(column, *number);
     dense_[column.index] = missing_[column.index];
     return {};
   }
-  if (!is_null && value.kind != JsonScalar::Kind::kString)
-    return BadRequest(fmt::format("{} must be a string or null", Name(column)));
+  if (!is_null && value.kind != http::JsonScalar::Kind::kString)
+    return http::BadRequest(fmt::format("{} must be a string or null", Name(column)));
   SetText(column, value.text);
   return {};
 }
 
 Status RowReader::SetNumber(Column column, double number) {
-  if (!std::isfinite(number)) return BadRequest(fmt::format("{} is out of range", Name(column)));
+  if (!std::isfinite(number))
+    return http::BadRequest(fmt::format("{} is out of range", Name(column)));
   dense_[column.index] = transform_.Dense(column.index, number);
   return {};
 }
@@ -93,18 +95,19 @@ void RowReader::SetText(Column column, std::string_view text) {
 }
 
 Status RowReader::BeginList(Column column) {
-  if (column.is_dense) return BadRequest(fmt::format("{} must be a number or null", Name(column)));
+  if (column.is_dense)
+    return http::BadRequest(fmt::format("{} must be a number or null", Name(column)));
   if (!transform_.schema().categorical[column.index].multi_hot)
-    return BadRequest(fmt::format("{} takes one string, not a list", Name(column)));
+    return http::BadRequest(fmt::format("{} takes one string, not a list", Name(column)));
   list_feature_ = column.index;
   slots_[list_feature_] = {rows_.size(), rows_.size()};
   return {};
 }
 
-Status RowReader::AddToList(const JsonScalar& value) {
+Status RowReader::AddToList(const http::JsonScalar& value) {
   const event::CategoricalFeature& schema = transform_.schema().categorical[list_feature_];
-  if (value.kind != JsonScalar::Kind::kString)
-    return BadRequest(fmt::format("{} must hold strings only", schema.name));
+  if (value.kind != http::JsonScalar::Kind::kString)
+    return http::BadRequest(fmt::format("{} must hold strings only", schema.name));
   AddText(value.text);
   return {};
 }

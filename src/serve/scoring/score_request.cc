@@ -18,10 +18,10 @@ constexpr std::string_view kRowKeys[] = {"dense", "categorical", "features"};
 
 // Reads a request as it streams by. Rows can be read only once the schema is known: if the learner
 // is named after them, they are skipped, and the body is read a second time.
-class ScoreSink final : public JsonSink {
+class ScoreSink final : public http::JsonSink {
  public:
   ScoreSink(std::span<RowReader> readers, std::span<const std::string_view> learners,
-            std::span<const LearnerElsewhere> elsewhere, size_t max_rows, event::Batch* batch)
+            std::span<const http::LearnerElsewhere> elsewhere, size_t max_rows, event::Batch* batch)
       : readers_(readers),
         learners_(learners),
         elsewhere_(elsewhere),
@@ -41,7 +41,7 @@ class ScoreSink final : public JsonSink {
   bool BeginArray() override;
   bool EndArray() override;
   bool Key(std::string_view key) override;
-  bool Scalar(const JsonScalar& scalar) override;
+  bool Scalar(const http::JsonScalar& scalar) override;
 
  private:
   enum class At : uint8_t { kStart, kRequest, kRows, kRow, kColumns, kFeatures, kList, kSkipped };
@@ -70,7 +70,7 @@ class ScoreSink final : public JsonSink {
 
   const std::span<RowReader> readers_;
   const std::span<const std::string_view> learners_;
-  const std::span<const LearnerElsewhere> elsewhere_;
+  const std::span<const http::LearnerElsewhere> elsewhere_;
   const size_t max_rows_;
   event::Batch* const batch_;
   RowReader* reader_ = nullptr;
@@ -228,7 +228,7 @@ bool ScoreSink::Key(std::string_view key) {
 
 bool ScoreSink::RequestKey(std::string_view key) {
   key_is_learner_ = key == "learner";
-  if (!key_is_learner_ && key != "rows") return Refuse(UnknownName("key", key, kRequestKeys));
+  if (!key_is_learner_ && key != "rows") return Refuse(http::UnknownName("key", key, kRequestKeys));
   if (key_is_learner_ ? learner_.has_value() : has_rows_)
     return Refuse(fmt::format("\"{}\" is there twice", key));
   return true;
@@ -236,7 +236,7 @@ bool ScoreSink::RequestKey(std::string_view key) {
 
 bool ScoreSink::RowKey(std::string_view key) {
   const auto at = std::find(std::begin(kRowKeys), std::end(kRowKeys), key);
-  if (at == std::end(kRowKeys)) return RefuseRow(UnknownName("key", key, kRowKeys));
+  if (at == std::end(kRowKeys)) return RefuseRow(http::UnknownName("key", key, kRowKeys));
   bool& has = has_key_[at - std::begin(kRowKeys)];
   if (has) return RefuseRow(fmt::format("\"{}\" is there twice", key));
   has = true;
@@ -246,16 +246,17 @@ bool ScoreSink::RowKey(std::string_view key) {
   return true;
 }
 
-bool ScoreSink::Scalar(const JsonScalar& scalar) {
+bool ScoreSink::Scalar(const http::JsonScalar& scalar) {
   switch (at_) {
     case At::kStart:
       is_object_ = false;
       return true;
     case At::kRequest:
       if (!key_is_learner_) return Refuse("\"rows\" must be an array");
-      if (scalar.kind != JsonScalar::Kind::kString) return Refuse("\"learner\" must be a string");
+      if (scalar.kind != http::JsonScalar::Kind::kString)
+        return Refuse("\"learner\" must be a string");
       learner_ = scalar.text;
-      if (const auto target = FindLearner(learner_, learners_, elsewhere_)) {
+      if (const auto target = http::FindLearner(learner_, learners_, elsewhere_)) {
         reader_ = &readers_[*target];
         return true;
       } else {
@@ -288,11 +289,11 @@ struct ScoreRequestParser::Impl {
   Limits limits;
   std::vector<RowReader> readers;
   std::vector<std::string_view> learners;  // names of the targets
-  std::vector<LearnerElsewhere> elsewhere;
+  std::vector<http::LearnerElsewhere> elsewhere;
 };
 
 ScoreRequestParser::ScoreRequestParser(std::vector<Target> targets, Limits limits,
-                                       std::vector<LearnerElsewhere> elsewhere)
+                                       std::vector<http::LearnerElsewhere> elsewhere)
     : ScoreRequestParser(std::move(targets), limits) {
   impl_->elsewhere = std::move(elsewhere);
 }
@@ -312,14 +313,14 @@ Result<size_t> ScoreRequestParser::Parse(std::string_view text, event::Batch* ba
   const Limits& limits = impl_->limits;
   batch->Clear();
   ScoreSink sink(impl_->readers, impl_->learners, impl_->elsewhere, limits.max_rows, batch);
-  TACIT_RETURN_IF_ERROR(ReadJson(text, limits.max_depth, &sink));
-  if (!sink.is_object()) return BadRequest("the request must be a JSON object");
-  TACIT_ASSIGN(const size_t target, FindLearner(sink.learner(), impl_->learners));
-  if (!sink.has_rows()) return BadRequest("\"rows\" is missing");
+  TACIT_RETURN_IF_ERROR(http::ReadJson(text, limits.max_depth, &sink));
+  if (!sink.is_object()) return http::BadRequest("the request must be a JSON object");
+  TACIT_ASSIGN(const size_t target, http::FindLearner(sink.learner(), impl_->learners));
+  if (!sink.has_rows()) return http::BadRequest("\"rows\" is missing");
   if (sink.passed_over()) {
     ScoreSink again(impl_->readers, impl_->learners, impl_->elsewhere, limits.max_rows, batch);
     again.SetTarget(target);
-    TACIT_RETURN_IF_ERROR(ReadJson(text, limits.max_depth, &again));
+    TACIT_RETURN_IF_ERROR(http::ReadJson(text, limits.max_depth, &again));
   }
   const event::FeatureSchema& schema = impl_->targets[target].transform->schema();
   batch->dense_width = schema.dense.size();

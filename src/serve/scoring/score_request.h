@@ -11,9 +11,11 @@
 #include "event/batch.h"
 #include "event/feature_transform.h"
 
-namespace tacit::serve {
-
+namespace tacit::http {
 struct LearnerElsewhere;
+}  // namespace tacit::http
+
+namespace tacit::serve {
 
 // Reads the JSON of /v1/score into a batch; docs/internals/serve.md documents the form. Keeps its
 // memory between requests; not thread-safe.
@@ -31,7 +33,7 @@ class ScoreRequestParser {
   ScoreRequestParser(std::vector<Target> targets, Limits limits);
   // `elsewhere` are learners that this form is not for.
   ScoreRequestParser(std::vector<Target> targets, Limits limits,
-                     std::vector<LearnerElsewhere> elsewhere);
+                     std::vector<http::LearnerElsewhere> elsewhere);
   ~ScoreRequestParser();
 
   // Fills `batch`, replacing what was in it, and returns the index of the learner among the

@@ -34,7 +34,7 @@ std::shared_ptr<const ServedVersion> FindVersion(const VersionTable::Contents& c
   return nullptr;
 }
 
-std::string_view CanaryKeyOf(const Request& request) {
+std::string_view CanaryKeyOf(const http::Request& request) {
   for (const std::string_view name : {kCanaryField, std::string_view("X-Request-Id")})
     if (const std::string_view key = request.Field(name); !key.empty()) return key;
   return request.body;
@@ -88,7 +88,7 @@ std::shared_ptr<const VersionTable::Contents> VersionTable::contents() const {
 }
 
 Result<Answering> VersionTable::Choose(std::optional<uint64_t> asked,
-                                       const Request& request) const {
+                                       const http::Request& request) const {
   const auto now = contents();
   uint64_t version = asked.value_or(now->serving);
   if (!asked && now->canary &&
@@ -121,11 +121,11 @@ std::shared_ptr<const store::Snapshot> VersionTable::Newest() const {
 Result<std::optional<uint64_t>> VersionOfQuery(std::string_view query) {
   std::optional<uint64_t> version;
   TACIT_RETURN_IF_ERROR(
-      ForFields(query, [&](std::string_view name, const std::string& value) -> Status {
+      http::ForFields(query, [&](std::string_view name, const std::string& value) -> Status {
         if (name != "version")
           return Fail(ErrorCode::kInvalidArgument,
                       fmt::format("unknown parameter '{}' (there is version)", name));
-        TACIT_ASSIGN(version, WholeNumber(name, value));
+        TACIT_ASSIGN(version, http::WholeNumber(name, value));
         return {};
       }));
   return version;

@@ -77,7 +77,8 @@ class Versions {
   virtual ~Versions() = default;
   // `asked` is the version that the request names, if it names one. kNotFound: that one is not open
   // here; the message lists those that are.
-  virtual Result<Answering> Choose(std::optional<uint64_t> asked, const Request& request) const = 0;
+  virtual Result<Answering> Choose(std::optional<uint64_t> asked,
+                                   const http::Request& request) const = 0;
   // Answers where nothing is asked for and there is no canary.
   virtual Answering Serving() const = 0;
   // All that may be asked for, newest first; the one that is served where others are not kept.
@@ -90,7 +91,7 @@ class LiveVersion final : public Versions {
  public:
   LiveVersion(Recommender::Latest latest, std::shared_ptr<const Recommender> recommender)
       : latest_(std::move(latest)), recommender_(std::move(recommender)) {}
-  Result<Answering> Choose(std::optional<uint64_t>, const Request&) const override {
+  Result<Answering> Choose(std::optional<uint64_t>, const http::Request&) const override {
     return Serving();
   }
   Answering Serving() const override { return {latest_(), recommender_, nullptr}; }
@@ -116,7 +117,8 @@ class VersionTable final : public Versions {
   void Set(Contents contents);
   std::shared_ptr<const Contents> contents() const;
 
-  Result<Answering> Choose(std::optional<uint64_t> asked, const Request& request) const override;
+  Result<Answering> Choose(std::optional<uint64_t> asked,
+                           const http::Request& request) const override;
   Answering Serving() const override;
   std::vector<Answering> All() const override;
   // The newest that is open. Its ledger has the charges of all others too, whichever is served.

@@ -136,8 +136,8 @@ Result<privacy::Anchor> AppendAnchor(const std::string& path, privacy::Anchor an
 }
 
 Result<privacy::AnchorSigner> ReadAnchorSigner(const std::string& key, const std::string& path) {
-  serve::FileMark mark;
-  TACIT_ASSIGN(const std::string pem, serve::ReadKeptFile(key, path, &mark));
+  http::FileMark mark;
+  TACIT_ASSIGN(const std::string pem, http::ReadKeptFile(key, path, &mark));
   auto signer = privacy::AnchorSigner::FromPem(pem);
   if (!signer)
     return Fail(ErrorCode::kInvalidArgument,
@@ -146,7 +146,7 @@ Result<privacy::AnchorSigner> ReadAnchorSigner(const std::string& key, const std
 }
 
 Result<privacy::AnchorKeyId> ReadAnchorKeyFile(const std::string& key, const std::string& path) {
-  TACIT_ASSIGN(const std::string pem, serve::ReadOpenFile(key, path));
+  TACIT_ASSIGN(const std::string pem, http::ReadOpenFile(key, path));
   auto id = privacy::ReadAnchorKey(pem);
   if (!id)
     return Fail(ErrorCode::kInvalidArgument,

@@ -45,7 +45,7 @@ std::string Scenario::Configuration() const {
 
 std::optional<std::string> Scenario::Ask(const std::string& path) const {
   const auto answer =
-      serve::Fetch("unix:" + (dir_ / "operators") + ":" + path, "GET", "", kPatience);
+      http::Fetch("unix:" + (dir_ / "operators") + ":" + path, "GET", "", kPatience);
   if (!answer) return std::nullopt;
   return answer->body;
 }

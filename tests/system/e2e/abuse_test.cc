@@ -21,7 +21,7 @@
 namespace tacit {
 namespace {
 
-using serve::RawConnection;
+using http::RawConnection;
 using test::Eventually;
 using test::kPatience;
 using test::SmallRun;
@@ -123,7 +123,7 @@ class AbuseTest : public testing::Test {
   }
 
   uint64_t Steps() {
-    const auto answer = serve::Fetch(operators_ + ":/v1/privacy", "GET", "", kPatience);
+    const auto answer = http::Fetch(operators_ + ":/v1/privacy", "GET", "", kPatience);
     if (!answer || answer->status != 200) return 0;
     return test::ParseJson(answer->body).at("learners").at(0).at("steps").to_number<uint64_t>();
   }
@@ -132,7 +132,7 @@ class AbuseTest : public testing::Test {
   void WatchOperators() {
     do {
       const auto begin = Clock::now();
-      const auto answer = serve::Fetch(operators_ + ":/readyz", "GET", "", kPatience);
+      const auto answer = http::Fetch(operators_ + ":/readyz", "GET", "", kPatience);
       const std::chrono::duration<double, std::milli> took = Clock::now() - begin;
       if (!answer || answer->status != 200) ++unanswered_;
       ++asked_;
@@ -251,7 +251,7 @@ TEST_F(AbuseTest, GarbageBehindARequestEndsTheConnectionAlone) {
     for (char& c : garbage) c = static_cast<char>(random());
     garbage[0] = '\x01';  // no method begins so
     RawConnection connection(address_);
-    (void)connection.Send(serve::MakeRequest("GET", "/healthz") + garbage + "\r\n\r\n");
+    (void)connection.Send(http::MakeRequest("GET", "/healthz") + garbage + "\r\n\r\n");
     const auto first = connection.Receive();
     ASSERT_TRUE(first.has_value());
     EXPECT_EQ(first->status, 200);
@@ -285,7 +285,7 @@ TEST_F(AbuseTest, IdleAndSlowConnectionsKeepNobodyOut) {
   do {
     for (uint64_t i = 1; i < std::min<uint64_t>(idle, 64); i += 4) (void)connections[i]->Send("x");
     ++others;
-    if (StatusOf(serve::MakeRequest("GET", "/v1/privacy")) != 200) ++failed;
+    if (StatusOf(http::MakeRequest("GET", "/v1/privacy")) != 200) ++failed;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   } while (Clock::now() < end);
   EXPECT_EQ(failed, 0u) << "of " << others;

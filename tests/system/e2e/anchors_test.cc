@@ -182,7 +182,7 @@ TEST_F(AnchorsTest, ALockOfAReaderIsToldOf) {
   const std::string locked = "anchors " + anchors_ + ": another process keeps the file locked";
   auto daemon = start("1s");
   ASSERT_TRUE(daemon->Until("operators are told", [&] {
-    const auto ready = serve::Fetch(operators + ":/readyz", "GET", "", test::kPatience);
+    const auto ready = http::Fetch(operators + ":/readyz", "GET", "", test::kPatience);
     return ready && ready->status == 200 && ready->body.find(locked) != std::string::npos;
   }));
   const Ended sign = test::Run({TACIT, "ledger", "sign", "--url", operators, "--key",

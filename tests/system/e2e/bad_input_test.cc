@@ -84,7 +84,7 @@ TEST_F(BadInputTest, LettersLogAndMetricsHoldNothingOfARecord) {
   ASSERT_TRUE(Eventually(
       "one of each kind is counted",
       [&] {
-        const auto answer = serve::Fetch(operators + ":/metrics", "GET", "", kPatience);
+        const auto answer = http::Fetch(operators + ":/metrics", "GET", "", kPatience);
         page = answer ? answer->body : "";
         size_t counted = 0;
         for (const char* part : {"label", "field", "syntax"})
@@ -211,13 +211,13 @@ TEST_F(BadInputTest, ASecondDaemonOnOneStoreIsRefused) {
   test::Process first({TACITD, "--config", config});
   const std::string ready = "unix:" + (dir_ / "socket") + ":/readyz";
   ASSERT_TRUE(Eventually("the first is ready", [&] {
-    const auto answer = serve::Fetch(ready, "GET", "", kPatience);
+    const auto answer = http::Fetch(ready, "GET", "", kPatience);
     return answer && answer->status == 200;
   })) << first.Err();
   const Ended second = RunDaemon(config, {"--set", "serve.listen="});
   EXPECT_EQ(second.exit_code, 3) << second.err;
   EXPECT_THAT(second.err, HasSubstr(dir_ / "store"));
-  const auto still = serve::Fetch(ready, "GET", "", kPatience);
+  const auto still = http::Fetch(ready, "GET", "", kPatience);
   ASSERT_TRUE(still);
   EXPECT_EQ(still->status, 200u);
   first.Signal(SIGTERM);

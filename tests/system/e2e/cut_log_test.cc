@@ -118,7 +118,7 @@ TEST_F(CutLogTest, ADaemonThatStaysSaysWhereItWaitsAndGoesOnByItself) {
   Service service(dir_, run_, {"--set", "serve.operator_listen=unix:" + (dir_ / "operators")});
   const auto ready = [&] {
     const auto answer =
-        serve::Fetch("unix:" + (dir_ / "operators") + ":/readyz", "GET", "", test::kPatience);
+        http::Fetch("unix:" + (dir_ / "operators") + ":/readyz", "GET", "", test::kPatience);
     return answer ? answer->body : answer.error().message;
   };
   ASSERT_TRUE(service.WaitForWord("truncated gzip data"));

@@ -128,10 +128,10 @@ TEST(DaemonEndTest, ADaemonThatCannotCommitSaysHowToGoOn) {
   test::Process daemon({"/bin/bash", "-c", "ulimit -f 2048; exec " TACITD " --config " + config});
   const std::string metrics = run.listen + ":/metrics";
   ASSERT_TRUE(Eventually("training has failed", [&] {
-    const auto seen = serve::Fetch(metrics, "GET", "", kPatience);
+    const auto seen = http::Fetch(metrics, "GET", "", kPatience);
     return seen && seen->body.find("\ntacit_training_failed 1\n") != std::string::npos;
   })) << daemon.Err();
-  const auto ready = serve::Fetch(run.listen + ":/readyz", "GET", "", kPatience);
+  const auto ready = http::Fetch(run.listen + ":/readyz", "GET", "", kPatience);
   ASSERT_TRUE(ready);
   EXPECT_EQ(ready->status, 503u);
   // The log has it a moment after the metric.

@@ -158,7 +158,7 @@ TEST(DaemonTest, PublicMetricsTellNothingOfRecords) {
                            "tacit_units_clipped_total", "tacit_rows_touched_total"}) {
     EXPECT_THAT(seen->body, Not(HasSubstr(name)));
     const auto operators =
-        serve::Fetch("unix:" + (dir / "operator") + ":/metrics", "GET", "", test::kPatience);
+        http::Fetch("unix:" + (dir / "operator") + ":/metrics", "GET", "", test::kPatience);
     ASSERT_TRUE(operators);
     EXPECT_THAT(operators->body, HasSubstr(name));
   }

@@ -318,7 +318,7 @@ TEST_F(FormatsTest, ADaemonBesideKafkaTellsNobodyItsSecrets) {
   std::string told;
   for (const char* path : {"/metrics", "/v1/privacy", "/readyz", "/v1/ledger"}) {
     for (const std::string& url : {service.url(), operators}) {
-      const auto answer = serve::Fetch(url + ":" + path, "GET", "", test::kPatience);
+      const auto answer = http::Fetch(url + ":" + path, "GET", "", test::kPatience);
       if (answer) told += answer->body;
     }
   }

@@ -68,8 +68,8 @@ TEST_F(GuardedTest, TokensAreMadeUsedChangedAndNeverTold) {
   ASSERT_TRUE(daemon.WaitFor("/readyz"));
   EXPECT_THAT(daemon.process().Err(), HasSubstr("2 callers of " + callers_));
   const auto ask = [&](const std::string& token) {
-    const auto answer = serve::Fetch(daemon.url() + ":/v1/privacy", "GET", "", kPatience,
-                                     {{"Authorization", "Bearer " + token}});
+    const auto answer = http::Fetch(daemon.url() + ":/v1/privacy", "GET", "", kPatience,
+                                    {{"Authorization", "Bearer " + token}});
     return answer ? answer->status : 0;
   };
   EXPECT_EQ(daemon.Ask("GET", "/v1/privacy")->status, 401u);
@@ -104,7 +104,7 @@ TEST_F(GuardedTest, TokensAreMadeUsedChangedAndNeverTold) {
 
 // The whole road with TLS and tokens, by the commands; certificates change under the daemon.
 TEST_F(GuardedTest, CommandsAskWithTls) {
-  const serve::TestAuthority authority("authority");
+  const http::TestAuthority authority("authority");
   authority.Write(dir_ / "ca.pem");
   authority.Sign(dir_, {.name = "server", .until_s = 86'400 * 3 + 3600});
   authority.Sign(dir_, {.name = "web"});
@@ -153,7 +153,7 @@ TEST_F(GuardedTest, CommandsAskWithTls) {
 class NamedFilesTest : public GuardedTest {
  protected:
   void SetUp() override {
-    const serve::TestAuthority authority("authority");
+    const http::TestAuthority authority("authority");
     authority.Write(dir_ / "ca.pem");
     authority.Sign(dir_, {.name = "first"});
     authority.Sign(dir_, {.name = "second"});

@@ -188,7 +188,7 @@ TEST_F(HaltTest, EverybodyIsToldAndIsServedOn) {
   ASSERT_TRUE(service.WaitForWord("halted training at window 3"));
   const auto ask = [&](const std::string& path) {
     const auto answer =
-        serve::Fetch("unix:" + (dir_ / "operators") + ":" + path, "GET", "", test::kPatience);
+        http::Fetch("unix:" + (dir_ / "operators") + ":" + path, "GET", "", test::kPatience);
     return answer ? answer->body : answer.error().message;
   };
   EXPECT_THAT(ask("/readyz"), AllOf(HasSubstr("ready, degraded"), HasSubstr("--past-halt 3")));

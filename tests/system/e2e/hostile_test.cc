@@ -16,7 +16,7 @@
 namespace tacit {
 namespace {
 
-using serve::RawConnection;
+using http::RawConnection;
 using test::Eventually;
 using test::kPatience;
 using test::SmallRun;
@@ -35,7 +35,7 @@ std::vector<std::string> Limited(int soft, int hard, const std::string& config) 
 
 testing::AssertionResult Answers(const std::string& url) {
   return Eventually(url + " is ready", [&] {
-    const auto answer = serve::Fetch(url + ":/readyz", "GET", "", kPatience);
+    const auto answer = http::Fetch(url + ":/readyz", "GET", "", kPatience);
     return answer && answer->status == 200;
   });
 }
@@ -62,7 +62,7 @@ TEST(FileLimitTest, ConnectionsTakeNothingFromTheStore) {
   uint64_t seen = 0;
   const auto look = [&] {
     const auto answer =
-        serve::Fetch("unix:" + (dir / "operators") + ":/v1/privacy", "GET", "", kPatience);
+        http::Fetch("unix:" + (dir / "operators") + ":/v1/privacy", "GET", "", kPatience);
     ASSERT_TRUE(answer.has_value()) << answer.error().message << daemon.Err();
     ASSERT_EQ(answer->status, 200u) << answer->body;
     const auto told = test::ParseJson(answer->body);
@@ -163,8 +163,8 @@ TEST(MemoryTest, TheTotalHoldsWhateverIsAsked) {
   for (size_t t = 0; t < 4; ++t)
     hostile.emplace_back([&, t] {
       for (size_t i = 0; i < 3 * bodies.size(); ++i) {
-        const auto answer = serve::Fetch("http://" + address + "/v1/score", "POST",
-                                         bodies[(i + t) % bodies.size()], kPatience);
+        const auto answer = http::Fetch("http://" + address + "/v1/score", "POST",
+                                        bodies[(i + t) % bodies.size()], kPatience);
         // 408: the machine did not let this thread send fast enough.
         const auto status = answer ? answer->status : 0;
         if (status == 400 || status == 503 || status == 408) ++answered;

@@ -160,26 +160,26 @@ TEST_F(LinearE2e, ServesWhatItHasReleased) {
       {TACITD, "--config", dir_ / "clicks.yaml", "--serve-only", "--checkpoint", dir_ / "store"});
   const auto fetch = [&](const std::string& listener, const std::string& path,
                          const std::string& method = "GET", const std::string& body = "") {
-    auto answer = serve::Fetch(url_ + listener + ":" + path, method, body, kPatience);
+    auto answer = http::Fetch(url_ + listener + ":" + path, method, body, kPatience);
     EXPECT_TRUE(answer) << answer.error().message;
-    return answer ? *answer : serve::Response{};
+    return answer ? *answer : http::Response{};
   };
   ASSERT_TRUE(Eventually("the daemon is ready", [&] {
-    const auto ready = serve::Fetch(url_ + ":/readyz", "GET", "", kPatience);
+    const auto ready = http::Fetch(url_ + ":/readyz", "GET", "", kPatience);
     return ready && ready->status == 200;
   }));
   const std::string request = R"({"learner":"sums","rows":[{"dense":[40],"categorical":["c7"]}]})";
-  const serve::Response scored = fetch("", "/v1/score", "POST", request);
+  const http::Response scored = fetch("", "/v1/score", "POST", request);
   ASSERT_EQ(scored.status, 200u) << scored.body;
   EXPECT_EQ(test::ParseJson(scored.body).at("scores"), asked.at("scores"));
 
   EXPECT_EQ(fetch("", "/v1/weights?learner=sums").status, 403u) << "not for the public";
-  const serve::Response listed = fetch("-operators", "/v1/weights?learner=sums&top=1000");
+  const http::Response listed = fetch("-operators", "/v1/weights?learner=sums&top=1000");
   ASSERT_EQ(listed.status, 200u) << listed.body;
   EXPECT_EQ(test::ParseJson(listed.body).at("weights"), Weights().at("weights"));
-  const serve::Response few = fetch("-operators", "/v1/weights?learner=sums&top=3&column=seen");
+  const http::Response few = fetch("-operators", "/v1/weights?learner=sums&top=3&column=seen");
   EXPECT_EQ(test::ParseJson(few.body).at("weights").as_array().size(), 3u);
-  const serve::Response network = fetch("-operators", "/v1/weights?learner=network");
+  const http::Response network = fetch("-operators", "/v1/weights?learner=network");
   EXPECT_EQ(network.status, 400u);
   EXPECT_THAT(network.body, HasSubstr("only a model of kind linear"));
   EXPECT_EQ(fetch("-operators", "/v1/weights?learner=nobody").status, 404u);

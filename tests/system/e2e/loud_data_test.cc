@@ -72,7 +72,7 @@ TEST_F(LoudDataTest, OperatorsAreToldAndThePublicIsNot) {
   ASSERT_TRUE(service.WaitForSteps(8));
   const auto ask = [&](const std::string& path) {
     const auto answer =
-        serve::Fetch("unix:" + (dir_ / "operators") + ":" + path, "GET", "", test::kPatience);
+        http::Fetch("unix:" + (dir_ / "operators") + ":" + path, "GET", "", test::kPatience);
     return answer ? answer->body : answer.error().message;
   };
   ASSERT_TRUE(service.Until("operators are told of dead letters", [&] {

@@ -73,7 +73,7 @@ TEST(MetricsTest, AServerOfACheckpointHasNoMetricBesideTheTable) {
                         "--checkpoint", dir / "store"});
   std::string page;
   ASSERT_TRUE(test::Eventually("it answers", [&] {
-    const auto answer = serve::Fetch(url + ":/metrics", "GET", "", test::kPatience);
+    const auto answer = http::Fetch(url + ":/metrics", "GET", "", test::kPatience);
     page = answer ? answer->body : "";
     return !page.empty();
   })) << server.Err();
@@ -157,7 +157,7 @@ class Prometheus {
            << process_->Err();
   }
   json::object Get(const std::string& path) const {
-    const auto answer = serve::Fetch("http://" + address_ + path, "GET", "", test::kPatience);
+    const auto answer = http::Fetch("http://" + address_ + path, "GET", "", test::kPatience);
     // It answers 503 while it starts, and 400 with a reason to what it cannot evaluate.
     const bool answered = answer && answer->status != 503;
     return answered ? test::ParseJson(answer->body) : json::object{};

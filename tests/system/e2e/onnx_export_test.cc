@@ -93,7 +93,7 @@ class OnnxExportTest : public ::testing::Test {
         std::vector<std::string>{TACITD, "--config", dir_ / "clicks.yaml"});
     ASSERT_TRUE(test::Eventually("all records are learnt from", [&] {
       const auto answer =
-          serve::Fetch("unix:" + (dir_ / "socket") + ":/v1/privacy", "GET", "", test::kPatience);
+          http::Fetch("unix:" + (dir_ / "socket") + ":/v1/privacy", "GET", "", test::kPatience);
       if (!answer || answer->status != 200) return false;
       const json::object privacy = test::ParseJson(answer->body);
       for (const json::value& each : privacy.at("learners").as_array())
@@ -120,7 +120,7 @@ class OnnxExportTest : public ::testing::Test {
     json::array rows;
     for (int i = 0; i < kAsked; ++i)
       rows.push_back(json::object{{"features", Features(asked_ + static_cast<uint64_t>(i))}});
-    const auto answer = serve::Fetch(
+    const auto answer = http::Fetch(
         "unix:" + (dir_ / "socket") + ":/v1/score", "POST",
         json::serialize(json::object{{"learner", learner}, {"rows", rows}}), test::kPatience);
     std::vector<double> scores;

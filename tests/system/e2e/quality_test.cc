@@ -65,7 +65,7 @@ TEST_F(QualityTest, EverybodySeesNoisedFiguresThatWerePaidFor) {
     EXPECT_NE(one.at("all").at("events").to_number<double>(), 8000) << "never without noise";
     // Close to the raw figure, which is the operator's.
     const auto raw =
-        serve::Fetch("unix:" + (dir_ / "operators") + ":/metrics", "GET", "", test::kPatience);
+        http::Fetch("unix:" + (dir_ / "operators") + ":/metrics", "GET", "", test::kPatience);
     ASSERT_TRUE(raw);
     const std::string name = "\ntacit_auc{learner=\"ctr\"} ";
     const size_t at = raw->body.find(name);

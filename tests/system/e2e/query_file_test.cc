@@ -53,8 +53,8 @@ class QueryFileTest : public testing::Test {
     services.models = {scoring};
     services.readiness = [] { return serve::Readiness{true, ""}; };
     services.metrics = &registry_;
-    auto server = serve::Server::Start({.listeners = {{url_, serve::Role::kPublic}}},
-                                       serve::MakeApi(services), registry_);
+    auto server = http::Server::Start({.listeners = {{url_, http::Role::kPublic}}},
+                                      serve::MakeApi(services), registry_);
     EXPECT_TRUE(server.has_value()) << server.error().message;
     server_ = std::move(*server);
   }
@@ -76,7 +76,7 @@ class QueryFileTest : public testing::Test {
   // The server's own answer to one record.
   double ScoreOf(const std::string& record) {
     const auto answer =
-        serve::Fetch(url_ + ":/v1/score/lines?learner=ctr", "POST", record + "\n", test::kPatience);
+        http::Fetch(url_ + ":/v1/score/lines?learner=ctr", "POST", record + "\n", test::kPatience);
     return json::parse(answer->body).at("scores").at(0).to_number<double>();
   }
   bool LeftNothing() const {
@@ -88,7 +88,7 @@ class QueryFileTest : public testing::Test {
   test::TempDir dir_;
   const std::string url_ = "unix:" + (dir_ / "socket");
   metrics::Registry registry_;
-  std::unique_ptr<serve::Server> server_;
+  std::unique_ptr<http::Server> server_;
 };
 
 // More lines than the blocks under way have, bad ones among them, one at each end of a block too.
@@ -221,8 +221,8 @@ TEST(QueryFileRecommendTest, RequestsOfAFileAreAnsweredEach) {
   services.recommenders = {model};
   services.readiness = [] { return serve::Readiness{true, ""}; };
   services.metrics = &registry;
-  const auto server = serve::Server::Start({.listeners = {{url, serve::Role::kPublic}}},
-                                           serve::MakeApi(services), registry);
+  const auto server = http::Server::Start({.listeners = {{url, http::Role::kPublic}}},
+                                          serve::MakeApi(services), registry);
   ASSERT_TRUE(server.has_value());
   std::ofstream(dir / "in")
       << "{\"sequence\":[\"a1\"],\"k\":2}\n{\"sequence\":3}\n{\"user\":\"u\"}\n"

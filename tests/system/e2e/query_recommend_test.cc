@@ -29,8 +29,8 @@ class QueryRecommendTest : public testing::Test {
     services.readiness = [] { return serve::Readiness{true, ""}; };
     services.user_hash = [](std::string_view user) { return SipHash()(user); };
     services.metrics = &registry_;
-    auto server = serve::Server::Start({.listeners = {{url_, serve::Role::kOperator}}},
-                                       serve::MakeApi(services), registry_);
+    auto server = http::Server::Start({.listeners = {{url_, http::Role::kOperator}}},
+                                      serve::MakeApi(services), registry_);
     EXPECT_TRUE(server.has_value()) << server.error().message;
     server_ = std::move(*server);
   }
@@ -49,7 +49,7 @@ class QueryRecommendTest : public testing::Test {
   test::TempDir dir_;
   const std::string url_ = "unix:" + (dir_ / "socket");
   metrics::Registry registry_;
-  std::unique_ptr<serve::Server> server_;
+  std::unique_ptr<http::Server> server_;
 };
 
 TEST_F(QueryRecommendTest, AnswersAreTheServers) {

@@ -104,9 +104,9 @@ class RecommendTest : public ::testing::Test {
   // Asks until there is an answer of this status: states are made after the commits.
   json::object Recommend(const std::string& body, unsigned status = 200,
                          const std::string& listener = "") {
-    Result<serve::Response> answer = Fail(ErrorCode::kUnavailable, "not asked");
+    Result<http::Response> answer = Fail(ErrorCode::kUnavailable, "not asked");
     const auto answered = Eventually(fmt::format("{} answers {}", body, status), [&] {
-      answer = serve::Fetch(url_ + listener + ":/v1/recommend", "POST", body, kPatience);
+      answer = http::Fetch(url_ + listener + ":/v1/recommend", "POST", body, kPatience);
       return answer && answer->status == status;
     });
     EXPECT_TRUE(answered) << (answer ? answer->body : answer.error().message);

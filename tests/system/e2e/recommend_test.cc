@@ -155,7 +155,7 @@ TEST_F(RecommendTest, AUserIsForgottenAndAnotherWasNeverLearntFrom) {
     for (const char* learner : {"counts", "next"})
       expected[learner].push_back(fmt::format("item-{}", (3 * 5 + n) % kItems));
   ASSERT_TRUE(Eventually("the daemon listens", [&] {
-    return serve::Fetch(url_ + "-operators:/readyz", "GET", "", kPatience).has_value();
+    return http::Fetch(url_ + "-operators:/readyz", "GET", "", kPatience).has_value();
   }));
   ASSERT_TRUE(Eventually("all is learnt", [&] { return history("u5") == expected; }));
   EXPECT_TRUE(history("u7").empty());

@@ -32,7 +32,7 @@ class ShopDaemon {
   }
   std::string Ask(const std::string& method, const std::string& path, const std::string& body = "",
                   const std::string& listener = "") const {
-    const auto answer = serve::Fetch(url_ + listener + ":" + path, method, body, kPatience);
+    const auto answer = http::Fetch(url_ + listener + ":" + path, method, body, kPatience);
     return answer ? fmt::format("{} {}", static_cast<int>(answer->status), answer->body)
                   : "no answer: " + answer.error().message;
   }

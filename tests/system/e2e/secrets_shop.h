@@ -201,12 +201,12 @@ class SecretsShop : public testing::Test {
     return "https://localhost:" + told.substr(at, told.find_first_not_of("0123456789", at) - at);
   }
 
-  Result<serve::Response> Ask(const std::string& url, const std::string& method,
-                              const std::string& body, const std::string& token) {
-    serve::FieldList fields;
+  Result<http::Response> Ask(const std::string& url, const std::string& method,
+                             const std::string& body, const std::string& token) {
+    http::FieldList fields;
     if (!token.empty()) fields.push_back({"Authorization", "Bearer " + token});
-    return serve::Fetch(url, method, body, kPatience, fields,
-                        {.ca_file = dir_ / "ca.pem", .certificate = "", .key = ""});
+    return http::Fetch(url, method, body, kPatience, fields,
+                       {.ca_file = dir_ / "ca.pem", .certificate = "", .key = ""});
   }
 
   // Each route, with each token, with bodies that are right and wrong. What the public is told is
@@ -257,7 +257,7 @@ class SecretsShop : public testing::Test {
   static inline const std::string kCategory = "planted-category-c41d";
 
   const test::TempDir dir_;
-  const serve::TestAuthority authority_{"authority"};
+  const http::TestAuthority authority_{"authority"};
   std::map<std::string, std::string> tokens_;
   std::string told_public_, told_operators_;  // answers; not to what asked for something planted
   PlantedSecrets own_;   // the daemon's and its store's: nobody is told of them

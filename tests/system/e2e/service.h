@@ -31,9 +31,9 @@ class Service {
   const std::string& url() const { return url_; }
   Process& process() { return *process_; }
 
-  Result<serve::Response> Ask(const std::string& method, const std::string& path,
-                              const std::string& body = "") {
-    return serve::Fetch(url_ + ":" + path, method, body, kPatience);
+  Result<http::Response> Ask(const std::string& method, const std::string& path,
+                             const std::string& body = "") {
+    return http::Fetch(url_ + ":" + path, method, body, kPatience);
   }
   boost::json::object Privacy() {
     const auto answer = Ask("GET", "/v1/privacy");

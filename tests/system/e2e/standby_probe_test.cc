@@ -22,7 +22,7 @@ TEST(StandbyProbeTest, IsAliveAndNotReadyUntilItHasTakenOver) {
                          "serve.listen=" + second, "--set", "serve.standby_listen=" + probes,
                          "--set", "log.level=info"});
   const auto ask = [](const std::string& url) {
-    const auto answer = serve::Fetch(url, "GET", "", test::kPatience);
+    const auto answer = http::Fetch(url, "GET", "", test::kPatience);
     return answer ? answer->status : 0;
   };
   ASSERT_TRUE(test::Eventually("it answers", [&] { return ask(probes + ":/healthz") == 200; }))

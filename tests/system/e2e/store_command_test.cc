@@ -100,10 +100,10 @@ TEST_F(StoreCommandTest, ADaemonFindsADamagedTableBeforeARequestDoes) {
   const std::string at_operator = "unix:" + (dir_ / "operator");
   Service daemon(dir_, run, {"--set", "serve.operator_listen=" + at_operator});
   ASSERT_TRUE(daemon.Until("it has found the damage", [&] {
-    const auto ready = serve::Fetch(at_operator + ":/readyz", "GET", "", test::kPatience);
+    const auto ready = http::Fetch(at_operator + ":/readyz", "GET", "", test::kPatience);
     return ready && ready->body.find(table) != std::string::npos;
   }));
-  const auto metrics = serve::Fetch(at_operator + ":/metrics", "GET", "", test::kPatience);
+  const auto metrics = http::Fetch(at_operator + ":/metrics", "GET", "", test::kPatience);
   ASSERT_TRUE(metrics);
   EXPECT_THAT(metrics->body, HasSubstr("tacit_store_damaged_files 1"));
   EXPECT_THAT(daemon.Ask("GET", "/readyz")->body, testing::Not(HasSubstr(table)));

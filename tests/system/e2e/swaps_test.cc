@@ -25,8 +25,8 @@ namespace tacit {
 namespace {
 
 namespace fs = std::filesystem;
-using serve::RawConnection;
-using serve::RawResponse;
+using http::RawConnection;
+using http::RawResponse;
 using test::Ended;
 using test::Eventually;
 using test::kPatience;
@@ -305,7 +305,7 @@ class SwapsTest : public testing::Test {
     const std::string at = "unix:" + (dir_ / "trainer");
     // Every step of both learners is committed by then.
     ASSERT_TRUE(Eventually("the day is learnt", [&] {
-      const auto answer = serve::Fetch(at + ":/v1/dashboard?figures=public", "GET", "", kPatience);
+      const auto answer = http::Fetch(at + ":/v1/dashboard?figures=public", "GET", "", kPatience);
       return answer && answer->status == 200 &&
              test::ParseJson(answer->body).at("state").at("activity") ==
                  "at the end of the log; serving";
@@ -370,9 +370,9 @@ class SwapsTest : public testing::Test {
 
   uint64_t Arrived(size_t back = 0) const { return versions_[arrived_ - 1 - back].first; }
 
-  Result<serve::Response> Operator(const std::string& method, const std::string& path,
-                                   const std::string& body = "") {
-    return serve::Fetch("unix:" + (dir_ / "operators") + ":" + path, method, body, kPatience);
+  Result<http::Response> Operator(const std::string& method, const std::string& path,
+                                  const std::string& body = "") {
+    return http::Fetch("unix:" + (dir_ / "operators") + ":" + path, method, body, kPatience);
   }
   void MustOrder(const std::string& path, const std::string& body = "") {
     const auto answer = Operator("POST", path, body);

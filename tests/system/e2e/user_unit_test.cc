@@ -90,7 +90,7 @@ TEST(UserUnitTest, LedgerAndDaemonTellTheUnitAndItsBounds) {
   Service service(dir, run, {"--set", "serve.operator_listen=" + operators});
   const std::string counted = "tacit_users_by_allowance_left{learner=\"ctr\",left=\"nothing\"} 150";
   EXPECT_TRUE(service.Until("operators see the count", [&] {
-    const auto metrics = serve::Fetch(operators + ":/metrics", "GET", "", test::kPatience);
+    const auto metrics = http::Fetch(operators + ":/metrics", "GET", "", test::kPatience);
     return metrics && metrics->body.find(counted) != std::string::npos;
   }));
   const auto open = service.Ask("GET", "/metrics");

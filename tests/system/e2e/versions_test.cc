@@ -68,9 +68,9 @@ class VersionsE2eTest : public testing::Test {
     words.insert(words.end(), {"--url", at_server_});
     return test::Run(words);
   }
-  uint64_t VersionFor(const std::string& path, const serve::FieldList& fields = {}) {
+  uint64_t VersionFor(const std::string& path, const http::FieldList& fields = {}) {
     const auto answer =
-        serve::Fetch(server_->url() + ":" + path, "POST", kRows, test::kPatience, fields);
+        http::Fetch(server_->url() + ":" + path, "POST", kRows, test::kPatience, fields);
     if (!answer || answer->status != 200) return 0;
     return test::ParseJson(answer->body).at("model").at("version").to_number<uint64_t>();
   }
@@ -114,7 +114,7 @@ TEST_F(VersionsE2eTest, RolledBackItStaysUntilToldOtherwise) {
   EXPECT_TRUE(server_->WaitForWord("the operator has chosen"));
   EXPECT_EQ(VersionFor("/v1/score"), first);
   const auto loaded =
-      serve::Fetch(at_server_ + ":/v2/repository/models/ctr/load", "POST", "", test::kPatience);
+      http::Fetch(at_server_ + ":/v2/repository/models/ctr/load", "POST", "", test::kPatience);
   EXPECT_TRUE(loaded);
   EXPECT_EQ(VersionFor("/v1/score"), first);
 

@@ -101,8 +101,8 @@ class WatchedShop {
   // HOST:PORT of the public's listener, then the operator's.
   const std::string& address(size_t i) const { return addresses_[i]; }
   std::string Ask(size_t listener, const std::string& path, const std::string& body = "") {
-    const auto answer = serve::Fetch("http://" + addresses_[listener] + path,
-                                     body.empty() ? "GET" : "POST", body, test::kPatience);
+    const auto answer = http::Fetch("http://" + addresses_[listener] + path,
+                                    body.empty() ? "GET" : "POST", body, test::kPatience);
     return answer ? answer->body : answer.error().message;
   }
   std::string Page(size_t listener) { return Ask(listener, "/metrics"); }

@@ -35,7 +35,7 @@ class WeakDeltaTest : public RecommendTest {
     EXPECT_EQ(test::Run({TACITD, "--config", path, "--until-end"}).exit_code, 0);
     test::Process daemon({TACITD, "--config", path});
     EXPECT_TRUE(Eventually("users are counted", [&] {
-      const auto metrics = serve::Fetch(url_ + "-operators:/metrics", "GET", "", kPatience);
+      const auto metrics = http::Fetch(url_ + "-operators:/metrics", "GET", "", kPatience);
       if (!metrics) return false;
       const size_t at =
           metrics->body.find("tacit_users_by_allowance_left{learner=\"counts\",left=\"");

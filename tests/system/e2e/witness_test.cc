@@ -90,7 +90,7 @@ TEST(WitnessTest, OneThatVanishesWhileLearningIsReported) {
   ASSERT_TRUE(service.WaitForSteps(20));
   fs::remove(dir / "store.witness");
   const auto ask = [&](const std::string& path) {
-    const auto answer = serve::Fetch(operators + ":" + path, "GET", "", test::kPatience);
+    const auto answer = http::Fetch(operators + ":" + path, "GET", "", test::kPatience);
     return answer ? answer->body : "";
   };
   ASSERT_TRUE(service.Until("the loss is counted", [&] {

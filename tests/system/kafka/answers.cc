@@ -87,8 +87,8 @@ std::string Witness::Ask(size_t question) {
   const uint64_t last = version_;
   std::string path = asked.path;
   if (asked.names_no_version) path += fmt::format("?version={}", last);
-  const auto answer = serve::Fetch(options_.url + (asked.operators ? "-operators:" : ":") + path,
-                                   asked.method, asked.body, kAnswerPatience);
+  const auto answer = http::Fetch(options_.url + (asked.operators ? "-operators:" : ":") + path,
+                                  asked.method, asked.body, kAnswerPatience);
   if (!answer || answer->status != 200) {
     refusal_ = path + ": " + (answer ? answer->body : answer.error().message);
     return "";

@@ -171,7 +171,7 @@ void Crowd::ExpectAlive(Member& member) {
 
 std::string Crowd::Ask(const Member& member, const std::string& path, const std::string& body) {
   const auto answer =
-      serve::Fetch(member.url + ":" + path, body.empty() ? "GET" : "POST", body, kPatience);
+      http::Fetch(member.url + ":" + path, body.empty() ? "GET" : "POST", body, kPatience);
   return answer && answer->status == 200 ? answer->body : "";
 }
 

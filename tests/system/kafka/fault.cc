@@ -63,7 +63,7 @@ void FaultTest::StartDaemon() {
   ASSERT_TRUE(Eventually("the daemon answers", [&] {
     const auto ended = daemon_->WaitFor(std::chrono::milliseconds(0));
     if (ended) ADD_FAILURE() << "the daemon ended with " << ended->exit_code << ": " << ended->err;
-    return ended || serve::Fetch(url_ + ":/healthz", "GET", "", kPatience);
+    return ended || http::Fetch(url_ + ":/healthz", "GET", "", kPatience);
   })) << daemon_->Err();
 }
 
@@ -78,8 +78,8 @@ void FaultTest::AwaitReadyz(const std::string& begin, const std::string& has) co
   std::string body;
   EXPECT_TRUE(Eventually("/readyz says \"" + begin + "..." + has + "\"",
                          [&] {
-                           const auto answer = serve::Fetch(url_ + kForOperators + ":/readyz",
-                                                            "GET", "", kPatience);
+                           const auto answer =
+                               http::Fetch(url_ + kForOperators + ":/readyz", "GET", "", kPatience);
                            if (answer) body = answer->body;
                            return body.starts_with(begin) && body.find(has) != std::string::npos;
                          }))
@@ -89,8 +89,8 @@ void FaultTest::AwaitReadyz(const std::string& begin, const std::string& has) co
 
 void FaultTest::ExpectServing() const {
   const auto answer =
-      serve::Fetch(url_ + ":/v1/score", "POST",
-                   R"({"learner":"exact","rows":[{"dense":[1],"categorical":["x"]}]})", kPatience);
+      http::Fetch(url_ + ":/v1/score", "POST",
+                  R"({"learner":"exact","rows":[{"dense":[1],"categorical":["x"]}]})", kPatience);
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_EQ(answer->status, 200) << answer->body;
 }

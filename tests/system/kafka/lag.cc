@@ -24,7 +24,7 @@ constexpr milliseconds kPause(10);  // between two looks
 constexpr int kReplicasBehind = 3;
 
 uint64_t VersionOf(const std::string& url, const std::string& metric) {
-  const auto answer = serve::Fetch(url + ":/metrics", "GET", "", std::chrono::seconds(5));
+  const auto answer = http::Fetch(url + ":/metrics", "GET", "", std::chrono::seconds(5));
   const std::string page = answer ? "\n" + answer->body : "";
   const size_t at = page.find("\n" + metric + " ");
   return at == std::string::npos

@@ -67,9 +67,8 @@ class ReplicaDaemonTest : public testing::Test {
   }
   std::string Ask(const std::string& name, const std::string& path,
                   const std::string& body = "") const {
-    const auto answer =
-        serve::Fetch(Url(name) + (path == "/v1/ledger" ? "-operators:" : ":") + path,
-                     body.empty() ? "GET" : "POST", body, kPatience);
+    const auto answer = http::Fetch(Url(name) + (path == "/v1/ledger" ? "-operators:" : ":") + path,
+                                    body.empty() ? "GET" : "POST", body, kPatience);
     return answer ? answer->body : "";
   }
   std::string Score(const std::string& name, int n) const {

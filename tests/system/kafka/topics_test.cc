@@ -118,7 +118,7 @@ TEST_F(TopicsTest, ATopicThatIsMadeLaterIsWaitedFor) {
   test::Process daemon({TACITD, "--config", config_, "--set", "serve.listen=" + url, "--set",
                         "serve.operator_listen=" + operators});
   const auto ready = [&](const std::string& at) {
-    const auto answer = serve::Fetch(at + ":/readyz", "GET", "", test::kPatience);
+    const auto answer = http::Fetch(at + ":/readyz", "GET", "", test::kPatience);
     return answer ? answer->body : std::string();
   };
   ASSERT_TRUE(test::Eventually("operators are told", [&] {

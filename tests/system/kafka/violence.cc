@@ -149,7 +149,7 @@ void Violence::Bury(const std::string& how) {
 }
 
 std::optional<Violence::Told> Violence::Ask(const std::string& url) const {
-  const auto answer = serve::Fetch(url + ":/v1/privacy", "GET", "", kPatience);
+  const auto answer = http::Fetch(url + ":/v1/privacy", "GET", "", kPatience);
   if (!answer || answer->status != 200) return std::nullopt;
   const json::object privacy = json::parse(answer->body).as_object();
   uint64_t private_steps = 0;
@@ -184,10 +184,10 @@ double Violence::AwaitMoreSteps(uint64_t steps, const std::string& when) {
 void Violence::ExpectServing(const std::string& when) {
   ExpectAlive(when);
   if (testing::Test::HasFatalFailure()) return;
-  const auto answer = serve::Fetch(url_ + ":/v1/score", "POST",
-                                   R"({"learner":"exact","rows":[{"dense":[1],)"
-                                   R"("categorical":["x"]}]})",
-                                   kPatience);
+  const auto answer = http::Fetch(url_ + ":/v1/score", "POST",
+                                  R"({"learner":"exact","rows":[{"dense":[1],)"
+                                  R"("categorical":["x"]}]})",
+                                  kPatience);
   ASSERT_TRUE(answer) << when << ": " << answer.error().message;
   EXPECT_EQ(answer->status, 200) << when << ": " << answer->body;
 }
@@ -197,7 +197,7 @@ void Violence::AwaitReadyz(const std::string& text, const std::string& when) {
   EXPECT_TRUE(Eventually(
       when + ", /readyz says \"" + text + "\"",
       [&] {
-        const auto answer = serve::Fetch(url_ + kForOperators + ":/readyz", "GET", "", kPatience);
+        const auto answer = http::Fetch(url_ + kForOperators + ":/readyz", "GET", "", kPatience);
         if (answer) body = answer->body;
         return answer && answer->status == 200 && answer->body.starts_with(text);
       },

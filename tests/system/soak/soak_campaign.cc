@@ -81,12 +81,11 @@ class Soaked {
   // Asks for scores and for what operators see, then looks at what it holds.
   void Sample(double at) {
     for (int i = 0; i < 50; ++i) {
-      const auto answer = serve::Fetch(url_ + ":/v1/score", "POST", score_, milliseconds(10'000));
+      const auto answer = http::Fetch(url_ + ":/v1/score", "POST", score_, milliseconds(10'000));
       if (!answer || answer->status != 200)
         ADD_FAILURE() << name_ << ": " << (answer ? answer->body : answer.error().message);
     }
-    const auto metrics =
-        serve::Fetch(url_ + "-operators:/metrics", "GET", "", milliseconds(10'000));
+    const auto metrics = http::Fetch(url_ + "-operators:/metrics", "GET", "", milliseconds(10'000));
     ASSERT_TRUE(metrics) << name_ << ": " << metrics.error().message;
     const auto held = FiguresOf(daemon_->pid());
     ASSERT_TRUE(held) << name_ << " is gone: " << daemon_->Err();
@@ -128,7 +127,7 @@ class Soaked {
 
  private:
   bool IsReady() const {
-    const auto answer = serve::Fetch(url_ + ":/readyz", "GET", "", milliseconds(2000));
+    const auto answer = http::Fetch(url_ + ":/readyz", "GET", "", milliseconds(2000));
     return answer && answer->status == 200;
   }
 

@@ -80,18 +80,18 @@ class LedgerCopyTest : public testing::Test {
     ASSERT_EQ(ledger_.entries().size(), entries);
   }
   // `after(i, reply)`: once the i-th answer, from 1, has been made.
-  void Serve(std::function<void(int, serve::Reply*)> after) {
-    struct Handler final : serve::Handler {
-      void Handle(const serve::Request& request, serve::Reply* reply) override {
+  void Serve(std::function<void(int, http::Reply*)> after) {
+    struct Handler final : http::Handler {
+      void Handle(const http::Request& request, http::Reply* reply) override {
         serve::AnswerLedger(LedgerSnapshot(test->ledger_), {}, std::nullopt, request.query, reply);
         after(++test->requests_, reply);
       }
       LedgerCopyTest* test = nullptr;
-      std::function<void(int, serve::Reply*)> after;
+      std::function<void(int, http::Reply*)> after;
     };
-    serve::ServerOptions options;
-    options.listeners = {{"127.0.0.1:0", serve::Role::kOperator}};
-    auto server = serve::Server::Start(
+    http::ServerOptions options;
+    options.listeners = {{"127.0.0.1:0", http::Role::kOperator}};
+    auto server = http::Server::Start(
         options,
         [this, after] {
           auto handler = std::make_unique<Handler>();
@@ -113,14 +113,14 @@ class LedgerCopyTest : public testing::Test {
   uint64_t commit_ = 0;
   int requests_ = 0;
   metrics::Registry registry_;
-  std::unique_ptr<serve::Server> server_;
+  std::unique_ptr<http::Server> server_;
 };
 
 // The last entry of a page moves before the next page is asked for: the two do not join.
 TEST_F(LedgerCopyTest, PagesThatDoNotJoinAreReadAgain) {
   constexpr uint64_t kEntries = serve::kLedgerPageEntries + 1;
   Fill(kEntries);
-  Serve([this](int request, serve::Reply*) {
+  Serve([this](int request, http::Reply*) {
     if (request == 1) Step("a", ledger_.entries()[kEntries - 2].charge.noise_multiplier);
   });
   const auto copy = Copy();
@@ -134,7 +134,7 @@ TEST_F(LedgerCopyTest, PagesThatDoNotJoinAreReadAgain) {
 
 TEST_F(LedgerCopyTest, AChainThatNeverJoinsIsGivenUp) {
   Fill(serve::kLedgerPageEntries + 1);
-  Serve([this](int, serve::Reply* reply) {
+  Serve([this](int, http::Reply* reply) {
     // From the second page on, other people's entries.
     if (requests_ < 2) return;
     privacy::LedgerEntry entry = ledger_.entries()[serve::kLedgerPageEntries];
@@ -153,12 +153,12 @@ TEST_F(LedgerCopyTest, AChainThatNeverJoinsIsGivenUp) {
 TEST_F(LedgerCopyTest, AnswersOfAnotherShapeAreRefused) {
   Fill(3);
   const std::string good = [&] {
-    serve::Reply reply;
+    http::Reply reply;
     serve::AnswerLedger(LedgerSnapshot(ledger_), {}, std::nullopt, "", &reply);
     return reply.body;
   }();
   std::string body;
-  Serve([&](int, serve::Reply* reply) { reply->body = body; });
+  Serve([&](int, http::Reply* reply) { reply->body = body; });
   const auto edited = [&](const std::string& from, const std::string& to) {
     body = good;
     body.replace(body.find(from), from.size(), to);

@@ -419,7 +419,7 @@ TEST_F(GpuDaemon, AStoreThatIsHeldIsNamedBeforeTheDevice) {
   const GpuRun run{.listen = "\"unix:" + (dir_ / "socket") + "\""};
   test::Process first({TACITD_CRASH, "--config", run.Write(dir_)});
   ASSERT_TRUE(test::Eventually("the first daemon serves", [&] {
-    return serve::Fetch("unix:" + (dir_ / "socket") + ":/readyz", "GET", "", test::kPatience)
+    return http::Fetch("unix:" + (dir_ / "socket") + ":/readyz", "GET", "", test::kPatience)
         .has_value();
   })) << first.Err();
   const Ended second = Learn({}, "memory=20000");
@@ -496,14 +496,14 @@ TEST_F(GpuDaemon, ADeviceThatIsLostLeavesAServerThatSaysSo) {
       "the server tells of the failure",
       [&] {
         const auto answer =
-            serve::Fetch("unix:" + (dir_ / "socket") + ":/readyz", "GET", "", test::kPatience);
+            http::Fetch("unix:" + (dir_ / "socket") + ":/readyz", "GET", "", test::kPatience);
         ready = answer ? fmt::format("{} {}", answer->status, answer->body) : "";
         return ready.find("training has failed") != std::string::npos;
       }))
       << ready << daemon.Err();
   EXPECT_THAT(ready, ::testing::StartsWith("503 "));
   const auto metrics =
-      serve::Fetch("unix:" + (dir_ / "socket") + ":/metrics", "GET", "", test::kPatience);
+      http::Fetch("unix:" + (dir_ / "socket") + ":/metrics", "GET", "", test::kPatience);
   ASSERT_TRUE(metrics);
   EXPECT_THAT(metrics->body, HasSubstr("tacit_training_failed 1"));
   EXPECT_THAT(daemon.Err(), HasSubstr("the last commit is served on"));
@@ -519,7 +519,7 @@ TEST_F(GpuDaemon, OperatorsSeeWhetherOneIsUsed) {
     std::string metrics;
     EXPECT_TRUE(test::Eventually("the operator's metrics tell of the GPU", [&] {
       const auto answer =
-          serve::Fetch("unix:" + (dir_ / "operator") + ":/metrics", "GET", "", test::kPatience);
+          http::Fetch("unix:" + (dir_ / "operator") + ":/metrics", "GET", "", test::kPatience);
       metrics = answer ? answer->body : "";
       return metrics.find("tacit_gpu_used " + told) != std::string::npos;
     })) << metrics;
@@ -531,11 +531,11 @@ TEST_F(GpuDaemon, OperatorsSeeWhetherOneIsUsed) {
   test::Process daemon({TACITD_CRASH, "--config", run.Write(dir_), "--set",
                         "serve.operator_listen=unix:" + (dir_ / "operator")});
   ASSERT_TRUE(test::Eventually("the server is there", [&] {
-    return serve::Fetch("unix:" + (dir_ / "socket") + ":/readyz", "GET", "", test::kPatience)
+    return http::Fetch("unix:" + (dir_ / "socket") + ":/readyz", "GET", "", test::kPatience)
         .has_value();
   })) << daemon.Err();
   const auto open =
-      serve::Fetch("unix:" + (dir_ / "socket") + ":/metrics", "GET", "", test::kPatience);
+      http::Fetch("unix:" + (dir_ / "socket") + ":/metrics", "GET", "", test::kPatience);
   ASSERT_TRUE(open);
   EXPECT_THAT(open->body, Not(HasSubstr("tacit_gpu")));
 }

@@ -61,8 +61,8 @@ class GpuScoringDaemon : public ::testing::Test {
   }
   std::string Ask(const std::string& listener, const std::string& path,
                   const std::string& body = "") const {
-    const auto answer = serve::Fetch("unix:" + (dir_ / listener) + ":" + path,
-                                     body.empty() ? "GET" : "POST", body, test::kPatience);
+    const auto answer = http::Fetch("unix:" + (dir_ / listener) + ":" + path,
+                                    body.empty() ? "GET" : "POST", body, test::kPatience);
     if (!answer) return "";
     EXPECT_TRUE(body.empty() || answer->status == 200) << answer->body;
     return answer->body;

@@ -5,7 +5,7 @@
 
 #include "http/client.h"
 
-namespace tacit::serve {
+namespace tacit::http {
 namespace {
 
 using testing::HasSubstr;
@@ -59,4 +59,4 @@ TEST(UrlTest, JoinsBaseAndPath) {
 }
 
 }  // namespace
-}  // namespace tacit::serve
+}  // namespace tacit::http

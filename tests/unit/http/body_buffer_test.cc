@@ -6,7 +6,7 @@
 #include <random>
 #include <string>
 
-namespace tacit::serve {
+namespace tacit::http {
 namespace {
 
 TEST(BodyBufferTest, HoldsWhatWasAppended) {
@@ -53,4 +53,4 @@ TEST(BodyBufferTest, GivesItsMemoryBackAtOnce) {
 #endif
 
 }  // namespace
-}  // namespace tacit::serve
+}  // namespace tacit::http

@@ -15,7 +15,7 @@
 #include "support/process.h"
 #include "support/temp_dir.h"
 
-namespace tacit::serve {
+namespace tacit::http {
 namespace {
 
 using testing::HasSubstr;
@@ -311,4 +311,4 @@ TEST(PaceTest, TheWaitThatItNamesIsEnoughAndNotTooLong) {
 }
 
 }  // namespace
-}  // namespace tacit::serve
+}  // namespace tacit::http

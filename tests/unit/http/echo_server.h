@@ -14,7 +14,7 @@
 #include "support/eventually.h"
 #include "support/held_clock.h"
 
-namespace tacit::serve {
+namespace tacit::http {
 
 using test::Eventually;
 using test::HeldClock;
@@ -84,4 +84,4 @@ class EchoServer {
   Error error_;
 };
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

@@ -11,7 +11,7 @@
 
 #include "echo_server.h"
 
-namespace tacit::serve {
+namespace tacit::http {
 namespace {
 
 using testing::HasSubstr;
@@ -377,4 +377,4 @@ TEST(GzipAnswerTest, HeadSaysWhatGetWould) {
 }
 
 }  // namespace
-}  // namespace tacit::serve
+}  // namespace tacit::http

@@ -12,7 +12,7 @@
 #include "echo_server.h"
 #include "http/gate.h"
 
-namespace tacit::serve {
+namespace tacit::http {
 namespace {
 
 using std::chrono::milliseconds;
@@ -341,4 +341,4 @@ TEST(ListenTest, AUnixSocketIsTheGroupsWhateverTheUmask) {
 }
 
 }  // namespace
-}  // namespace tacit::serve
+}  // namespace tacit::http

@@ -5,7 +5,7 @@
 #include <boost/json.hpp>
 #include <random>
 
-namespace tacit::serve {
+namespace tacit::http {
 namespace {
 
 std::string Quoted(std::string_view text) {
@@ -57,4 +57,4 @@ TEST(ErrorReplyTest, HasTheDocumentedForm) {
 }
 
 }  // namespace
-}  // namespace tacit::serve
+}  // namespace tacit::http

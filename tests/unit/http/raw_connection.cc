@@ -12,7 +12,7 @@
 
 #include "support/eventually.h"
 
-namespace tacit::serve {
+namespace tacit::http {
 namespace {
 
 int Connect(int family, const void* address, socklen_t size) {
@@ -112,4 +112,4 @@ std::string MakeRequest(std::string_view method, std::string_view target, std::s
   return request.append("\r\n").append(body);
 }
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

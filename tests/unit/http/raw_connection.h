@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace tacit::serve {
+namespace tacit::http {
 
 struct RawResponse {
   int status = 0;
@@ -44,4 +44,4 @@ class RawConnection {
 std::string MakeRequest(std::string_view method, std::string_view target,
                         std::string_view body = "");
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

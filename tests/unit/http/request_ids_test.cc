@@ -12,7 +12,7 @@
 #include "echo_server.h"
 #include "http/token.h"
 
-namespace tacit::serve {
+namespace tacit::http {
 namespace {
 
 using testing::HasSubstr;
@@ -205,4 +205,4 @@ TEST(RequestIdsTest, LinesThatNoParserHasReadAreSearched) {
 }
 
 }  // namespace
-}  // namespace tacit::serve
+}  // namespace tacit::http

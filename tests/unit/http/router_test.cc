@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace tacit::serve {
+namespace tacit::http {
 namespace {
 
 using testing::HasSubstr;
@@ -162,4 +162,4 @@ TEST_F(RouterTest, RoutesOfOperatorsAndUsersAreCountedForOperatorsAlone) {
 }
 
 }  // namespace
-}  // namespace tacit::serve
+}  // namespace tacit::http

@@ -6,7 +6,7 @@
 
 #include "echo_server.h"
 
-namespace tacit::serve {
+namespace tacit::http {
 namespace {
 
 using std::chrono::milliseconds;
@@ -116,4 +116,4 @@ TEST(DrainTest, AServerMayBeDestroyedWithoutStop) {
 }
 
 }  // namespace
-}  // namespace tacit::serve
+}  // namespace tacit::http

@@ -17,7 +17,7 @@
 #include "base/files/unique_fd.h"
 #include "echo_server.h"
 
-namespace tacit::serve {
+namespace tacit::http {
 namespace {
 
 using std::chrono::milliseconds;
@@ -555,4 +555,4 @@ TEST(ClientTest, AServerThatIsTooSlowIsUnavailable) {
 }
 
 }  // namespace
-}  // namespace tacit::serve
+}  // namespace tacit::http

@@ -10,7 +10,7 @@
 
 #include "support/process.h"
 
-namespace tacit::serve {
+namespace tacit::http {
 namespace {
 
 X509* NewCertificate(const std::string& name, EVP_PKEY* key, int64_t from_s, int64_t until_s) {
@@ -80,4 +80,4 @@ void TestAuthority::Write(const std::string& path) const {
   WritePem(path, [&](BIO* bio) { return PEM_write_bio_X509(bio, certificate_); });
 }
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

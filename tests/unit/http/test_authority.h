@@ -8,7 +8,7 @@
 struct evp_pkey_st;
 struct x509_st;
 
-namespace tacit::serve {
+namespace tacit::http {
 
 // An authority that signs certificates for tests, with keys on the curve P-256.
 class TestAuthority {
@@ -33,4 +33,4 @@ class TestAuthority {
   x509_st* certificate_;
 };
 
-}  // namespace tacit::serve
+}  // namespace tacit::http

@@ -15,7 +15,7 @@
 #include "support/temp_dir.h"
 #include "test_authority.h"
 
-namespace tacit::serve {
+namespace tacit::http {
 namespace {
 
 using testing::HasSubstr;
@@ -259,4 +259,4 @@ TEST_F(TlsTest, WhoDoesNotShakeHandsIsLetGo) {
 }
 
 }  // namespace
-}  // namespace tacit::serve
+}  // namespace tacit::http

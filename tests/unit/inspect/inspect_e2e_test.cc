@@ -82,11 +82,11 @@ class InspectE2e : public testing::Test {
   void ExpectServed(const std::string& config, const std::string& lines, size_t count) {
     test::Process daemon(Command(config));
     ASSERT_TRUE(test::Eventually("the daemon is ready", [&] {
-      const auto ready = serve::Fetch(url_ + ":/readyz", "GET", "", test::kPatience);
+      const auto ready = http::Fetch(url_ + ":/readyz", "GET", "", test::kPatience);
       return ready && ready->status == 200;
     })) << daemon.Err();
     const auto answer =
-        serve::Fetch(url_ + ":/v1/score/lines?learner=clicks", "POST", lines, test::kPatience);
+        http::Fetch(url_ + ":/v1/score/lines?learner=clicks", "POST", lines, test::kPatience);
     ASSERT_TRUE(answer) << answer.error().message;
     ASSERT_EQ(answer->status, 200u) << answer->body;
     EXPECT_EQ(test::ParseJson(answer->body).at("scores").as_array().size(), count);

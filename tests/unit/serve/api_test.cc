@@ -42,20 +42,21 @@ class ApiTest : public testing::Test {
     services.readiness = [this] { return readiness_; };
     services.budget_exhausted = [this](LearnerIndex) { return exhausted_.load(); };
     services.metrics = &registry_;
-    ServerOptions options;
-    options.listeners = {{"127.0.0.1:0", Role::kPublic}, {"127.0.0.1:0", Role::kOperator}};
+    http::ServerOptions options;
+    options.listeners = {{"127.0.0.1:0", http::Role::kPublic},
+                         {"127.0.0.1:0", http::Role::kOperator}};
     options.threads = threads;
     options.clock = &clock_;
-    auto server = Server::Start(options, MakeApi(services), registry_);
+    auto server = http::Server::Start(options, MakeApi(services), registry_);
     ASSERT_TRUE(server.has_value()) << server.error().message;
     server_ = std::move(*server);
   }
-  Response Ask(const std::string& method, const std::string& path, std::string_view body = "",
-               size_t listener = 0) {
+  http::Response Ask(const std::string& method, const std::string& path, std::string_view body = "",
+                     size_t listener = 0) {
     const auto response =
-        Fetch("http://" + server_->addresses()[listener] + path, method, body, kPatience);
+        http::Fetch("http://" + server_->addresses()[listener] + path, method, body, kPatience);
     EXPECT_TRUE(response.has_value()) << response.error().message;
-    return response ? *response : Response{};
+    return response ? *response : http::Response{};
   }
   // The answer that a version must give to kTwoRows, computed without the server.
   std::vector<float> Expected(uint64_t version) const {
@@ -77,7 +78,7 @@ class ApiTest : public testing::Test {
   std::optional<privacy::TotalBudget> total_budget_;
   std::optional<UserCommands> users_;
   HeldClock clock_;
-  std::unique_ptr<Server> server_;
+  std::unique_ptr<http::Server> server_;
 };
 
 std::vector<float> ScoresOf(const json::value& answer) {
@@ -90,7 +91,7 @@ std::vector<float> ScoresOf(const json::value& answer) {
 TEST_F(ApiTest, ScoresComeWithTheirModel) {
   Start();
   store_->Commit(6);
-  const Response response = Ask("POST", "/v1/score", kTwoRows);
+  const http::Response response = Ask("POST", "/v1/score", kTwoRows);
   ASSERT_EQ(response.status, 200u) << response.body;
   const json::value answer = json::parse(response.body);
   EXPECT_EQ(ScoresOf(answer), Expected(6));
@@ -110,7 +111,7 @@ TEST_F(ApiTest, LinesAreScoredAsTheStreamHasThem) {
       "{\"label\":7,\"features\":{\"I1\":3,\"I2\":-1.5,\"C1\":\"68fd1e64\",\"C2\":\"x\",\"tags\":["
       "\"a\",\"b\"]}}\n"
       "{\"features\":{\"I1\":7,\"tags\":[\"b\"]}}\n";
-  const Response response = Ask("POST", "/v1/score/lines?learner=ctr", kLines);
+  const http::Response response = Ask("POST", "/v1/score/lines?learner=ctr", kLines);
   ASSERT_EQ(response.status, 200u) << response.body;
   EXPECT_EQ(ScoresOf(json::parse(response.body)), Expected(6));
   EXPECT_EQ(json::parse(response.body).at("model"),
@@ -125,7 +126,7 @@ TEST_F(ApiTest, LinesAreScoredAsTheStreamHasThem) {
   for (const float score : scores) EXPECT_EQ(score, Expected(6)[1]);
 
   const auto refusal = [this](const std::string& path, const std::string& body) {
-    const Response bad = Ask("POST", path, body);
+    const http::Response bad = Ask("POST", path, body);
     EXPECT_EQ(bad.status, 400u) << bad.body;
     return std::string(json::parse(bad.body).at("error").at("message").as_string());
   };
@@ -142,7 +143,7 @@ TEST_F(ApiTest, LinesAreScoredAsTheStreamHasThem) {
 TEST_F(ApiTest, WhereRecordsAreNoLinesNoneAreScored) {
   Start();
   store_->Commit(1);
-  const Response refused = Ask("POST", "/v1/score/lines", "{}");
+  const http::Response refused = Ask("POST", "/v1/score/lines", "{}");
   EXPECT_EQ(refused.status, 400u);
   EXPECT_THAT(refused.body, HasSubstr("no lines of text"));
 }
@@ -162,11 +163,11 @@ TEST_F(ApiTest, WithoutPrivacyEpsilonIsNull) {
 
 TEST_F(ApiTest, BeforeTheFirstCommitThereIsNothingToScoreWith) {
   Start();
-  const Response score = Ask("POST", "/v1/score", kTwoRows);
+  const http::Response score = Ask("POST", "/v1/score", kTwoRows);
   EXPECT_EQ(score.status, 503u);
   EXPECT_EQ(score.Header("Retry-After"), "1");
   EXPECT_THAT(score.body, HasSubstr("no committed model yet"));
-  const Response ready = Ask("GET", "/readyz");
+  const http::Response ready = Ask("GET", "/readyz");
   EXPECT_EQ(ready.status, 503u);
   EXPECT_THAT(ready.body, HasSubstr("no committed model yet"));
   EXPECT_EQ(Ask("GET", "/healthz").body, "ok\n");
@@ -177,7 +178,7 @@ TEST_F(ApiTest, ReadinessIsTheDaemonsAndTheStores) {
   store_->Commit(1);
   EXPECT_EQ(Ask("GET", "/readyz").status, 200u);
   readiness_ = {false, "the source failed: day_3.tsv is gone"};
-  const Response response = Ask("GET", "/readyz");
+  const http::Response response = Ask("GET", "/readyz");
   EXPECT_EQ(response.status, 503u);
   EXPECT_THAT(response.body, HasSubstr("day_3.tsv is gone"));
 }
@@ -190,7 +191,7 @@ TEST_F(ApiTest, DegradedIsReadyAndSaysWhy) {
   EXPECT_EQ(Ask("GET", "/readyz").body, "ready\n");
   readiness_ = {true, "", "the source is out of reach",
                 "the source is out of reach: timed out; dead letters cannot be written"};
-  const Response told = Ask("GET", "/readyz"), to_operator = Ask("GET", "/readyz", "", 1);
+  const http::Response told = Ask("GET", "/readyz"), to_operator = Ask("GET", "/readyz", "", 1);
   EXPECT_EQ(told.status, 200u);
   EXPECT_EQ(told.body, "ready, degraded: the source is out of reach\n");
   EXPECT_EQ(to_operator.status, 200u);
@@ -266,14 +267,14 @@ TEST_F(ApiTest, AUserIsShownAndForgottenForTheOperatorAlone) {
     EXPECT_EQ(Ask(method, "/v1/users/anna").status, 403u) << method;
   EXPECT_TRUE(forgotten.empty());
   EXPECT_THAT(Ask("GET", "/").body, Not(HasSubstr("/v1/users")));
-  const Response told = Ask("GET", "/v1/users/a%2fb%20+%c3%a4", "", 1);
+  const http::Response told = Ask("GET", "/v1/users/a%2fb%20+%c3%a4", "", 1);
   EXPECT_EQ(told.status, 200u);
   EXPECT_EQ(json::parse(told.body), json::parse(R"({"user":"a/b +ä","histories":[
       {"learner":"next","items":[{"id":"a \"b\"","timestamp_ms":5},{"id":"c","timestamp_ms":6}]},
       {"learner":"counts","items":[{"id":"d","timestamp_ms":7}]}],
       "allowances":[{"learner":"next","used":3,"of":9},{"learner":"ctr","used":0,"of":40}],
       "forgotten_before_ms":null,"erased":true,"opted_out":false})"));
-  const Response gone = Ask("DELETE", "/v1/users/a%2fb", "", 1);
+  const http::Response gone = Ask("DELETE", "/v1/users/a%2fb", "", 1);
   EXPECT_EQ(gone.status, 200u);
   EXPECT_EQ(json::parse(gone.body), json::parse(R"({"user":"a/b","histories":[],"allowances":[],
                             "forgotten_before_ms":77,"erased":false,"opted_out":true})"));
@@ -286,7 +287,7 @@ TEST_F(ApiTest, AUserIsShownAndForgottenForTheOperatorAlone) {
 TEST_F(ApiTest, TheLedgerIsForTheOperatorAlone) {
   Start();
   store_->Commit(2);
-  const Response refused = Ask("GET", "/v1/ledger");
+  const http::Response refused = Ask("GET", "/v1/ledger");
   EXPECT_EQ(refused.status, 403u);
   EXPECT_THAT(refused.body, HasSubstr("serve.operator_listen"));
   EXPECT_THAT(refused.body, Not(HasSubstr("entries")));
@@ -316,7 +317,7 @@ TEST_F(ApiTest, TheLedgerComesInPages) {
   store_->Commit(kEntries);
   uint64_t next = 0, pages = 0;
   while (next < kEntries) {
-    const Response response = Ask("GET", "/v1/ledger?from=" + std::to_string(next), "", 1);
+    const http::Response response = Ask("GET", "/v1/ledger?from=" + std::to_string(next), "", 1);
     ASSERT_EQ(response.status, 200u) << response.body;
     EXPECT_LE(response.body.size(), kLedgerPageBytes + 1000);
     const json::value page = json::parse(response.body);
@@ -343,7 +344,7 @@ TEST_F(ApiTest, TheLedgerComesInPages) {
   EXPECT_EQ(count("from=9000"), 0u);
   EXPECT_EQ(count("from=18446744073709551615"), 0u);
   for (const char* query : {"from=-1", "from=", "count=1x", "form=1"}) {
-    const Response bad = Ask("GET", std::string("/v1/ledger?") + query, "", 1);
+    const http::Response bad = Ask("GET", std::string("/v1/ledger?") + query, "", 1);
     EXPECT_EQ(bad.status, 400u) << query;
   }
 }
@@ -351,10 +352,10 @@ TEST_F(ApiTest, TheLedgerComesInPages) {
 TEST_F(ApiTest, BadRequestsAreNamed) {
   Start();
   store_->Commit(1);
-  const Response not_json = Ask("POST", "/v1/score", "{\"learner\":");
+  const http::Response not_json = Ask("POST", "/v1/score", "{\"learner\":");
   EXPECT_EQ(not_json.status, 400u);
   EXPECT_THAT(not_json.body, HasSubstr("not JSON"));
-  const Response unknown =
+  const http::Response unknown =
       Ask("POST", "/v1/score", R"({"learner":"ctr","rows":[{"features":{"tegs":"a"}}]})");
   EXPECT_EQ(unknown.status, 400u);
   EXPECT_EQ(json::parse(unknown.body).at("error").at("message"),
@@ -369,10 +370,10 @@ TEST_F(ApiTest, WhatCannotBeReadIsNamedToOperatorsAlone) {
   Start();
   const Error broken{ErrorCode::kNotFound, "reading rows of store leak/store: /leak/000036.sst"};
   store_->CommitBroken(1, broken);
-  const Response seen = Ask("POST", "/v1/score", kTwoRows);
+  const http::Response seen = Ask("POST", "/v1/score", kTwoRows);
   EXPECT_EQ(seen.status, 500u);
   EXPECT_THAT(seen.body, Not(HasSubstr("leak")));
-  const Response all = Ask("POST", "/v1/score", kTwoRows, 1);
+  const http::Response all = Ask("POST", "/v1/score", kTwoRows, 1);
   EXPECT_EQ(all.status, 500u);
   EXPECT_THAT(all.body, HasSubstr(broken.message));
 }
@@ -381,11 +382,11 @@ TEST_F(ApiTest, TheListenersRoleDecidesWhichMetricsAreSeen) {
   Start();
   registry_.AddGauge("tacit_commit_version").Set(1);
   registry_.AddGauge("tacit_training_loss", {{"learner", "ctr"}}).Set(2);
-  const Response seen = Ask("GET", "/metrics", "", 0);
+  const http::Response seen = Ask("GET", "/metrics", "", 0);
   EXPECT_THAT(seen.body, HasSubstr("tacit_commit_version 1"));
   EXPECT_THAT(seen.body, Not(HasSubstr("tacit_training_loss")));
   EXPECT_THAT(std::string(seen.Header("Content-Type")), HasSubstr("version=0.0.4"));
-  const Response all = Ask("GET", "/metrics", "", 1);
+  const http::Response all = Ask("GET", "/metrics", "", 1);
   EXPECT_THAT(all.body, HasSubstr("tacit_commit_version 1"));
   EXPECT_THAT(all.body, HasSubstr("tacit_training_loss{learner=\"ctr\"} 2"));
 }
@@ -403,10 +404,10 @@ TEST_F(ApiTest, EveryAnswerBelongsToOneVersion) {
   std::vector<std::thread> clients;
   for (int c = 0; c < 3; ++c)
     clients.emplace_back([&] {
-      RawConnection connection(server_->addresses()[0]);
+      http::RawConnection connection(server_->addresses()[0]);
       uint64_t last = 0;
       while (!done || last < kVersions) {
-        ASSERT_TRUE(connection.Send(MakeRequest("POST", "/v1/score", kTwoRows)));
+        ASSERT_TRUE(connection.Send(http::MakeRequest("POST", "/v1/score", kTwoRows)));
         const auto response = connection.Receive();
         ASSERT_TRUE(response.has_value());
         const json::value answer = json::parse(response->body);

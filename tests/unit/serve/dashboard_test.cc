@@ -35,28 +35,29 @@ class DashboardTest : public testing::Test {
       return figures;
     };
     services.metrics = &registry_;
-    ServerOptions options;
-    options.listeners = {{"127.0.0.1:0", Role::kPublic}, {"127.0.0.1:0", Role::kOperator}};
-    auto server = Server::Start(options, MakeApi(services), registry_);
+    http::ServerOptions options;
+    options.listeners = {{"127.0.0.1:0", http::Role::kPublic},
+                         {"127.0.0.1:0", http::Role::kOperator}};
+    auto server = http::Server::Start(options, MakeApi(services), registry_);
     ASSERT_TRUE(server.has_value()) << server.error().message;
     server_ = std::move(*server);
   }
-  Response Ask(const std::string& path, Role role = Role::kOperator) {
+  http::Response Ask(const std::string& path, http::Role role = http::Role::kOperator) {
     const auto response =
-        Fetch("http://" + server_->addresses()[role == Role::kOperator ? 1 : 0] + path, "GET", "",
-              kPatience);
+        http::Fetch("http://" + server_->addresses()[role == http::Role::kOperator ? 1 : 0] + path,
+                    "GET", "", kPatience);
     EXPECT_TRUE(response.has_value());
-    return response ? *response : Response{};
+    return response ? *response : http::Response{};
   }
 
   FakeStore store_{SmallModel()};
   metrics::Registry registry_;
-  std::unique_ptr<Server> server_;
+  std::unique_ptr<http::Server> server_;
   std::atomic<int> asked_for_figures_ = 0;
 };
 
 TEST_F(DashboardTest, ThePageIsSmallAndLoadsNothing) {
-  Reply reply;
+  http::Reply reply;
   AnswerDashboardPage(&reply);
   EXPECT_LT(reply.body.size(), 100'000u);
   EXPECT_GT(reply.body.size(), 10'000u);
@@ -92,14 +93,14 @@ TEST_F(DashboardTest, FiguresWithoutNoiseAreNeitherSentNorMadeUnlessAskedFor) {
 }
 
 TEST_F(DashboardTest, OthersAreRefused) {
-  const Response refused = Ask("/v1/dashboard?figures=all", Role::kPublic);
+  const http::Response refused = Ask("/v1/dashboard?figures=all", http::Role::kPublic);
   EXPECT_EQ(refused.status, 403u);
   EXPECT_EQ(asked_for_figures_, 0);
   EXPECT_EQ(Ask("/v1/dashboard?figures=some").status, 400u);
   EXPECT_EQ(Ask("/v1/dashboard?back=year").status, 400u);
   EXPECT_THAT(Ask("/").Header("Content-Type"), HasSubstr("text/plain"));
   EXPECT_THAT(Ask("/").body, HasSubstr("/v1/dashboard"));
-  EXPECT_THAT(Ask("/", Role::kPublic).body, Not(HasSubstr("/v1/dashboard")));
+  EXPECT_THAT(Ask("/", http::Role::kPublic).body, Not(HasSubstr("/v1/dashboard")));
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ class GuardTest : public testing::Test {
   static std::string CallersText() {
     const auto line = [](std::string_view role, std::string_view name, std::string_view token,
                          std::string_view user = "") {
-      return CallerLine(role, name, DigestOfToken(token), user) + "\n";
+      return http::CallerLine(role, name, http::DigestOfToken(token), user) + "\n";
     };
     return line("query", "web", kQuery) + line("user", "a-phone", kAnna, "anna") +
            line("user", "b-phone", kBert, "bert") + line("operator", "night", kOperator);
@@ -53,17 +53,18 @@ class GuardTest : public testing::Test {
     ASSERT_EQ(::chmod(path_.c_str(), 0600), 0);
   }
 
-  void Start(const CallerRates& rates = {0, 0, 0}, bool tokens = true) {
+  void Start(const http::CallerRates& rates = {0, 0, 0}, bool tokens = true) {
     if (tokens) {
-      auto callers = Callers::Open(path_, rates);
+      auto callers = http::Callers::Open(path_, rates);
       ASSERT_TRUE(callers.has_value()) << callers.error().message;
       callers_ = std::move(*callers);
     }
-    ServerOptions options;
-    options.listeners = {{"127.0.0.1:0", Role::kPublic}, {"127.0.0.1:0", Role::kOperator}};
+    http::ServerOptions options;
+    options.listeners = {{"127.0.0.1:0", http::Role::kPublic},
+                         {"127.0.0.1:0", http::Role::kOperator}};
     options.callers = callers_;
     options.access_log = true;
-    auto server = Server::Start(options, MakeApi(MakeServices()), registry_);
+    auto server = http::Server::Start(options, MakeApi(MakeServices()), registry_);
     ASSERT_TRUE(server.has_value()) << server.error().message;
     server_ = std::move(*server);
     ASSERT_TRUE(Eventually("the model answers",
@@ -94,18 +95,19 @@ class GuardTest : public testing::Test {
   }
   static Hash128 HashOf(std::string_view user) { return SipHash()(user); }
 
-  Response AskWith(const FieldList& fields, const std::string& method, const std::string& path,
-                   const std::string& body = "", Role role = Role::kPublic) {
+  http::Response AskWith(const http::FieldList& fields, const std::string& method,
+                         const std::string& path, const std::string& body = "",
+                         http::Role role = http::Role::kPublic) {
     const auto response =
-        Fetch("http://" + server_->addresses()[role == Role::kOperator ? 1 : 0] + path, method,
-              body, kPatience, fields);
+        http::Fetch("http://" + server_->addresses()[role == http::Role::kOperator ? 1 : 0] + path,
+                    method, body, kPatience, fields);
     EXPECT_TRUE(response.has_value()) << path << (response ? "" : response.error().message);
-    return response ? *response : Response{};
+    return response ? *response : http::Response{};
   }
   // Asks with a token; "": without.
-  Response Ask(const std::string& method, const std::string& path, const std::string& token,
-               const std::string& body = "", Role role = Role::kPublic) {
-    FieldList fields;
+  http::Response Ask(const std::string& method, const std::string& path, const std::string& token,
+                     const std::string& body = "", http::Role role = http::Role::kPublic) {
+    http::FieldList fields;
     if (!token.empty()) fields.emplace_back("Authorization", "Bearer " + token);
     return AskWith(fields, method, path, body, role);
   }
@@ -116,8 +118,8 @@ class GuardTest : public testing::Test {
   const std::shared_ptr<spdlog::sinks::ostream_sink_mt> sink_ =
       std::make_shared<spdlog::sinks::ostream_sink_mt>(log_);
   metrics::Registry registry_;
-  std::shared_ptr<Callers> callers_;
-  std::unique_ptr<Server> server_;
+  std::shared_ptr<http::Callers> callers_;
+  std::unique_ptr<http::Server> server_;
 };
 
 constexpr char kSequence[] = R"({"sequence":["a3","a7"]})";
@@ -155,7 +157,7 @@ TEST_F(GuardTest, EveryRouteHasItsRoles) {
   for (const Row& row : rows) {
     std::array<uint32_t, 8> is{};
     size_t at = 0;
-    for (const Role role : {Role::kPublic, Role::kOperator})
+    for (const http::Role role : {http::Role::kPublic, http::Role::kOperator})
       for (const char* token : {"", kQuery, kAnna, kOperator})
         is[at++] = Ask(row.method, row.path, token, row.body, role).status;
     EXPECT_EQ(is, row.statuses) << row.method << " " << row.path << " " << row.body;
@@ -167,9 +169,9 @@ TEST_F(GuardTest, WithoutAFileEverythingIsAsItWas) {
   EXPECT_EQ(Ask("GET", "/metrics", "").status, 200u);
   EXPECT_EQ(Ask("POST", "/v1/recommend", "", kSequence).status, 200u);
   EXPECT_EQ(Ask("POST", "/v1/recommend", "", kOfAnna).status, 403u);
-  EXPECT_EQ(Ask("POST", "/v1/recommend", "", kOfAnna, Role::kOperator).status, 200u);
+  EXPECT_EQ(Ask("POST", "/v1/recommend", "", kOfAnna, http::Role::kOperator).status, 200u);
   EXPECT_EQ(Ask("GET", "/v1/users/anna", "").status, 403u);
-  EXPECT_EQ(Ask("GET", "/v1/users/anna", "", "", Role::kOperator).status, 200u);
+  EXPECT_EQ(Ask("GET", "/v1/users/anna", "", "", http::Role::kOperator).status, 200u);
   // A token is a field like any other.
   EXPECT_EQ(Ask("GET", "/metrics", "whatever").status, 200u);
   EXPECT_EQ(AskWith({{"Authorization", "Basic x"}}, "GET", "/metrics").status, 200u);
@@ -177,8 +179,8 @@ TEST_F(GuardTest, WithoutAFileEverythingIsAsItWas) {
 
 TEST_F(GuardTest, ARefusalSaysWhyAndNamesTheScheme) {
   Start();
-  for (const Role role : {Role::kPublic, Role::kOperator}) {
-    for (const Response& refused :
+  for (const http::Role role : {http::Role::kPublic, http::Role::kOperator}) {
+    for (const http::Response& refused :
          {Ask("GET", "/metrics", "", "", role), Ask("GET", "/metrics", "of-nobody", "", role),
           Ask("GET", "/healthz", "of-nobody", "", role),
           Ask("POST", "/v1/recommend", "", kSequence, role),
@@ -188,15 +190,15 @@ TEST_F(GuardTest, ARefusalSaysWhyAndNamesTheScheme) {
       EXPECT_THAT(refused.body, HasSubstr("\"code\":401"));
     }
   }
-  const Response other = Ask("GET", "/metrics", kAnna);
+  const http::Response other = Ask("GET", "/metrics", kAnna);
   EXPECT_THAT(other.body,
               HasSubstr("/metrics is for callers of role query: the token of 'a-phone' has "
                         "the role user"));
   EXPECT_THAT(other.Header("WWW-Authenticate"), HasSubstr("insufficient_scope"));
-  EXPECT_THAT(Ask("GET", "/v1/ledger", kQuery, "", Role::kOperator).body,
+  EXPECT_THAT(Ask("GET", "/v1/ledger", kQuery, "", http::Role::kOperator).body,
               HasSubstr("is for operators"));
   EXPECT_THAT(Ask("GET", "/v1/ledger", kOperator).body, HasSubstr("serve.operator_listen"));
-  RawConnection twice(server_->addresses()[0]);
+  http::RawConnection twice(server_->addresses()[0]);
   ASSERT_TRUE(twice.Send(
       fmt::format("GET /metrics HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n"
                   "Authorization: Bearer {}\r\n\r\n",
@@ -207,7 +209,7 @@ TEST_F(GuardTest, ARefusalSaysWhyAndNamesTheScheme) {
 // A caller who is not known must not make the server hold a body.
 TEST_F(GuardTest, AnUnknownCallersBodyIsNotWaitedFor) {
   Start();
-  RawConnection connection(server_->addresses()[0]);
+  http::RawConnection connection(server_->addresses()[0]);
   ASSERT_TRUE(connection.Send(
       "POST /v1/recommend HTTP/1.1\r\nHost: localhost\r\nContent-Length: 8000000\r\n\r\n"));
   const auto refused = connection.Receive();
@@ -220,9 +222,9 @@ TEST_F(GuardTest, AnUnknownCallersBodyIsNotWaitedFor) {
 TEST_F(GuardTest, OperatorsMetricsAreForOperators) {
   Start();
   registry_.AddGauge("tacit_gpu_used").Set(1);
-  EXPECT_THAT(Ask("GET", "/metrics", kOperator, "", Role::kOperator).body,
+  EXPECT_THAT(Ask("GET", "/metrics", kOperator, "", http::Role::kOperator).body,
               HasSubstr("tacit_gpu_used"));
-  EXPECT_THAT(Ask("GET", "/metrics", kQuery, "", Role::kOperator).body,
+  EXPECT_THAT(Ask("GET", "/metrics", kQuery, "", http::Role::kOperator).body,
               Not(HasSubstr("tacit_gpu_used")));
   EXPECT_THAT(Ask("GET", "/metrics", kOperator).body, Not(HasSubstr("tacit_gpu_used")));
 }
@@ -231,8 +233,9 @@ TEST_F(GuardTest, AUserGetsHisOwnAndNobodyElses) {
   Start();
   const json::object mine =
       json::parse(Ask("POST", "/v1/recommend", kAnna, kOfAnna).body).as_object();
-  EXPECT_EQ(mine,
-            json::parse(Ask("POST", "/v1/recommend", kOperator, kOfAnna, Role::kOperator).body));
+  EXPECT_EQ(
+      mine,
+      json::parse(Ask("POST", "/v1/recommend", kOperator, kOfAnna, http::Role::kOperator).body));
   EXPECT_EQ(mine.at("covered_by_epsilon"), false);
   EXPECT_THAT(Ask("GET", "/v1/users/anna", kAnna).body, HasSubstr("\"a3\""));
   const json::object statement =
@@ -257,7 +260,7 @@ TEST_F(GuardTest, AUserGetsHisOwnAndNobodyElses) {
 TEST_F(GuardTest, ACallerWhoAsksTooFastWaits) {
   Start({2, 0, 0});
   size_t answered = 0;
-  Response last;
+  http::Response last;
   for (int i = 0; i < 1000 && (last.status == 0 || last.status == 200); ++i) {
     last = Ask("GET", "/v1/privacy", kQuery);
     answered += last.status == 200 ? 1 : 0;
@@ -272,7 +275,7 @@ TEST_F(GuardTest, ACallerWhoAsksTooFastWaits) {
 // Connections that are open at the change, and requests on them, go on.
 TEST_F(GuardTest, CallersChangeWithoutADrop) {
   Start();
-  RawConnection connection(server_->addresses()[0]);
+  http::RawConnection connection(server_->addresses()[0]);
   const auto ask = [&](const std::string& token) {
     EXPECT_TRUE(connection.Send(fmt::format(
         "GET /v1/privacy HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\r\n", token)));
@@ -288,7 +291,7 @@ TEST_F(GuardTest, CallersChangeWithoutADrop) {
   const auto begun = connection.Receive();
   ASSERT_TRUE(begun.has_value());
   EXPECT_EQ(begun->status, 100);
-  Write(CallerLine("query", "new", DigestOfToken("another"), "") + "\n");
+  Write(http::CallerLine("query", "new", http::DigestOfToken("another"), "") + "\n");
   ASSERT_TRUE(callers_->Reload().has_value());
   ASSERT_TRUE(connection.Send(kSequence));
   const auto answered = connection.Receive();
@@ -303,19 +306,19 @@ TEST_F(GuardTest, NothingSecretIsLoggedOrShown) {
   Start();
   std::string told;
   for (const char* token : {"", kQuery, kAnna, kBert, kOperator, "planted-nobody"})
-    for (const Role role : {Role::kPublic, Role::kOperator})
+    for (const http::Role role : {http::Role::kPublic, http::Role::kOperator})
       for (const auto& [method, path, body] : std::vector<std::array<std::string, 3>>{
                {"GET", "/v1/privacy?q=planted-query-string", ""},
                {"GET", "/v1/users/planted-user", ""},
                {"POST", "/v1/recommend", R"({"user":"planted-body"})"},
                {"POST", "/v1/recommend", R"({"sequence":["a1"],"planted-key":1})"},
                {"GET", "/planted-path", ""}}) {
-        const Response response = Ask(method, path, token, body, role);
+        const http::Response response = Ask(method, path, token, body, role);
         // An answer may repeat what was asked, but never the token that it came with.
         told += *token != '\0' && response.body.find(token) != response.body.npos ? token : "";
       }
   EXPECT_EQ(told, "");
-  const std::string metrics = Ask("GET", "/metrics", kOperator, "", Role::kOperator).body;
+  const std::string metrics = Ask("GET", "/metrics", kOperator, "", http::Role::kOperator).body;
   server_->Stop(kPatience);
   EXPECT_THAT(log_.str(), HasSubstr("access: operator GET /v1/privacy 200"));
   EXPECT_THAT(log_.str(), HasSubstr("access: user POST /v1/recommend 403"));

@@ -158,7 +158,7 @@ class InferFuzzTest : public testing::Test {
     services.models = {SmallModel()};
     return services;
   }
-  Reply Ask(const Sent& sent) {
+  http::Reply Ask(const Sent& sent) {
     std::map<std::string, std::string> fields;
     if (sent.length) fields[std::string(kJsonBytesField)] = *sent.length;
     return rig_.Ask("POST", "/v2/models/ctr/infer", sent.head + sent.tensors, std::move(fields));
@@ -305,7 +305,7 @@ TEST_F(InferFuzzTest, NoMalformedTensorIsAnswered) {
   for (int i = 0; i < kMutations; ++i) {
     Sent sent = Valid();
     const auto check = [&](bool is_valid) {
-      const Reply reply = Ask(sent);
+      const http::Reply reply = Ask(sent);
       const int64_t rows = RowsOf(sent);
       ASSERT_TRUE(reply.status == 200 || reply.status == 400) << reply.body;
       if (reply.status == 400) {

@@ -33,7 +33,7 @@ class InferItemsTest : public testing::Test {
     return services;
   }
   std::string Refusal(std::string_view body, uint32_t status = 400) {
-    const Reply reply = rig_.Ask("POST", kInferItems, body);
+    const http::Reply reply = rig_.Ask("POST", kInferItems, body);
     EXPECT_EQ(reply.status, status) << reply.body;
     return std::string(json::parse(reply.body).at("error").as_string());
   }
@@ -46,7 +46,7 @@ TEST_F(InferItemsTest, ASequenceGetsTheItemsOfRecommend) {
   for (const auto& [input, shape] : {std::pair("[\"a2\",\"new\",\"a5\"]", "[4]"),
                                      std::pair("[[\"a2\",\"new\",\"a5\"]]", "[1,4]")}) {
     const bool nested = std::string_view(input).starts_with("[[");
-    const Reply reply =
+    const http::Reply reply =
         rig_.Ask("POST", kInferItems,
                  fmt::format(R"({{"id":"q","parameters":{{"k":4}},"inputs":[{{"name":"sequence",)"
                              R"("shape":{},"datatype":"BYTES","data":{}}}]}})",
@@ -83,7 +83,7 @@ TEST_F(InferItemsTest, OutputsAreHonouredInTheirOrderAndForm) {
       R"({"parameters":{"k":3,"exclude_seen":false},"inputs":[{"name":"sequence","shape":[1],)"
       R"("datatype":"BYTES","parameters":{"binary_data_size":6}}],"outputs":[{"name":"scores"},)"
       R"({"name":"items","parameters":{"binary_data":true}}]})";
-  const Reply reply = rig_.AskBinary(kInferItems, head, Texts({"a2"}));
+  const http::Reply reply = rig_.AskBinary(kInferItems, head, Texts({"a2"}));
   ASSERT_EQ(reply.status, 200u) << reply.body;
   const std::string text = JsonOf(reply);
   const json::value outputs = json::parse(text).at("outputs");
@@ -104,8 +104,8 @@ TEST_F(InferItemsTest, OutputsAreHonouredInTheirOrderAndForm) {
 
 TEST_F(InferItemsTest, AnEmptySequenceIsAColdStartAndIntegersAreIds) {
   const auto items = [&](std::string_view input) {
-    const Reply reply = rig_.Ask("POST", kInferItems,
-                                 fmt::format(R"({{"inputs":[{{"name":"sequence",{}}}]}})", input));
+    const http::Reply reply = rig_.Ask(
+        "POST", kInferItems, fmt::format(R"({{"inputs":[{{"name":"sequence",{}}}]}})", input));
     EXPECT_EQ(reply.status, 200u) << reply.body;
     return json::parse(reply.body);
   };

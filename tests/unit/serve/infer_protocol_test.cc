@@ -92,7 +92,7 @@ TEST_F(InferProtocolTest, AnswersAreOfThePublishedSchemas) {
            {std::pair<std::string, std::string>{"${MODEL_NAME}", "ctr"}, {"${MODEL_VERSION}", "6"}})
         if (const size_t at = path.find(part); at != path.npos) path.replace(at, part.size(), is);
       SCOPED_TRACE(method + " " + path);
-      const Reply reply = rig_.Ask(method, path, path.ends_with("/infer") ? request : "");
+      const http::Reply reply = rig_.Ask(method, path, path.ends_with("/infer") ? request : "");
       EXPECT_EQ(reply.status, 200u) << reply.body;
       EXPECT_EQ(reply.content_type, "application/json");
       ++asked;
@@ -122,13 +122,13 @@ TEST_F(InferProtocolTest, ErrorsAreOfThePublishedForm) {
            {"POST", "/v2/models/ctr/infer", "{}", 400},
            {"POST", "/v2/models/ctr/infer", json::serialize(examples_.at("request")), 400},
            {"POST", "/v2/repository/index", "[]", 400}}) {
-    const Reply reply = rig_.Ask(method, path, body);
+    const http::Reply reply = rig_.Ask(method, path, body);
     EXPECT_EQ(reply.status, status) << path;
     EXPECT_EQ(reply.content_type, "application/json");
     EXPECT_EQ(schema.Check(error, json::parse(reply.body)), "") << reply.body;
   }
   rig_.readiness = {false, "not yet"};
-  const Reply unready = rig_.Ask("GET", "/v2/health/ready");
+  const http::Reply unready = rig_.Ask("GET", "/v2/health/ready");
   EXPECT_EQ(unready.status, 503u);
   EXPECT_EQ(schema.Check(error, json::parse(unready.body)), "");
 }
@@ -177,7 +177,7 @@ TEST_F(InferProtocolTest, ThePublishedAnswersAreWritten) {
   InferRequest request;
   request.id = "42";
   request.outputs = {{.name = "output0", .binary = {}}};
-  Reply plain;
+  http::Reply plain;
   WriteInferAnswer(request, {"mymodel", 1, ""}, std::span(&output, 1), &plain);
   const json::value answer = json::parse(plain.body);
   const json::value& published = examples_.at("response");
@@ -191,7 +191,7 @@ TEST_F(InferProtocolTest, ThePublishedAnswersAreWritten) {
   EXPECT_EQ(plain.content_type, examples_.at("response_fields").at("Content-Type").as_string());
 
   request.outputs[0].binary = true;
-  Reply binary;
+  http::Reply binary;
   WriteInferAnswer(request, {"mymodel", 1, ""}, std::span(&output, 1), &binary);
   const std::string head = JsonOf(binary);
   EXPECT_EQ(json::parse(head).at("outputs"), examples_.at("binary_response").at("outputs"));
@@ -205,10 +205,10 @@ TEST_F(InferProtocolTest, ThePublishedAnswersAreWritten) {
 
 // The published requests of our tensors get the same numbers in both forms.
 TEST_F(InferProtocolTest, BothFormsOfTheExamplesAreAnswered) {
-  const Reply plain =
+  const http::Reply plain =
       rig_.Ask("POST", "/v2/models/ctr/infer", json::serialize(OurRequest("request")));
   ASSERT_EQ(plain.status, 200u) << plain.body;
-  const Reply binary =
+  const http::Reply binary =
       rig_.AskBinary("/v2/models/ctr/infer", json::serialize(OurRequest("binary_request")),
                      Bytes<uint32_t>({3, 4}) + Texts({"68fd1e64", "x"}));
   ASSERT_EQ(binary.status, 200u) << binary.body;

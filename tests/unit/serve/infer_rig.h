@@ -15,7 +15,7 @@
 namespace tacit::serve {
 
 // The fields of a header that a test makes.
-class TestFields final : public HeaderFields {
+class TestFields final : public http::HeaderFields {
  public:
   explicit TestFields(std::map<std::string, std::string> fields) : fields_(std::move(fields)) {}
   std::string_view Find(std::string_view name) const override {
@@ -35,22 +35,24 @@ class InferRig {
     if (!services.readiness) services.readiness = [this] { return readiness; };
     handler_ = MakeApi(std::move(services))();
   }
-  Reply Ask(std::string_view method, std::string_view path, std::string_view body = "",
-            std::map<std::string, std::string> fields = {}, Role role = Role::kPublic) {
+  http::Reply Ask(std::string_view method, std::string_view path, std::string_view body = "",
+                  std::map<std::string, std::string> fields = {},
+                  http::Role role = http::Role::kPublic) {
     const TestFields made(std::move(fields));
-    Request request;
+    http::Request request;
     request.role = role;
     request.method = method;
     request.path = path.substr(0, path.find('?'));
     request.query = path.substr(std::min(path.size(), request.path.size() + 1));
     request.body = body;
     request.fields = &made;
-    Reply reply;
+    http::Reply reply;
     handler_->Handle(request, &reply);
     return reply;
   }
   // A request with binary tensors behind its JSON.
-  Reply AskBinary(std::string_view path, const std::string& json, const std::string& tensors) {
+  http::Reply AskBinary(std::string_view path, const std::string& json,
+                        const std::string& tensors) {
     return Ask("POST", path, json + tensors,
                {{std::string(kJsonBytesField), std::to_string(json.size())}});
   }
@@ -59,11 +61,11 @@ class InferRig {
 
  private:
   metrics::Registry registry_;
-  std::unique_ptr<Handler> handler_;
+  std::unique_ptr<http::Handler> handler_;
 };
 
 // The JSON of a reply, without the binary tensors.
-inline std::string JsonOf(const Reply& reply) {
+inline std::string JsonOf(const http::Reply& reply) {
   for (const auto& [name, value] : reply.headers)
     if (name == kJsonBytesField) return reply.body.substr(0, std::stoul(value));
   return reply.body;

@@ -45,7 +45,7 @@ class InferRowsTest : public testing::Test {
     return services;
   }
   std::vector<float> Scores() {
-    const Reply reply = rig_.Ask("POST", "/v1/score", kScoreRows);
+    const http::Reply reply = rig_.Ask("POST", "/v1/score", kScoreRows);
     EXPECT_EQ(reply.status, 200u) << reply.body;
     return Numbers(json::parse(reply.body).at("scores"));
   }
@@ -56,13 +56,13 @@ class InferRowsTest : public testing::Test {
     return numbers;
   }
   json::value Infer(std::string_view body, std::string_view path = kInfer) {
-    const Reply reply = rig_.Ask("POST", path, body);
+    const http::Reply reply = rig_.Ask("POST", path, body);
     EXPECT_EQ(reply.status, 200u) << reply.body;
     return json::parse(reply.body);
   }
   std::string Refusal(std::string_view body, uint32_t status = 400,
                       std::string_view path = kInfer) {
-    const Reply reply = rig_.Ask("POST", path, body);
+    const http::Reply reply = rig_.Ask("POST", path, body);
     EXPECT_EQ(reply.status, status) << body << reply.body;
     return std::string(json::parse(reply.body).at("error").as_string());
   }
@@ -151,7 +151,7 @@ TEST_F(InferRowsTest, BinaryTensorsGetTheSameScores) {
           {"name":"tags","shape":[3,2],"datatype":"BYTES","parameters":{"binary_data_size":27}}])";
   const std::string tensors = Bytes<float>({3, 7, kNone}) + Bytes<double>({-1.5, kNone, kNone}) +
                               Texts({"x", "", "17"}) + Texts({"a", "b", "", "b", "", ""});
-  const Reply plain = rig_.AskBinary(kInfer, head + "}", tensors);
+  const http::Reply plain = rig_.AskBinary(kInfer, head + "}", tensors);
   ASSERT_EQ(plain.status, 200u) << plain.body;
   EXPECT_EQ(Numbers(json::parse(plain.body).at("outputs").at(0).at("data")), Scores());
   EXPECT_TRUE(plain.headers.empty());
@@ -159,7 +159,7 @@ TEST_F(InferRowsTest, BinaryTensorsGetTheSameScores) {
   for (const char* wish :
        {R"(,"outputs":[{"name":"probability","parameters":{"binary_data":true}}]})",
         R"(,"parameters":{"binary_data_output":true}})"}) {
-    const Reply reply = rig_.AskBinary(kInfer, head + wish, tensors);
+    const http::Reply reply = rig_.AskBinary(kInfer, head + wish, tensors);
     ASSERT_EQ(reply.status, 200u) << reply.body;
     EXPECT_EQ(reply.content_type, "application/octet-stream");
     const std::string text = JsonOf(reply);
@@ -171,7 +171,7 @@ TEST_F(InferRowsTest, BinaryTensorsGetTheSameScores) {
     std::memcpy(scores.data(), reply.body.data() + text.size(), 12);
     EXPECT_EQ(scores, Scores());
   }
-  const Reply json_again =
+  const http::Reply json_again =
       rig_.AskBinary(kInfer, head + R"(,"parameters":{"binary_data_output":true},
                "outputs":[{"name":"probability","parameters":{"binary_data":false}}]})",
                      tensors);
@@ -186,7 +186,7 @@ TEST_F(InferRowsTest, BinaryLengthsThatLieAreRefusedByName) {
     const std::string head = fmt::format(
         R"({{"inputs":[{{"name":"{}","shape":{},"datatype":"{}","parameters":{{"binary_data_size":{}}}}}]}})",
         datatype == "BYTES" ? "C1" : "I1", shape, datatype, size);
-    const Reply reply = rig_.AskBinary(kInfer, head, tensors);
+    const http::Reply reply = rig_.AskBinary(kInfer, head, tensors);
     EXPECT_EQ(reply.status, 400u) << reply.body;
     return std::string(json::parse(reply.body).at("error").as_string());
   };
@@ -214,7 +214,7 @@ TEST_F(InferRowsTest, BinaryLengthsThatLieAreRefusedByName) {
               HasSubstr("input 'I1' has more than 262144 elements"));
 
   const auto with_length = [&](const std::string& length) {
-    const Reply reply =
+    const http::Reply reply =
         rig_.Ask("POST", kInfer, kTensors, {{std::string(kJsonBytesField), length}});
     EXPECT_EQ(reply.status, 400u) << length;
     return std::string(json::parse(reply.body).at("error").as_string());
@@ -360,7 +360,7 @@ TEST_F(InferRowsTest, ServerAndModelAreDescribed) {
       {"name":"tags","datatype":"BYTES","shape":[-1,-1]}],
       "outputs":[{"name":"probability","datatype":"FP32","shape":[-1]}]})"));
   rig_.readiness = {false, "training has stopped"};
-  const Reply stopped = rig_.Ask("GET", "/v2/health/ready");
+  const http::Reply stopped = rig_.Ask("GET", "/v2/health/ready");
   EXPECT_EQ(stopped.status, 503u);
   EXPECT_EQ(stopped.body, "{\"error\":\"training has stopped\"}\n");
   EXPECT_EQ(rig_.Ask("GET", "/v2/health/live").status, 200u);
@@ -402,7 +402,7 @@ TEST_F(InferRowsTest, ALargeQuestionTakesNoMemory) {
   body += "]}";
   const PeakMemory peak;
   const size_t before = PeakMemory::Kilobytes();
-  const Reply reply = rig_.Ask("POST", "/v2/repository/index", body);
+  const http::Reply reply = rig_.Ask("POST", "/v2/repository/index", body);
   EXPECT_LT(PeakMemory::Kilobytes(), before + 8'000);
   EXPECT_EQ(reply.status, 400u);
   EXPECT_THAT(reply.body, HasSubstr("the body has 8000003 bytes, and at most 4096 here"));
@@ -411,7 +411,7 @@ TEST_F(InferRowsTest, ALargeQuestionTakesNoMemory) {
 // The public does not see why, and the fault is not the client's.
 TEST_F(InferRowsTest, AFailureIsNotTold) {
   store_.CommitBroken(7, {ErrorCode::kNotFound, "/var/leak/000012.sst is gone"});
-  const Reply reply = rig_.Ask("POST", kInfer, kTensors);
+  const http::Reply reply = rig_.Ask("POST", kInfer, kTensors);
   EXPECT_EQ(reply.status, 500u) << reply.body;
   EXPECT_THAT(reply.body, testing::Not(HasSubstr("leak")));
 }
@@ -421,7 +421,7 @@ TEST_F(InferRowsTest, WhereTrainingGoesOnNothingIsLoaded) {
             "[{\"name\":\"ctr\",\"version\":\"6\",\"state\":\"READY\",\"reason\":\"\"}]\n");
   for (const char* path : {"/v2/repository/models/ctr/load", "/v2/repository/models/ctr/unload"}) {
     EXPECT_EQ(rig_.Ask("POST", path).status, 403u);
-    const Reply reply = rig_.Ask("POST", path, "", {}, Role::kOperator);
+    const http::Reply reply = rig_.Ask("POST", path, "", {}, http::Role::kOperator);
     EXPECT_EQ(reply.status, 403u);
     EXPECT_THAT(reply.body, HasSubstr("where tacitd runs with --serve-only"));
   }
@@ -451,17 +451,17 @@ class InferRepositoryTest : public InferRowsTest {
 
 TEST_F(InferRepositoryTest, TheOperatorLoadsAndUnloads) {
   const auto operate = [&](std::string_view what, std::string_view body = "",
-                           Role role = Role::kOperator) {
+                           http::Role role = http::Role::kOperator) {
     return rig_.Ask("POST", fmt::format("/v2/repository/models/ctr/{}", what), body, {}, role);
   };
-  EXPECT_EQ(operate("unload", "", Role::kPublic).status, 403u);
+  EXPECT_EQ(operate("unload", "", http::Role::kPublic).status, 403u);
   EXPECT_EQ(operate("unload", R"({"parameters":{"unload_dependents":false}})").status, 200u);
   EXPECT_THAT(Refusal(kTensors, 503), HasSubstr("model 'ctr' is unloaded"));
   EXPECT_EQ(rig_.Ask("POST", "/v1/score", kScoreRows).status, 503u);
   EXPECT_EQ(rig_.Ask("GET", "/v2/models/ctr/ready").status, 503u);
   EXPECT_EQ(rig_.Ask("GET", "/v2/health/ready").status, 503u);
   broken_ = true;
-  const Reply damaged = operate("load");
+  const http::Reply damaged = operate("load");
   EXPECT_EQ(damaged.status, 500u);
   EXPECT_THAT(damaged.body, HasSubstr("checkpoint 7 is damaged"));
   EXPECT_EQ(rig_.Ask("GET", "/v2/models/ctr/ready").status, 503u);
@@ -471,8 +471,9 @@ TEST_F(InferRepositoryTest, TheOperatorLoadsAndUnloads) {
   EXPECT_EQ(Infer(kTensors).at("model_version"), "7");
   EXPECT_EQ(operate("load", R"({"parameters":{"config":"{}"}})").status, 400u);
   EXPECT_EQ(operate("load", "[]").status, 400u);
-  EXPECT_EQ(rig_.Ask("POST", "/v2/repository/models/cts/load", "", {}, Role::kOperator).status,
-            404u);
+  EXPECT_EQ(
+      rig_.Ask("POST", "/v2/repository/models/cts/load", "", {}, http::Role::kOperator).status,
+      404u);
 }
 
 }  // namespace

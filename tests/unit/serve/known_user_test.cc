@@ -84,14 +84,15 @@ class KnownUserTest : public testing::Test {
   // The work of the product's answer, asked by an operator or by the user himself.
   Work Answered(const std::string& user, bool by_token) {
     work_ = {};
-    Caller caller{.role = CallerRole::kUser, .name = "phone", .user = user, .pace = nullptr};
+    http::Caller caller{
+        .role = http::CallerRole::kUser, .name = "phone", .user = user, .pace = nullptr};
     const std::string body = R"({"user":")" + user + R"(","k":5})";
-    Request request;
-    request.role = by_token ? Role::kPublic : Role::kOperator;
+    http::Request request;
+    request.role = by_token ? http::Role::kPublic : http::Role::kOperator;
     request.asks_token = by_token;
     request.caller = by_token ? &caller : nullptr;
     request.body = body;
-    Reply reply;
+    http::Reply reply;
     route_->Answer(request, &reply);
     EXPECT_EQ(reply.status, 200u) << reply.body;
     for (size_t at = reply.body.find("\"id\""); at != reply.body.npos;

@@ -24,11 +24,11 @@ class LookupTest : public testing::Test {
     services.models = {SmallModel(), SmallModel("open", INFINITY)};
     return services;
   }
-  Reply Ask(std::string_view body, Role role = Role::kPublic) {
+  http::Reply Ask(std::string_view body, http::Role role = http::Role::kPublic) {
     return rig_.Ask("POST", "/v1/lookup", body, {}, role);
   }
   std::string Refusal(std::string_view body, uint32_t status = 400) {
-    const Reply reply = Ask(body);
+    const http::Reply reply = Ask(body);
     EXPECT_EQ(reply.status, status) << reply.body;
     return std::string(json::parse(reply.body).at("error").at("message").as_string());
   }
@@ -39,7 +39,7 @@ class LookupTest : public testing::Test {
 
 // Rows in any order, some of them twice, are those of the snapshot.
 TEST_F(LookupTest, RowsAreThoseThatScoringReads) {
-  const Reply reply = Ask(
+  const http::Reply reply = Ask(
       R"({"rows":[{"feature":"tags","value":"a"},{"feature":"C1","value":"68fd1e64"},
           {"feature":"C2","bucket":49},{"feature":"tags","value":"a"},{"feature":"C1","bucket":0},
           {"feature":"C1","value":""}],"learner":"ctr"})");
@@ -71,7 +71,7 @@ TEST_F(LookupTest, RowsAreThoseThatScoringReads) {
 TEST_F(LookupTest, WithoutPrivacyRowsAreTheOperators) {
   constexpr char kOpen[] = R"({"learner":"open","rows":[{"feature":"C1","bucket":1}]})";
   EXPECT_THAT(Refusal(kOpen, 403), HasSubstr("promises no privacy"));
-  EXPECT_EQ(Ask(kOpen, Role::kOperator).status, 200u);
+  EXPECT_EQ(Ask(kOpen, http::Role::kOperator).status, 200u);
 }
 
 TEST_F(LookupTest, WhatIsWrongIsSaidByRow) {

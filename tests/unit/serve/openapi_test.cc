@@ -106,27 +106,28 @@ class WholeSnapshot final : public FakeSnapshot {
 class OpenApiTest : public testing::Test {
  protected:
   void SetUp() override {
-    ServerOptions options;
-    options.listeners = {{"127.0.0.1:0", Role::kPublic}, {"127.0.0.1:0", Role::kOperator}};
-    auto server = Server::Start(options, MakeApi(MakeServices()), registry_);
+    http::ServerOptions options;
+    options.listeners = {{"127.0.0.1:0", http::Role::kPublic},
+                         {"127.0.0.1:0", http::Role::kOperator}};
+    auto server = http::Server::Start(options, MakeApi(MakeServices()), registry_);
     ASSERT_TRUE(server.has_value()) << server.error().message;
     server_ = std::move(*server);
     ASSERT_TRUE(Eventually("all models answer",
                            [&] { return Ask("GET", "/v2/health/ready", "").status == 200; }));
   }
   Services MakeServices();
-  Response Ask(const std::string& method, const std::string& path, std::string_view body,
-               Role role = Role::kPublic) {
+  http::Response Ask(const std::string& method, const std::string& path, std::string_view body,
+                     http::Role role = http::Role::kPublic) {
     const auto response =
-        Fetch("http://" + server_->addresses()[role == Role::kOperator ? 1 : 0] + path, method,
-              body, kPatience);
+        http::Fetch("http://" + server_->addresses()[role == http::Role::kOperator ? 1 : 0] + path,
+                    method, body, kPatience);
     EXPECT_TRUE(response.has_value()) << path << response.error().message;
-    return response ? *response : Response{};
+    return response ? *response : http::Response{};
   }
   // "METHOD path" of every route of the server, as its own counters name them.
   std::set<std::string> Routes() {
     std::set<std::string> routes;
-    const std::string text = Ask("GET", "/metrics", "", Role::kOperator).body;
+    const std::string text = Ask("GET", "/metrics", "", http::Role::kOperator).body;
     const std::regex line(
         "tacit_http_(?:operator_)?requests_total\\{method=\"([A-Z]+)\",path=\"([^\"]*)\"");
     for (std::sregex_iterator at(text.begin(), text.end(), line), end; at != end; ++at)
@@ -143,7 +144,7 @@ class OpenApiTest : public testing::Test {
   std::vector<std::string> CompareRoles(const json::value& document);
 
   metrics::Registry registry_;
-  std::unique_ptr<Server> server_;
+  std::unique_ptr<http::Server> server_;
   size_t sent_ = 0;  // examples
 };
 
@@ -240,7 +241,7 @@ void OpenApiTest::CompareOperation(const JsonSchema& schema, const std::string& 
   target += query;
 
   const json::value* const listener = operation.if_contains("x-tacit-listener");
-  const Role role = listener != nullptr ? Role::kOperator : Role::kPublic;
+  const http::Role role = listener != nullptr ? http::Role::kOperator : http::Role::kPublic;
   std::vector<std::pair<std::string, std::string>> examples;  // name, body
   if (const json::value* body = operation.if_contains("requestBody")) {
     for (const auto& [type, content] : schema.Resolve(*body).at("content").as_object()) {
@@ -260,7 +261,7 @@ void OpenApiTest::CompareOperation(const JsonSchema& schema, const std::string& 
     examples.emplace_back("", "");
   }
   const json::object& responses = operation.at("responses").as_object();
-  const auto check = [&](const Response& response, const std::string& example) {
+  const auto check = [&](const http::Response& response, const std::string& example) {
     const json::value* is = responses.if_contains(std::to_string(response.status));
     if (is == nullptr && response.status >= 400) is = responses.if_contains("default");
     if (is == nullptr) {
@@ -281,7 +282,7 @@ void OpenApiTest::CompareOperation(const JsonSchema& schema, const std::string& 
     if (!bad.empty()) wrong->push_back(fmt::format("{} {}: {}", name, example, bad));
   };
   for (const auto& [example, body] : examples) {
-    const Response response = Ask(method, target, body, role);
+    const http::Response response = Ask(method, target, body, role);
     ++sent_;
     if (response.status >= 400)
       wrong->push_back(fmt::format("{} {}: {}", name, example, response.body));
@@ -290,18 +291,19 @@ void OpenApiTest::CompareOperation(const JsonSchema& schema, const std::string& 
     if (may_be_packed != operation.contains("x-tacit-gzip"))
       wrong->push_back(
           fmt::format("{} {}", name, may_be_packed ? "may come packed" : "never comes packed"));
-    if (role == Role::kPublic) continue;
-    const Response refused = Ask(method, target, body);
+    if (role == http::Role::kPublic) continue;
+    const http::Response refused = Ask(method, target, body);
     check(refused, example);
     if (refused.status != 403) wrong->push_back(name + " is answered to the public");
   }
   if (operation.contains("requestBody")) {
-    const Response bad = Ask(method, target, "{\"nothing\":", role);
+    const http::Response bad = Ask(method, target, "{\"nothing\":", role);
     if (bad.status < 400) wrong->push_back(name + " answers what is no request");
     check(bad, "of no request");
   }
   // An unloaded model answers nothing further on.
-  if (path.ends_with("/unload")) Ask("POST", "/v2/repository/models/ctr/load", "", Role::kOperator);
+  if (path.ends_with("/unload"))
+    Ask("POST", "/v2/repository/models/ctr/load", "", http::Role::kOperator);
 }
 
 std::vector<std::string> OpenApiTest::Compare(const json::value& document) {
@@ -366,7 +368,7 @@ TEST_F(OpenApiTest, TheListForProgramsHasEveryRoute) {
 // Each caller is shown the routes that this caller may ask.
 TEST_F(OpenApiTest, TheIndexListsTheRoutes) {
   const std::string of_all = Ask("GET", "/", "").body;
-  const std::string of_operators = Ask("GET", "/", "", Role::kOperator).body;
+  const std::string of_operators = Ask("GET", "/", "", http::Role::kOperator).body;
   const std::string counted_for_all = Ask("GET", "/metrics", "").body;
   EXPECT_THAT(of_all, HasSubstr("\nPOST /v1/score             Click probabilities of rows\n"));
   EXPECT_THAT(of_all, testing::Not(HasSubstr("/v1/users/")));
@@ -404,17 +406,19 @@ std::vector<std::string> OpenApiTest::CompareRoles(const json::value& document) 
   std::string callers;
   const std::array<std::string, 3> roles = {"query", "user", "operator"};
   for (const std::string& role : roles)
-    callers +=
-        CallerLine(role, role, DigestOfToken("of-" + role), role == "user" ? "anna@x" : "") + "\n";
+    callers += http::CallerLine(role, role, http::DigestOfToken("of-" + role),
+                                role == "user" ? "anna@x" : "") +
+               "\n";
   test::WriteFile(dir / "callers", callers);
   EXPECT_EQ(::chmod((dir / "callers").c_str(), 0600), 0);
-  ServerOptions options;
-  options.listeners = {{"127.0.0.1:0", Role::kPublic}, {"127.0.0.1:0", Role::kOperator}};
-  options.callers = *Callers::Open(dir / "callers", {0, 0, 0});
+  http::ServerOptions options;
+  options.listeners = {{"127.0.0.1:0", http::Role::kPublic},
+                       {"127.0.0.1:0", http::Role::kOperator}};
+  options.callers = *http::Callers::Open(dir / "callers", {0, 0, 0});
   metrics::Registry registry;
   Services services = MakeServices();
   services.metrics = &registry;
-  const auto server = *Server::Start(options, MakeApi(std::move(services)), registry);
+  const auto server = *http::Server::Start(options, MakeApi(std::move(services)), registry);
 
   std::vector<std::string> wrong;
   for (const auto& [path, item] : document.at("paths").as_object()) {
@@ -428,10 +432,11 @@ std::vector<std::string> OpenApiTest::CompareRoles(const json::value& document) 
           target.replace(at, part.size(), text);
       const auto wanted = RolesOf(document, operation.as_object());
       const auto is_let_in = [&](const std::string& token) {
-        FieldList fields;
+        http::FieldList fields;
         if (!token.empty()) fields = {{"Authorization", "Bearer " + token}};
-        const Response response = *Fetch("http://" + server->addresses()[1] + target, method,
-                                         method == "POST" ? "{}" : "", kPatience, fields);
+        const http::Response response =
+            *http::Fetch("http://" + server->addresses()[1] + target, method,
+                         method == "POST" ? "{}" : "", kPatience, fields);
         return response.Header("WWW-Authenticate").empty();
       };
       if (is_let_in("") != !wanted)
@@ -478,45 +483,46 @@ TEST_F(OpenApiTest, ThePageListsTheRoutesWithoutAToken) {
 // the length of an answer would tell whether a guess is in it.
 TEST_F(OpenApiTest, PackedAnswersHoldNothingOfTheirCaller) {
   const std::string guess = "kept-by-nobody-else";
-  const auto ask = [&](std::string_view path, Role role, const char* encoding) {
+  const auto ask = [&](std::string_view path, http::Role role, const char* encoding) {
     const bool is_index = path == "/v2/repository/index";
-    const auto response = Fetch("http://" + server_->addresses()[role == Role::kOperator ? 1 : 0] +
-                                    std::string(path) + "?" + guess + "=" + guess,
-                                is_index ? "POST" : "GET", is_index ? "{}" : "", kPatience,
-                                {{"Accept-Encoding", encoding},
-                                 {"X-Request-Id", guess},
-                                 {"User-Agent", guess},
-                                 {"Authorization", "Bearer " + guess}});
+    const auto response =
+        http::Fetch("http://" + server_->addresses()[role == http::Role::kOperator ? 1 : 0] +
+                        std::string(path) + "?" + guess + "=" + guess,
+                    is_index ? "POST" : "GET", is_index ? "{}" : "", kPatience,
+                    {{"Accept-Encoding", encoding},
+                     {"X-Request-Id", guess},
+                     {"User-Agent", guess},
+                     {"Authorization", "Bearer " + guess}});
     EXPECT_TRUE(response.has_value());
-    return response ? *response : Response{};
+    return response ? *response : http::Response{};
   };
   size_t packed = 0;
   for (const char* path : {"/", "/metrics", "/v1/quality", "/v1/privacy", "/v2", "/v2/",
                            "/v2/models/ctr", "/v2/models/ctr/versions/6", "/v2/repository/index"}) {
-    const Response plain = ask(path, Role::kPublic, "identity"),
-                   other = ask(path, Role::kPublic, "gzip");
+    const http::Response plain = ask(path, http::Role::kPublic, "identity"),
+                         other = ask(path, http::Role::kPublic, "gzip");
     EXPECT_EQ(plain.status, 200u) << path << plain.body;
     EXPECT_EQ(plain.body.find(guess), std::string::npos) << path;
     const bool is_packed = other.Header("Content-Encoding") == "gzip";
     EXPECT_EQ(is_packed, plain.body.size() >= 1024) << path;
     packed += is_packed ? 1 : 0;
     if (!is_packed || path == std::string_view("/metrics")) continue;
-    BodyBuffer unpacked;
-    EXPECT_EQ(Unpack(
+    http::BodyBuffer unpacked;
+    EXPECT_EQ(http::Unpack(
                   other.body, 1 << 20, [](uint64_t) { return true; }, &unpacked),
-              Unpacked::kWhole);
+              http::Unpacked::kWhole);
     EXPECT_EQ(unpacked.view(), plain.body) << path;
   }
   EXPECT_GE(packed, 2u);
-  EXPECT_EQ(ask("/metrics", Role::kOperator, "gzip").Header("Content-Encoding"), "");
-  EXPECT_EQ(ask("/v1/ledger", Role::kOperator, "gzip").Header("Content-Encoding"), "");
+  EXPECT_EQ(ask("/metrics", http::Role::kOperator, "gzip").Header("Content-Encoding"), "");
+  EXPECT_EQ(ask("/v1/ledger", http::Role::kOperator, "gzip").Header("Content-Encoding"), "");
 }
 
 // A caller at the wrong route is told which kind the learner is, and which route is the right one.
 TEST_F(OpenApiTest, ALearnerOfAnotherKindIsNamedWithItsKind) {
   const auto refusal = [&](const std::string& method, const std::string& path,
-                           std::string_view body, Role role = Role::kPublic) {
-    const Response response = Ask(method, path, body, role);
+                           std::string_view body, http::Role role = http::Role::kPublic) {
+    const http::Response response = Ask(method, path, body, role);
     EXPECT_EQ(response.status, 404u) << path;
     return std::string(json::parse(response.body).at("error").at("message").as_string());
   };
@@ -528,7 +534,7 @@ TEST_F(OpenApiTest, ALearnerOfAnotherKindIsNamedWithItsKind) {
   EXPECT_EQ(refusal("POST", "/v1/score/lines?learner=next", "{}"), next + "; ask /v1/recommend");
   EXPECT_EQ(refusal("POST", "/v1/lookup", R"({"learner":"next","rows":[]})"),
             next + "; ask /v1/recommend");
-  EXPECT_EQ(refusal("GET", "/v1/weights?learner=next", "", Role::kOperator),
+  EXPECT_EQ(refusal("GET", "/v1/weights?learner=next", "", http::Role::kOperator),
             next + ", which has no weights of values: ask /v1/recommend");
   EXPECT_EQ(refusal("POST", "/v1/recommend", R"({"learner":"ctr","sequence":[]})"),
             "'ctr' is a click model (pctr); ask /v1/score");

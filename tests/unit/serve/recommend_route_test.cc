@@ -59,19 +59,20 @@ class RecommendRouteTest : public testing::Test {
     EXPECT_TRUE(test::Eventually("the builds begin", [&] { return items.builds() >= builds; }));
     ASSERT_EQ(items.builds(), builds);
   }
-  static Reply Ask(Handler& handler, std::string_view body, Role role = Role::kOperator) {
-    Reply reply;
+  static http::Reply Ask(http::Handler& handler, std::string_view body,
+                         http::Role role = http::Role::kOperator) {
+    http::Reply reply;
     handler.Handle(
         {.role = role, .method = "POST", .path = "/v1/recommend", .query = "", .body = body},
         &reply);
     return reply;
   }
-  Reply Ask(std::string_view body) { return Ask(*handler_, body); }
+  http::Reply Ask(std::string_view body) { return Ask(*handler_, body); }
   // Asks until the answer is of this version.
   json::object AskVersion(uint64_t version, std::string_view body = kSequence) {
     json::object answer;
     const auto answered = test::Eventually(fmt::format("version {} answers", version), [&] {
-      const Reply reply = Ask(body);
+      const http::Reply reply = Ask(body);
       if (reply.status != 200) return false;
       answer = json::parse(reply.body).as_object();
       return answer.at("model").at("version").to_number<uint64_t>() == version;
@@ -98,14 +99,14 @@ class RecommendRouteTest : public testing::Test {
   std::mutex mutex_;
   std::shared_ptr<const store::Snapshot> latest_;
   CommitSignal commits_;
-  HandlerFactory factory_;
-  std::unique_ptr<Handler> handler_;
+  http::HandlerFactory factory_;
+  std::unique_ptr<http::Handler> handler_;
 };
 
 TEST_F(RecommendRouteTest, BeforeTheFirstReleaseItIsNotReady) {
   Start(true);
   for (const char* body : {kSequence, R"({"user":"u1"})"}) {
-    const Reply reply = Ask(body);
+    const http::Reply reply = Ask(body);
     EXPECT_EQ(reply.status, 503u);
     EXPECT_THAT(reply.body, HasSubstr("learner 'next' has released nothing to recommend from yet"));
     EXPECT_THAT(reply.headers, testing::Contains(testing::Pair("Retry-After", "1")));
@@ -152,7 +153,7 @@ TEST_F(RecommendRouteTest, OnlyWhatIsWantedIsRecommended) {
          [](uint32_t i) { return i == 6 || i == 12; });
   // The next request has no filters of the last.
   EXPECT_EQ(AskVersion(6, R"({"sequence":[],"k":30})").at("items").as_array().size(), kItems);
-  const Reply unknown = Ask(R"({"sequence":[],"genres":["evem"]})");
+  const http::Reply unknown = Ask(R"({"sequence":[],"genres":["evem"]})");
   EXPECT_EQ(unknown.status, 400u);
   EXPECT_THAT(unknown.body, HasSubstr("unknown genre 'evem' (did you mean 'even'?)"));
 }
@@ -162,7 +163,7 @@ TEST_F(RecommendRouteTest, FiltersNeedDescriptions) {
   Commit(6, "first");
   AskVersion(6);
   for (const char* key : {R"("genres":["odd"])", R"("year_from":2000)"}) {
-    const Reply reply = Ask(fmt::format(R"({{"sequence":[],{}}})", key));
+    const http::Reply reply = Ask(fmt::format(R"({{"sequence":[],{}}})", key));
     EXPECT_EQ(reply.status, 400u);
     EXPECT_THAT(reply.body, HasSubstr("no item has any"));
   }
@@ -252,7 +253,7 @@ TEST_F(RecommendRouteTest, ByUserOnlyWhereItIsConfigured) {
   Commit(6, "first");
   AskVersion(6);
   for (const char* body : {R"({"user":"u1"})", R"({"user":"nobody"})"}) {
-    const Reply reply = Ask(body);
+    const http::Reply reply = Ask(body);
     EXPECT_EQ(reply.status, 403u);
     EXPECT_THAT(reply.body, HasSubstr("raw history, which no epsilon covers"));
     EXPECT_THAT(reply.body, HasSubstr("serve_users"));
@@ -265,12 +266,12 @@ TEST_F(RecommendRouteTest, ByUserForOperatorsAlone) {
   Commit(6, "first");
   AskVersion(6);
   for (const char* body : {R"({"user":"u1"})", R"({"user":"nobody"})"}) {
-    const Reply reply = Ask(*handler_, body, Role::kPublic);
+    const http::Reply reply = Ask(*handler_, body, http::Role::kPublic);
     EXPECT_EQ(reply.status, 403u);
     EXPECT_THAT(reply.body, HasSubstr("serve.operator_listen"));
-    EXPECT_EQ(Ask(*handler_, body, Role::kOperator).status, 200u);
+    EXPECT_EQ(Ask(*handler_, body, http::Role::kOperator).status, 200u);
   }
-  EXPECT_EQ(Ask(*handler_, kSequence, Role::kPublic).status, 200u);
+  EXPECT_EQ(Ask(*handler_, kSequence, http::Role::kPublic).status, 200u);
 }
 
 // The cause of a failure may name a file or a user: operators alone see it.
@@ -279,7 +280,7 @@ TEST_F(RecommendRouteTest, WhatIsBrokenIsForOperators) {
   Commit(6, "damaged");
   EXPECT_TRUE(test::Eventually("it is seen", [&] { return Ask(kSequence).status == 500; }));
   EXPECT_THAT(Ask(kSequence).body, HasSubstr("the bytes are damaged"));
-  const Reply told = Ask(*handler_, kSequence, Role::kPublic);
+  const http::Reply told = Ask(*handler_, kSequence, http::Role::kPublic);
   EXPECT_EQ(told.status, 500u);
   EXPECT_THAT(told.body, HasSubstr("the daemon's log says why"));
   EXPECT_THAT(told.body, testing::Not(HasSubstr("damaged")));
@@ -303,7 +304,7 @@ TEST_F(RecommendRouteTest, WhetherAUserIsKnownIsNotTold) {
   AskVersion(6);
   for (const char* rest : {"", R"(,"k":30)", R"(,"k":3,"exclude_seen":false)", R"(,"k":0)"}) {
     const auto form = [&](const std::string& user) {
-      const Reply reply = Ask(fmt::format(R"({{"user":"{}"{}}})", user, rest));
+      const http::Reply reply = Ask(fmt::format(R"({{"user":"{}"{}}})", user, rest));
       json::value answer = json::parse(reply.body);
       if (reply.status == 200) {
         for (json::value& item : answer.at("items").as_array()) {
@@ -341,7 +342,7 @@ TEST_F(RecommendRouteTest, WhatCannotBeReadLeavesTheOlderOne) {
   Start();
   Commit(1, "damaged");
   EXPECT_TRUE(test::Eventually("it is seen", [&] { return Ask(kSequence).status != 503; }));
-  const Reply reply = Ask(kSequence);
+  const http::Reply reply = Ask(kSequence);
   EXPECT_EQ(reply.status, 500u);
   EXPECT_THAT(reply.body, HasSubstr("the bytes are damaged"));
   Commit(2, "first");
@@ -350,7 +351,7 @@ TEST_F(RecommendRouteTest, WhatCannotBeReadLeavesTheOlderOne) {
   WaitForBuilds(3);
   Commit(4, "damaged");
   WaitForBuilds(4);
-  const Reply older = Ask(kSequence);
+  const http::Reply older = Ask(kSequence);
   EXPECT_EQ(older.status, 200u);
   EXPECT_EQ(json::parse(older.body).at("model").at("version"), 2);
 }
@@ -365,10 +366,10 @@ TEST_F(RecommendRouteTest, EveryAnswerIsOfOneVersionWhileTheyChange) {
   std::vector<std::thread> threads;
   for (std::atomic<uint64_t>& mine : newest)
     threads.emplace_back([&] {
-      const std::unique_ptr<Handler> handler = factory_();
+      const std::unique_ptr<http::Handler> handler = factory_();
       uint64_t last = 0;
       while (!stop) {
-        const Reply reply = Ask(*handler, kSequence);
+        const http::Reply reply = Ask(*handler, kSequence);
         ASSERT_EQ(reply.status, 200u) << reply.body;
         const json::object answer = json::parse(reply.body).as_object();
         const auto version = answer.at("model").at("version").to_number<uint64_t>();
@@ -401,7 +402,7 @@ TEST_F(RecommendRouteTest, WithoutAServerTheAnswerIsTheSame) {
   Start(true);
   Commit(6, "first");
   AskVersion(6);
-  const Reply reply = RecommendOnce({model_}, latest_, kSequence);
+  const http::Reply reply = RecommendOnce({model_}, latest_, kSequence);
   EXPECT_EQ(reply.status, 200u);
   EXPECT_EQ(reply.body, Ask(kSequence).body);
   EXPECT_EQ(RecommendOnce({model_}, latest_, R"({"user":"u1"})").status, 403u);
@@ -412,10 +413,13 @@ TEST_F(RecommendRouteTest, WithoutAServerTheAnswerIsTheSame) {
 TEST_F(RecommendRouteTest, ItsPromiseIsInTheAccount) {
   Start();
   Commit(2, "first");
-  Reply reply;
-  handler_->Handle(
-      {.role = Role::kPublic, .method = "GET", .path = "/v1/privacy", .query = "", .body = ""},
-      &reply);
+  http::Reply reply;
+  handler_->Handle({.role = http::Role::kPublic,
+                    .method = "GET",
+                    .path = "/v1/privacy",
+                    .query = "",
+                    .body = ""},
+                   &reply);
   const json::value answer = json::parse(reply.body);
   EXPECT_EQ(answer.at("learners").at(0).at("learner"), "next");
   EXPECT_EQ(answer.at("learners").at(0).at("epsilon").to_number<double>(), 0.5);

@@ -37,7 +37,7 @@ TEST(ScoreOnce, AnswersAsTheServerDoes) {
   const ScoringModel& model = models[1];
   const FakeSnapshot snapshot(6, model, DenseSizeOf(SmallNetwork()));
   const event::Batch batch = TwoRows(*model.transform);
-  const Reply reply = ScoreOnce(models, snapshot, "ctr", batch);
+  const http::Reply reply = ScoreOnce(models, snapshot, "ctr", batch);
   ASSERT_EQ(reply.status, 200u) << reply.body;
   const json::value answer = json::parse(reply.body);
   std::vector<float> scores(2);
@@ -56,7 +56,7 @@ TEST(ScoreOnce, FailuresHaveTheServersStatus) {
   const std::vector<ScoringModel> models = {SmallModel("ctr")};
   const size_t size = DenseSizeOf(SmallNetwork());
   const event::Batch batch = TwoRows(*models[0].transform);
-  const Reply unknown = ScoreOnce(models, FakeSnapshot(1, models[0], size), "next", batch);
+  const http::Reply unknown = ScoreOnce(models, FakeSnapshot(1, models[0], size), "next", batch);
   EXPECT_EQ(unknown.status, 404u);
   EXPECT_THAT(unknown.body, HasSubstr("unknown learner 'next'; this route has 'ctr'"));
   EXPECT_EQ(ScoreOnce(models, FakeSnapshot(0, models[0], size), "ctr", batch).status, 503u);

@@ -36,13 +36,13 @@ TEST(TritonClientTest, AStockClientGetsTheProbabilitiesOfScore) {
   services.readiness = [] { return Readiness{true, ""}; };
   services.code_version = "1.2.3";
   services.metrics = &registry;
-  ServerOptions options;
-  options.listeners = {{"127.0.0.1:0", Role::kPublic}};
-  const auto server = Server::Start(options, MakeApi(services), registry);
+  http::ServerOptions options;
+  options.listeners = {{"127.0.0.1:0", http::Role::kPublic}};
+  const auto server = http::Server::Start(options, MakeApi(services), registry);
   ASSERT_TRUE(server.has_value()) << server.error().message;
   const std::string address = (*server)->addresses()[0];
   const auto scores = [&](std::string_view body) {
-    const auto response = Fetch("http://" + address + "/v1/score", "POST", body, kPatience);
+    const auto response = http::Fetch("http://" + address + "/v1/score", "POST", body, kPatience);
     EXPECT_TRUE(response && response->status == 200);
     return FloatsOf(json::parse(response->body).at("scores"));
   };

@@ -143,7 +143,7 @@ class VersionsTest : public testing::Test {
       event::Batch batch;
       ScoreRequestParser parser({{"ctr", model_.transform}}, {});
       EXPECT_TRUE(parser.Parse(kRow, &batch));
-      const Reply alone = ScoreOnce({model_}, *open->snapshot(), "ctr", batch);
+      const http::Reply alone = ScoreOnce({model_}, *open->snapshot(), "ctr", batch);
       if (json::parse(alone.body).at("scores") == scores) return open->number();
     }
     return 0;
@@ -183,8 +183,8 @@ TEST_F(VersionsTest, ARequestNamesItsVersion) {
   EXPECT_EQ(items("/v1/recommend?version=3").at("model").at("version"), 3);
   EXPECT_EQ(items("/v1/recommend").at("model").at("version"), 5);
   EXPECT_NE(items("/v1/recommend?version=3").at("items"), items("/v1/recommend").at("items"));
-  const Reply rows = rig_->Ask("POST", "/v1/lookup?version=3",
-                               R"({"learner":"ctr","rows":[{"feature":"C1","value":"x"}]})");
+  const http::Reply rows = rig_->Ask("POST", "/v1/lookup?version=3",
+                                     R"({"learner":"ctr","rows":[{"feature":"C1","value":"x"}]})");
   EXPECT_EQ(Named(rows.body), 3u);
 }
 
@@ -192,7 +192,7 @@ TEST_F(VersionsTest, TheProtocolNamesThemInItsPaths) {
   const std::string inputs =
       R"({"inputs":[{"name":"I1","shape":[1],"datatype":"FP32","data":[3]}]})";
   for (const char* version : {"3", "5"}) {
-    const Reply reply =
+    const http::Reply reply =
         rig_->Ask("POST", fmt::format("/v2/models/ctr/versions/{}/infer", version), inputs);
     ASSERT_EQ(reply.status, 200u) << reply.body;
     EXPECT_EQ(ParseJson(reply.body).at("model_version"), version);
@@ -207,7 +207,7 @@ TEST_F(VersionsTest, TheProtocolNamesThemInItsPaths) {
 
 TEST_F(VersionsTest, AVersionThatIsNotThereIsNotFoundAndTheOthersAreNamed) {
   for (const char* path : {"/v1/score?version=4", "/v2/models/ctr/versions/4/infer"}) {
-    const Reply reply = rig_->Ask(
+    const http::Reply reply = rig_->Ask(
         "POST", path,
         path[2] == '1' ? kRow
                        : R"({"inputs":[{"name":"I1","shape":[1],"datatype":"FP32","data":[3]}]})");
@@ -276,7 +276,7 @@ TEST(LiveVersionTest, AnotherVersionIsNotFound) {
   services.models = {model};
   InferRig rig(std::move(services));
   EXPECT_EQ(rig.Ask("POST", "/v1/score?version=6", kRow).status, 200u);
-  const Reply refused = rig.Ask("POST", "/v1/score?version=5", kRow);
+  const http::Reply refused = rig.Ask("POST", "/v1/score?version=5", kRow);
   EXPECT_EQ(refused.status, 404u);
   EXPECT_THAT(refused.body, HasSubstr("version 6 is served"));
 }
