@@ -4,7 +4,7 @@
 #include "event/codec.h"
 #include "event/feature_transform.h"
 #include "stream/source.h"
-#include "train/feed.h"
+#include "train/intake.h"
 
 namespace tacit::bench {
 

@@ -19,7 +19,7 @@
 #include "metrics/registry.h"
 #include "privacy/bill.h"
 #include "store/store.h"
-#include "train/feed.h"
+#include "train/intake.h"
 #include "train/learner/learner.h"
 #include "train/learner/step_totals.h"
 #include "train/ledger_metrics.h"

@@ -14,7 +14,7 @@
 #include "ops/backend.h"
 #include "store/store.h"
 #include "stream/source.h"
-#include "train/feed.h"
+#include "train/intake.h"
 #include "train/progress.h"
 #include "train/trainer.h"
 #include "train/watch/dead_letter_news.h"

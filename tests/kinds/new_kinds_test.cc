@@ -19,7 +19,7 @@
 #include "support/fixed_noise.h"
 #include "train/click/click_learner.h"
 #include "train/click/memory_rows.h"
-#include "train/feed.h"
+#include "train/intake.h"
 #include "wiring/plans/codec.h"
 #include "wiring/plans/mechanism_factory.h"
 #include "wiring/plans/query_plan.h"

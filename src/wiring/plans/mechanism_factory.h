@@ -12,7 +12,7 @@
 #include "privacy/charge.h"
 #include "privacy/pld.h"
 #include "stream/steps/participation.h"
-#include "train/feed.h"
+#include "train/intake.h"
 #include "train/optimizer/optimizer.h"
 #include "wiring/plans/mechanism_kinds.h"
 

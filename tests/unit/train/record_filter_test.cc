@@ -15,7 +15,7 @@
 #include "event/codec.h"
 #include "metrics/families.h"
 #include "support/process.h"
-#include "train/feed.h"
+#include "train/intake.h"
 
 namespace tacit::train {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/feed.h"
+#include "train/intake.h"
 
 #include <algorithm>
 #include <limits>
