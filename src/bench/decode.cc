@@ -188,8 +188,8 @@ Result<std::vector<BenchRow>> DecodeByThreads(const event::Codec& codec,
   for (int round = 0; round < kRounds; ++round) {
     for (const uint32_t threads : {1u, 2u}) {
       RepeatedRecords source(records, kTimes);
-      TACIT_ASSIGN(const FeedReading read, ReadWhole({.learners = {}, .decode_threads = threads},
-                                                     source, codec, transform));
+      TACIT_ASSIGN(const IntakeReading read, ReadWhole({.learners = {}, .decode_threads = threads},
+                                                       source, codec, transform));
       rates[threads - 1].push_back(static_cast<double>(read.records) / read.seconds);
     }
     shares.push_back(rates[1].back() / rates[0].back());

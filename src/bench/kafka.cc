@@ -27,7 +27,7 @@ Result<stream::BareReading> Ingest(const wiring::Assembly& assembly,
   options.until_end = true;
   TACIT_ASSIGN(const auto source, stream::OpenKafkaSource(std::move(options), nullptr));
   const auto codec = event::MakeCriteoTsvCodec(*assembly.transform);
-  TACIT_ASSIGN(const FeedReading read,
+  TACIT_ASSIGN(const IntakeReading read,
                ReadWhole({.learners = {},
                           .queued_records_max =
                               RowOf(config::kSources, config::SourceKind::kKafka).runs_queued},

@@ -34,8 +34,9 @@ class NoDeadLetters final : public event::DeadLetterSink {
 
 }  // namespace
 
-Result<FeedReading> ReadWhole(train::FeedOptions options, stream::Source& source,
-                              const event::Codec& codec, const event::FeatureTransform& transform) {
+Result<IntakeReading> ReadWhole(train::IntakeOptions options, stream::Source& source,
+                                const event::Codec& codec,
+                                const event::FeatureTransform& transform) {
   NoDeadLetters dead_letters;
   std::atomic<Steady::time_point> last{};
   options.learners.push_back(
@@ -44,15 +45,15 @@ Result<FeedReading> ReadWhole(train::FeedOptions options, stream::Source& source
          return std::make_unique<LookOn>(last);
        },
        .start = {}});
-  train::Feed feed(std::move(options), source, codec, transform, dead_letters);
-  TACIT_RETURN_IF_ERROR(feed.Start());
+  train::Intake intake(std::move(options), source, codec, transform, dead_letters);
+  TACIT_RETURN_IF_ERROR(intake.Start());
   const Steady::time_point begun = Steady::now();
-  feed.steps().Pop();  // closed at the end
-  feed.Stop();
-  TACIT_RETURN_IF_ERROR(feed.status());
-  return FeedReading{.records = feed.records_read(),
-                     .dead = feed.records_dead(),
-                     .seconds = Seconds(last.load() - begun)};
+  intake.steps().Pop();  // closed at the end
+  intake.Stop();
+  TACIT_RETURN_IF_ERROR(intake.status());
+  return IntakeReading{.records = intake.records_read(),
+                       .dead = intake.records_dead(),
+                       .seconds = Seconds(last.load() - begun)};
 }
 
 }  // namespace tacit::bench

@@ -8,14 +8,15 @@
 
 namespace tacit::bench {
 
-struct FeedReading {
+struct IntakeReading {
   uint64_t records = 0, dead = 0;
   double seconds = 0;  // from the start of the threads to the last record decoded
 };
 
 // Reads `source` to its end with the daemon's threads and queues, decodes it, and makes no steps.
 // `options` has no learners; one that looks on is added.
-Result<FeedReading> ReadWhole(train::FeedOptions options, stream::Source& source,
-                              const event::Codec& codec, const event::FeatureTransform& transform);
+Result<IntakeReading> ReadWhole(train::IntakeOptions options, stream::Source& source,
+                                const event::Codec& codec,
+                                const event::FeatureTransform& transform);
 
 }  // namespace tacit::bench

@@ -119,7 +119,8 @@ class Daemon {
     TACIT_RETURN_IF_ERROR(StartFeed());
     ShowServiceMetrics(registry_, MakeServiceParts());
     TACIT_RETURN_IF_ERROR(StartServer(assembly_, files_, MakeServices(), registry_, *front_));
-    if (learning_->trainer().why_halted().empty()) TACIT_RETURN_IF_ERROR(learning_->feed().Start());
+    if (learning_->trainer().why_halted().empty())
+      TACIT_RETURN_IF_ERROR(learning_->intake().Start());
     std::thread training = NamedThread("tacit-train", [this] { Train(); });
     NotifyReady("training");
     signals_.OnHangup([&] { Reload(&reloader); });
@@ -271,7 +272,7 @@ class Daemon {
     const config::Config& config = assembly_.config;
     ServiceParts parts{.readiness = [this] { return HowReady(); },
                        .source = [this] { return source_->health(); },
-                       .records_ahead = [this] { return learning_->feed().records_ahead(); },
+                       .records_ahead = [this] { return learning_->intake().records_ahead(); },
                        .engine = [this] { return store_->engine_stats(); },
                        .places = {{"store", config.store.path}}};
     for (size_t i = 0; i < config.store.paths.size(); ++i)
@@ -327,12 +328,12 @@ class Daemon {
   }
 
   void Train() {
-    auto outcome = learning_->trainer().Run(learning_->feed().steps());
+    auto outcome = learning_->trainer().Run(learning_->intake().steps());
     if (!outcome) {
       needs_change_ = outcome.error().code == ErrorCode::kInvalidArgument;
       Failed("training ends", outcome.error());
-    } else if (Status feed = learning_->feed().status(); !feed) {
-      Failed("the source ends", feed.error());
+    } else if (Status intake = learning_->intake().status(); !intake) {
+      Failed("the source ends", intake.error());
     } else {
       outcome_ = *outcome;
     }
@@ -362,7 +363,7 @@ class Daemon {
 
   // Records of this run that are known so far.
   uint64_t Records() const {
-    return learning_->feed().records_read() + learning_->feed().records_ahead();
+    return learning_->intake().records_read() + learning_->intake().records_ahead();
   }
 
   std::vector<LearnerView> Views() const {
@@ -462,10 +463,11 @@ class Daemon {
       if (outcome_ != train::Outcome::kHalted && progress_.days(plan.index.value).empty())
         spdlog::info("learner '{}' has nothing left to learn", plan.id);
     std::string tables = wiring::LearntTables(assembly_, progress_);
-    if (const train::Feed& feed = learning_->feed(); feed.records_dead() > 0)
-      tables += fmt::format("{} of {} records could not be learnt from: see {}\n",
-                            WithThousands(feed.records_dead()), WithThousands(feed.records_read()),
-                            wiring::PlaceOfDeadLetters(assembly_.config));
+    if (const train::Intake& intake = learning_->intake(); intake.records_dead() > 0)
+      tables +=
+          fmt::format("{} of {} records could not be learnt from: see {}\n",
+                      WithThousands(intake.records_dead()), WithThousands(intake.records_read()),
+                      wiring::PlaceOfDeadLetters(assembly_.config));
     // fmt throws where standard output takes no more, and serving must not end by that.
     std::fputs(tables.c_str(), stdout);
     std::fflush(stdout);
@@ -474,7 +476,7 @@ class Daemon {
   void Stop(std::thread* training) {
     NotifyStopping();
     learning_->trainer().RequestStop();
-    learning_->feed().Stop();
+    learning_->intake().Stop();
     training->join();
     if (front_->server() != nullptr) front_->server()->Stop(kDrain);
     front_.reset();  // it holds commands of checkpoints_ and forgetter_, and asks scrubber_ and
@@ -504,8 +506,9 @@ class Daemon {
   // that finds nothing new behind what the store has learnt is none of these.
   bool LearntFromNothing() const {
     if (!options_.until_end || outcome_ != train::Outcome::kEndOfSource) return false;
-    if (learning_->feed().records_good() > 0) return false;
-    const uint64_t read = learning_->feed().records_read(), dead = learning_->feed().records_dead();
+    if (learning_->intake().records_good() > 0) return false;
+    const uint64_t read = learning_->intake().records_read(),
+                   dead = learning_->intake().records_dead();
     if (dead == 0 && store_->Latest()->version().value > 0) return false;
     spdlog::error(
         "nothing was learnt: {}",

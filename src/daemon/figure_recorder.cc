@@ -49,11 +49,11 @@ void FigureRecorder::Record() {
 }
 
 serve::StreamSample FigureRecorder::Sample() const {
-  const train::Feed& feed = learning_.feed();
+  const train::Intake& intake = learning_.intake();
   serve::StreamSample sample{.time_ms = clock_.UnixMillis(),
-                             .read = feed.records_read(),
-                             .dead = feed.records_dead(),
-                             .ahead = feed.records_ahead(),
+                             .read = intake.records_read(),
+                             .dead = intake.records_dead(),
+                             .ahead = intake.records_ahead(),
                              .commits = store_.Latest()->version().value};
   for (const train::StepTotals::Learner& learner : learning_.trainer().step_totals().learners)
     sample.learnt = std::max(sample.learnt, learner.examples);
@@ -92,7 +92,7 @@ serve::LearnerFigures FigureRecorder::OfLearner(const wiring::LearnerPlan& plan,
 }
 
 serve::OperatorFigures FigureRecorder::Figures(serve::LookBack back) const {
-  const train::Feed& feed = learning_.feed();
+  const train::Intake& intake = learning_.intake();
   const train::StepTotals::View steps = learning_.trainer().step_totals();
   const store::Store::Stats stored = store_.stats();
   serve::OperatorFigures figures;
@@ -103,10 +103,10 @@ serve::OperatorFigures FigureRecorder::Figures(serve::LookBack back) const {
   const std::chrono::milliseconds every =
       SampleRings::kEvery * SampleRings::kStrides[static_cast<size_t>(back)];
   figures.every_ms = every.count();
-  figures.read = feed.records_read();
-  figures.dead = feed.records_dead();
-  figures.good = feed.records_good();
-  figures.ahead = feed.records_ahead();
+  figures.read = intake.records_read();
+  figures.dead = intake.records_dead();
+  figures.good = intake.records_good();
+  figures.ahead = intake.records_ahead();
   figures.source_alert = source_.health().alert;
   for (size_t part = 0; part < event::kBadParts; ++part)
     if (const uint64_t dead = learning_.dead_letters().dead(part); dead > 0)

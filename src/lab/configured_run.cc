@@ -22,7 +22,7 @@ namespace {
 using std::chrono::milliseconds;
 constexpr milliseconds kLook(100);
 
-// Logs the first dead letters; the rest are counted by the feed.
+// Logs the first dead letters; the rest are counted by the intake.
 class ToldLetters final : public event::DeadLetterSink {
  public:
   Status Write(std::span<const event::DeadLetter> letters) override {
@@ -80,14 +80,14 @@ class RunAtWork {
                                                     .registry = registry_,
                                                     .progress = progress_},
                                                    positions));
-    TACIT_RETURN_IF_ERROR(learning_->feed().Start());
+    TACIT_RETURN_IF_ERROR(learning_->intake().Start());
     TACIT_RETURN_IF_ERROR(Watched([this]() -> Status {
       TACIT_ASSIGN(const train::Outcome outcome,
-                   learning_->trainer().Run(learning_->feed().steps()));
+                   learning_->trainer().Run(learning_->intake().steps()));
       stopped_ = outcome == train::Outcome::kStopped;
       if (outcome == train::Outcome::kBudgetExhausted || outcome == train::Outcome::kHalted)
-        learning_->feed().Stop();
-      return learning_->feed().status();
+        learning_->intake().Stop();
+      return learning_->intake().status();
     }));
     if (held_out != nullptr && !stopped_) {
       TACIT_ASSIGN(const auto files, wiring::OpenSource(*held_out));
@@ -110,13 +110,13 @@ class RunAtWork {
       if (options_.stop && options_.stop()) {
         stopped_ = true;
         learning_->trainer().RequestStop();
-        learning_->feed().Stop();
+        learning_->intake().Stop();
         break;
       }
-      const train::Feed& feed = learning_->feed();
+      const train::Intake& intake = learning_->intake();
       if (options_.show_progress && line.due())
-        line.Draw(fmt::format("{} of {} records", WithThousands(feed.records_read()),
-                              WithThousands(feed.records_read() + feed.records_ahead())));
+        line.Draw(fmt::format("{} of {} records", WithThousands(intake.records_read()),
+                              WithThousands(intake.records_read() + intake.records_ahead())));
       std::this_thread::sleep_for(kLook);
     }
     worker.join();
@@ -127,8 +127,8 @@ class RunAtWork {
   ConfiguredRun Figures() const {
     ConfiguredRun run{.learners = {},
                       .tables = wiring::LearntTables(assembly_, progress_),
-                      .records = learning_->feed().records_read(),
-                      .records_dead = learning_->feed().records_dead(),
+                      .records = learning_->intake().records_read(),
+                      .records_dead = learning_->intake().records_dead(),
                       .stopped = stopped_};
     for (const wiring::LearnerPlan& plan : assembly_.learners)
       run.learners.push_back({.id = plan.id,

@@ -37,7 +37,7 @@ struct ConfiguredRun {
   bool stopped = false;  // before the end
 };
 
-// Learns from the files of a configuration as tacitd does from them: the same source, feed,
+// Learns from the files of a configuration as tacitd does from them: the same source, intake,
 // learners, trainer, commits and ledger. kInvalidArgument where the source has no end.
 Result<ConfiguredRun> RunConfigured(config::Config config, const ConfiguredRunOptions& options);
 

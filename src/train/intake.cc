@@ -52,9 +52,9 @@ event::RawRecords RunFrom(const event::RawRecords& records, const event::Batch& 
 
 // Carries one learner from its stored position through the passes: drops records before the
 // position, cuts the rest into steps and continues their numbering.
-class Feed::Cutter {
+class Intake::Cutter {
  public:
-  Cutter(const FeedOptions::Learner& learner, BoundedQueue<LearnerStep>& steps)
+  Cutter(const IntakeOptions::Learner& learner, BoundedQueue<LearnerStep>& steps)
       : learner_(learner), steps_(steps), position_(learner.start) {
     StartPass();
   }
@@ -91,7 +91,7 @@ class Feed::Cutter {
 
   LearnerIndex learner() const { return learner_.index; }
   void Retire() { retired_ = true; }
-  // The participation's failure, if the feed was not stopped.
+  // The participation's failure, if the intake was not stopped.
   Status status() const { return participation_->status(); }
 
  private:
@@ -109,7 +109,7 @@ class Feed::Cutter {
     };
   }
 
-  FeedOptions::Learner learner_;
+  IntakeOptions::Learner learner_;
   BoundedQueue<LearnerStep>& steps_;
   uint64_t pass_ = 0;                // pass of the records being fed now
   stream::Position position_;        // after the last emitted step
@@ -119,8 +119,8 @@ class Feed::Cutter {
   std::atomic<bool> retired_ = false;
 };
 
-Feed::Feed(FeedOptions options, stream::Source& source, const event::Codec& codec,
-           const event::FeatureTransform& transform, event::DeadLetterSink& dead_letters)
+Intake::Intake(IntakeOptions options, stream::Source& source, const event::Codec& codec,
+               const event::FeatureTransform& transform, event::DeadLetterSink& dead_letters)
     : options_(std::move(options)),
       source_(source),
       codec_(codec),
@@ -130,19 +130,19 @@ Feed::Feed(FeedOptions options, stream::Source& source, const event::Codec& code
       steps_(options_.queued_steps_max),
       filter_(options_.filter) {}
 
-Feed::~Feed() { Stop(); }
+Intake::~Intake() { Stop(); }
 
-Status Feed::Start() {
+Status Intake::Start() {
   const size_t spent = std::erase_if(options_.learners, [](const auto& one) { return one.spent; });
   if (spent > 0 && options_.learners.empty()) {
     steps_.Close();
     // The source looks whether it is the one that was read, and no record has to be there.
     return source_.Seek(FirstPositions(0));
   }
-  for (const FeedOptions::Learner& learner : options_.learners)
+  for (const IntakeOptions::Learner& learner : options_.learners)
     cutters_.push_back(std::make_unique<Cutter>(learner, steps_));
   first_pass_ = std::numeric_limits<uint64_t>::max();
-  for (const FeedOptions::Learner& learner : options_.learners)
+  for (const IntakeOptions::Learner& learner : options_.learners)
     first_pass_ = std::min(first_pass_, learner.start.pass);
   starts_ = FirstPositions(first_pass_);
   std::vector<stream::PartitionOffset> read_from = starts_;
@@ -155,12 +155,12 @@ Status Feed::Start() {
   return {};
 }
 
-void Feed::Retire(LearnerIndex learner) {
+void Intake::Retire(LearnerIndex learner) {
   for (const auto& cutter : cutters_)
     if (cutter->learner() == learner) cutter->Retire();
 }
 
-void Feed::Stop() {
+void Intake::Stop() {
   stopping_ = true;
   pieces_.Close();
   steps_.Close();
@@ -171,28 +171,28 @@ void Feed::Stop() {
     if (decoder.joinable()) decoder.join();
 }
 
-Status Feed::status() const {
+Status Intake::status() const {
   const MutexLock lock(mutex_);
   return status_;
 }
 
-void Feed::Fail(Error error) {
+void Intake::Fail(Error error) {
   const MutexLock lock(mutex_);
   if (status_) status_ = tacit::Fail(std::move(error));
 }
 
 // Returns where reading must begin so that no learner misses a record: the least of their
 // positions. An unreachable source lists no partitions yet, but the positions do.
-std::vector<stream::PartitionOffset> Feed::FirstPositions(uint64_t pass) const {
+std::vector<stream::PartitionOffset> Intake::FirstPositions(uint64_t pass) const {
   std::set<int32_t> partitions;
   for (const int32_t partition : source_.partitions()) partitions.insert(partition);
-  for (const FeedOptions::Learner& learner : options_.learners)
+  for (const IntakeOptions::Learner& learner : options_.learners)
     for (const OffsetRange& next : learner.start.next) partitions.insert(next.partition);
   std::vector<stream::PartitionOffset> positions;
   for (const int32_t partition : partitions) {
     stream::PartitionOffset first{.partition = partition,
                                   .offset = stream::PartitionOffset::kNowhere};
-    for (const FeedOptions::Learner& learner : options_.learners) {
+    for (const IntakeOptions::Learner& learner : options_.learners) {
       if (learner.start.pass > pass) continue;
       std::optional<uint64_t> next;
       if (learner.start.pass == pass) next = NextOffset(learner.start, partition);
@@ -213,8 +213,8 @@ std::vector<stream::PartitionOffset> Feed::FirstPositions(uint64_t pass) const {
 // Open windows are counted again from their beginning. Where none is known, because none was
 // decided yet or the breaker was off for a while, it begins at the last multiple of its length that
 // the learners are past: a start, and a kill, leave no window out.
-void Feed::ReadOpenWindows(std::vector<stream::PartitionOffset>* positions) {
-  const FeedOptions::Windows& windows = *options_.windows;
+void Intake::ReadOpenWindows(std::vector<stream::PartitionOffset>* positions) {
+  const IntakeOptions::Windows& windows = *options_.windows;
   std::map<int32_t, OffsetRange> open;
   for (const OffsetRange& next : windows.next) open[next.partition] = next;
   for (stream::PartitionOffset& position : *positions) {
@@ -231,7 +231,7 @@ void Feed::ReadOpenWindows(std::vector<stream::PartitionOffset>* positions) {
   windows_.emplace(windows.offsets, begins);
 }
 
-void Feed::Poll() {
+void Intake::Poll() {
   for (uint64_t pass = 0; pass < options_.passes && !stopping_; ++pass) {
     if (pass >= first_pass_) {
       if (Status status = PollPass(pass); !status) {
@@ -244,7 +244,7 @@ void Feed::Poll() {
   pieces_.Close();
 }
 
-Status Feed::PollPass(uint64_t pass) {
+Status Intake::PollPass(uint64_t pass) {
   if (pass > first_pass_) TACIT_RETURN_IF_ERROR(source_.Seek(FirstPositions(pass)));
   while (!stopping_ && !pieces_.closed()) {
     Piece piece;
@@ -258,7 +258,7 @@ Status Feed::PollPass(uint64_t pass) {
 }
 
 // Counts what was just polled, and notes the source's identity as of it.
-void Feed::CountPiece(uint64_t pass, Piece* piece) {
+void Intake::CountPiece(uint64_t pass, Piece* piece) {
   records_read_ += piece->records.size();
   const stream::PartitionOffset read{.partition = piece->records.partition,
                                      .offset = piece->records.end_offset()};
@@ -269,7 +269,7 @@ void Feed::CountPiece(uint64_t pass, Piece* piece) {
 
 // While the queue is full, keeps polling the paused source, for its upkeep. It delivers nothing but
 // of a partition that is new, and so not paused: then it is polled no more until that is handed on.
-Status Feed::HandOn(uint64_t pass, Piece piece) {
+Status Intake::HandOn(uint64_t pass, Piece piece) {
   if (pieces_.PushFor(&piece, kPoll)) return {};
   const std::vector<int32_t> partitions = source_.partitions();
   source_.Pause(partitions);
@@ -287,14 +287,14 @@ Status Feed::HandOn(uint64_t pass, Piece piece) {
   return early ? HandOn(pass, *std::move(early)) : Status();
 }
 
-std::optional<Feed::Ticketed> Feed::Take() {
+std::optional<Intake::Ticketed> Intake::Take() {
   const MutexLock lock(taking_);
   auto piece = pieces_.Pop();
   if (!piece) return std::nullopt;
   return Ticketed{std::move(*piece), tickets_++};
 }
 
-void Feed::Decode() {
+void Intake::Decode() {
   event::Batch batch;
   std::vector<event::DeadLetter> dead;
   while (auto taken = Take()) {
@@ -319,8 +319,8 @@ void Feed::Decode() {
   if (--decoding_ == 0) steps_.Close();
 }
 
-Status Feed::TakeTurn(const Piece& piece, event::Batch* batch,
-                      std::vector<event::DeadLetter>* dead) {
+Status Intake::TakeTurn(const Piece& piece, event::Batch* batch,
+                        std::vector<event::DeadLetter>* dead) {
   if (piece.ends_pass) {
     if (++decoded_pass_ > first_pass_) filter_.BeginPass();
     windows_.reset();
@@ -347,8 +347,8 @@ Status Feed::TakeTurn(const Piece& piece, event::Batch* batch,
   return status;
 }
 
-// Returns false after a failure, and where the feed was stopped.
-bool Feed::CutSteps(const Piece& piece, const event::Batch& batch, Status* status) {
+// Returns false after a failure, and where the intake was stopped.
+bool Intake::CutSteps(const Piece& piece, const event::Batch& batch, Status* status) {
   for (const auto& cutter : cutters_)
     if (!cutter->Feed(piece, batch)) {
       *status = cutter->status();
@@ -359,8 +359,8 @@ bool Feed::CutSteps(const Piece& piece, const event::Batch& batch, Status* statu
 
 // Cuts the piece at the ends of its windows, so that no step that comes before a window's end in
 // the queue has a record from behind it.
-bool Feed::CutWindows(const Piece& piece, const event::Batch& batch,
-                      std::span<const event::DeadLetter> dead, Status* status) {
+bool Intake::CutWindows(const Piece& piece, const event::Batch& batch,
+                        std::span<const event::DeadLetter> dead, Status* status) {
   const event::RawRecords& records = piece.records;
   uint64_t from = records.first_offset;
   do {
@@ -384,7 +384,8 @@ bool Feed::CutWindows(const Piece& piece, const event::Batch& batch,
   return true;
 }
 
-void Feed::DropTold(const event::RawRecords& records, std::vector<event::DeadLetter>* dead) const {
+void Intake::DropTold(const event::RawRecords& records,
+                      std::vector<event::DeadLetter>* dead) const {
   if (decoded_pass_ > first_pass_) return;
   for (const stream::PartitionOffset& start : starts_)
     if (start.partition == records.partition && !start.from_beginning)

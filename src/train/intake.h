@@ -33,7 +33,7 @@ struct LearnerStep {
   std::optional<WindowEnd> window_end = {};  // no step: `batch` is empty
 };
 
-struct FeedOptions {
+struct IntakeOptions {
   struct Learner {
     // Makes the participation from a position: once at the start, then at each pass's beginning.
     using MakeParticipation =
@@ -70,14 +70,14 @@ struct FeedOptions {
 // by side, and do the rest in the order in which the records were polled, so that steps do not
 // depend on how many there are. Both queues are bounded, so a slow trainer slows the source. A
 // record is passed on only after the dead letters before it are durable. Thread-safe.
-class Feed {
+class Intake {
  public:
-  // The references must outlive the feed.
-  Feed(FeedOptions options, stream::Source& source, const event::Codec& codec,
-       const event::FeatureTransform& transform, event::DeadLetterSink& dead_letters);
-  ~Feed();
-  Feed(const Feed&) = delete;
-  Feed& operator=(const Feed&) = delete;
+  // The references must outlive the intake.
+  Intake(IntakeOptions options, stream::Source& source, const event::Codec& codec,
+         const event::FeatureTransform& transform, event::DeadLetterSink& dead_letters);
+  ~Intake();
+  Intake(const Intake&) = delete;
+  Intake& operator=(const Intake&) = delete;
 
   // Seeks the source to the learners' positions and starts the threads.
   Status Start();
@@ -88,7 +88,7 @@ class Feed {
 
   // The queue of steps; closed when the source has ended for good, has failed or was stopped.
   BoundedQueue<LearnerStep>& steps() { return steps_; }
-  // The failure that ended the feed, or success.
+  // The failure that ended the intake, or success.
   Status status() const;
 
   uint64_t records_read() const { return records_read_; }
@@ -129,7 +129,7 @@ class Feed {
   std::vector<stream::PartitionOffset> FirstPositions(uint64_t pass) const;
   void ReadOpenWindows(std::vector<stream::PartitionOffset>* positions);
 
-  FeedOptions options_;
+  IntakeOptions options_;
   stream::Source& source_;
   const event::Codec& codec_;
   const event::FeatureTransform& transform_;

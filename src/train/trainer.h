@@ -72,7 +72,7 @@ struct ResumedLearner {
   Spent spent = Spent::kNone;        // a budget without room for any step that it could take next
 };
 
-// The step loop: takes steps off the feed, checks the budget, lets the learner take the step, and
+// The step loop: takes steps off the intake, checks the budget, lets the learner take the step, and
 // groups changes into commits that run while the next step computes. A step is not taken if it
 // would exceed its learner's budget, or the total budget of all learners. Runs on the caller's
 // thread.

@@ -177,7 +177,7 @@ bool Learning::BeginsAnew(size_t learner, const stream::Position& position) cons
   return room;
 }
 
-train::FeedOptions::Learner::MakeParticipation Learning::ParticipationOf(
+train::IntakeOptions::Learner::MakeParticipation Learning::ParticipationOf(
     size_t learner, const stream::Position& position) {
   const Assembly& assembly = parts_.assembly;
   const config::Learner& configured = assembly.config.learners[learner];
@@ -208,20 +208,20 @@ Status Learning::ReadOptOut() {
   return {};
 }
 
-train::FeedOptions Learning::EmptyFeed() const {
+train::IntakeOptions Learning::EmptyIntake() const {
   const config::Source& source = parts_.assembly.config.source;
-  train::FeedOptions feed{.learners = {},
-                          .filter = {.dedupe_window = source.dedupe_window,
-                                     .dedupe_partitions = source.dedupe_partitions,
-                                     .key = parts_.store.user_key(),
-                                     .duplicates = duplicates_,
-                                     .opt_out = opt_out_,
-                                     .opted_out = opted_out_},
-                          .passes = source.passes};
-  if (const uint32_t runs = source.traits().runs_queued; runs > 0) feed.queued_records_max = runs;
+  train::IntakeOptions intake{.learners = {},
+                              .filter = {.dedupe_window = source.dedupe_window,
+                                         .dedupe_partitions = source.dedupe_partitions,
+                                         .key = parts_.store.user_key(),
+                                         .duplicates = duplicates_,
+                                         .opt_out = opt_out_,
+                                         .opted_out = opted_out_},
+                              .passes = source.passes};
+  if (const uint32_t runs = source.traits().runs_queued; runs > 0) intake.queued_records_max = runs;
   for (const config::Learner& learner : parts_.assembly.config.learners)
-    feed.filter.needs_user |= learner.privacy.of_users();
-  return feed;
+    intake.filter.needs_user |= learner.privacy.of_users();
+  return intake;
 }
 
 Status Learning::MakeAll(const std::vector<stream::Position>& positions) {
@@ -233,10 +233,10 @@ Status Learning::MakeAll(const std::vector<stream::Position>& positions) {
       WorkerPool::Options{.workers = training.workers, .idle_priority = training.idle_priority});
   backend_ = ops::MakeCpuBackend(*workers_);
   TACIT_RETURN_IF_ERROR(ReadOptOut());
-  train::FeedOptions feed = EmptyFeed();
-  feed.decode_threads = assembly.config.source.decode_threads;
-  feed.on_decoded = [this](const event::RawRecords& records, const event::Batch& batch,
-                           std::span<const event::DeadLetter> dead) {
+  train::IntakeOptions intake = EmptyIntake();
+  intake.decode_threads = assembly.config.source.decode_threads;
+  intake.on_decoded = [this](const event::RawRecords& records, const event::Batch& batch,
+                             std::span<const event::DeadLetter> dead) {
     dead_letter_news_.See(records, dead);
     watch_.See(batch);
   };
@@ -248,10 +248,10 @@ Status Learning::MakeAll(const std::vector<stream::Position>& positions) {
         SpentForGood(plan, assembly.config.learners[i].participation.PeriodSteps(),
                      learner->charge(), positions[i], parts_);
     learners.push_back({std::move(learner), positions[i], spent});
-    feed.learners.push_back({.index = plan.index,
-                             .participation = ParticipationOf(i, positions[i]),
-                             .start = positions[i],
-                             .spent = spent != train::Spent::kNone});
+    intake.learners.push_back({.index = plan.index,
+                               .participation = ParticipationOf(i, positions[i]),
+                               .start = positions[i],
+                               .spent = spent != train::Spent::kNone});
   }
   train::TrainerOptions trainer = MakeTrainerOptions(assembly, parts_.source.topic());
   // A GPU waits for the thread that feeds it.
@@ -261,22 +261,22 @@ Status Learning::MakeAll(const std::vector<stream::Position>& positions) {
   if (assembly.breaker) {
     TACIT_ASSIGN(trainer.breaker, MakeBreaker(*assembly.breaker, parts_.store,
                                               parts_.source.topic(), parts_.past_halt));
-    feed.windows = {.offsets = assembly.breaker->window, .next = trainer.breaker->state().next};
+    intake.windows = {.offsets = assembly.breaker->window, .next = trainer.breaker->state().next};
   }
   TACIT_ASSIGN(trainer.qualities, MakeQualities(assembly.qualities, assembly.learners.size(),
                                                 parts_.store, parts_.source.topic()));
-  trainer.on_exhausted = [this](LearnerIndex learner) { feed_->Retire(learner); };
+  trainer.on_exhausted = [this](LearnerIndex learner) { intake_->Retire(learner); };
   trainer_ = std::make_unique<train::Trainer>(std::move(trainer), std::move(learners), parts_.store,
                                               parts_.clock, parts_.registry, parts_.progress);
-  feed_ = std::make_unique<train::Feed>(std::move(feed), parts_.source, *codec_,
-                                        *assembly.transform, parts_.dead_letters);
+  intake_ = std::make_unique<train::Intake>(std::move(intake), parts_.source, *codec_,
+                                            *assembly.transform, parts_.dead_letters);
   return {};
 }
 
 Status Learning::PredictHeldOut(stream::Source& files) {
   const Assembly& assembly = parts_.assembly;
   TACIT_ASSIGN(const std::vector<stream::Position> reached, ReadPositions(assembly, parts_.store));
-  train::FeedOptions held_out = EmptyFeed();
+  train::IntakeOptions held_out = EmptyIntake();
   held_out.passes = 1;
   for (size_t i = 0; i < assembly.learners.size(); ++i) {
     const LearnerPlan& plan = assembly.learners[i];
@@ -292,11 +292,12 @@ Status Learning::PredictHeldOut(stream::Source& files) {
              },
          .start = std::move(start)});
   }
-  train::Feed feed(std::move(held_out), files, *codec_, *assembly.transform, parts_.dead_letters);
-  TACIT_RETURN_IF_ERROR(feed.Start());
-  TACIT_RETURN_IF_ERROR(trainer_->Predict(feed.steps()));
-  feed.Stop();
-  return feed.status();
+  train::Intake intake(std::move(held_out), files, *codec_, *assembly.transform,
+                       parts_.dead_letters);
+  TACIT_RETURN_IF_ERROR(intake.Start());
+  TACIT_RETURN_IF_ERROR(trainer_->Predict(intake.steps()));
+  intake.Stop();
+  return intake.status();
 }
 
 }  // namespace tacit::wiring

@@ -52,9 +52,9 @@ struct LearningParts {
   uint64_t past_halt = 0;
 };
 
-// The learners of a configuration at work: their feed turns the source's records into steps, their
-// trainer takes these and commits. tacitd has one until it is stopped; `tacit evaluate --config`
-// runs one over files.
+// The learners of a configuration at work: their intake turns the source's records into steps,
+// their trainer takes these and commits. tacitd has one until it is stopped; `tacit evaluate
+// --config` runs one over files.
 class Learning {
  public:
   // Makes the learners as of the store's last commit. Reads nothing of the source yet.
@@ -64,7 +64,7 @@ class Learning {
   Learning(const Learning&) = delete;
   Learning& operator=(const Learning&) = delete;
 
-  train::Feed& feed() { return *feed_; }
+  train::Intake& intake() { return *intake_; }
   train::Trainer& trainer() { return *trainer_; }
   // Returns what is wrong with the records that come, for operators; "" if nothing is.
   std::string stream_trouble() const;
@@ -74,7 +74,7 @@ class Learning {
   // The users of source.opt_out, who are never learnt from; null if there is no such file.
   const train::OptOut* opt_out() const { return opt_out_.get(); }
 
-  // Predicts the records of files that nothing was learnt from, in steps of `once`, once the feed
+  // Predicts the records of files that nothing was learnt from, in steps of `once`, once the intake
   // has ended and the trainer with it.
   Status PredictHeldOut(stream::Source& files);
 
@@ -88,10 +88,10 @@ class Learning {
                                                       const stream::Position& position);
   std::optional<stream::UserOptions> Users(size_t learner);
   bool BeginsAnew(size_t learner, const stream::Position& position) const;
-  train::FeedOptions::Learner::MakeParticipation ParticipationOf(size_t learner,
-                                                                 const stream::Position& position);
+  train::IntakeOptions::Learner::MakeParticipation ParticipationOf(
+      size_t learner, const stream::Position& position);
   Status ReadOptOut();
-  train::FeedOptions EmptyFeed() const;
+  train::IntakeOptions EmptyIntake() const;
 
   const LearningParts parts_;
   const metrics::Counter duplicates_ = parts_.registry.AddCounter("tacit_records_repeated_total");
@@ -105,7 +105,7 @@ class Learning {
   std::unique_ptr<ops::Backend> backend_;
   std::vector<std::unique_ptr<Allowances>> allowances_;
   std::unique_ptr<train::Trainer> trainer_;
-  std::unique_ptr<train::Feed> feed_;
+  std::unique_ptr<train::Intake> intake_;
 };
 
 }  // namespace tacit::wiring

@@ -291,24 +291,24 @@ TEST_F(NewKinds, TrainTogether) {
   const auto codec = wiring::MakeCodec(config_.source, transform);
   NoLetters letters;
   const config::SourceTraits& traits = config_.source.traits();
-  train::Feed feed({.learners = {{.index = options.index,
-                                  .participation = wiring::MakeParticipationOf(
-                                      learner().participation, {.has_files = traits.has_files}),
-                                  .start = {}}},
-                    .queued_records_max = traits.runs_queued},
-                   **source, *codec, transform, letters);
-  ASSERT_TRUE(feed.Start());
+  train::Intake intake({.learners = {{.index = options.index,
+                                      .participation = wiring::MakeParticipationOf(
+                                          learner().participation, {.has_files = traits.has_files}),
+                                      .start = {}}},
+                        .queued_records_max = traits.runs_queued},
+                       **source, *codec, transform, letters);
+  ASSERT_TRUE(intake.Start());
   const std::atomic<bool> go_on = false;
   std::vector<double> losses;
-  while (const auto step = feed.steps().Pop()) {
+  while (const auto step = intake.steps().Pop()) {
     train::StepReport report;
     const auto taken = ctr.TakeStep(step->batch, go_on, &report);
     ASSERT_TRUE(taken && *taken);
     EXPECT_EQ(report.rows_written, 7u);
     losses.push_back(report.loss_sum / static_cast<double>(report.losses));
   }
-  ASSERT_TRUE(feed.status());
-  EXPECT_EQ(feed.records_read(), kCombRecords);
+  ASSERT_TRUE(intake.status());
+  EXPECT_EQ(intake.records_read(), kCombRecords);
   ASSERT_EQ(losses.size(), kCombRecords / 100);
   EXPECT_GT(losses.front(), 0.4);
   EXPECT_LT(losses.back(), 0.2);

@@ -224,8 +224,8 @@ class NewLearner : public testing::Test {
                                                   .progress = progress},
                                                  *positions);
     EXPECT_TRUE(learning) << learning.error().message;
-    EXPECT_TRUE((*learning)->feed().Start());
-    const auto outcome = (*learning)->trainer().Run((*learning)->feed().steps());
+    EXPECT_TRUE((*learning)->intake().Start());
+    const auto outcome = (*learning)->trainer().Run((*learning)->intake().steps());
     EXPECT_TRUE(outcome) << outcome.error().message;
     return store_->Latest();
   }

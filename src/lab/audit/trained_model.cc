@@ -124,7 +124,7 @@ class TrainedModel {
                                ItemsOf(assembly_));
     };
     TACIT_ASSIGN(learning_, wiring::Learning::Make(std::move(parts), positions));
-    TACIT_RETURN_IF_ERROR(learning_->feed().Start());
+    TACIT_RETURN_IF_ERROR(learning_->intake().Start());
     TACIT_ASSIGN(const bool whole, LearnWatched());
     learning_.reset();
     return whole;
@@ -193,13 +193,13 @@ class TrainedModel {
     Status status;
     std::atomic<bool> done = false;
     std::thread trainer([&] {
-      const auto outcome = learning_->trainer().Run(learning_->feed().steps());
+      const auto outcome = learning_->trainer().Run(learning_->intake().steps());
       if (!outcome) {
         status = Fail(outcome.error());
       } else if (*outcome == train::Outcome::kBudgetExhausted) {
-        learning_->feed().Stop();
+        learning_->intake().Stop();
       }
-      if (status) status = learning_->feed().status();
+      if (status) status = learning_->intake().status();
       done = true;
     });
     bool stopped = false;
@@ -207,11 +207,11 @@ class TrainedModel {
       if (!stopped && options_.stop && options_.stop()) {
         stopped = true;
         learning_->trainer().RequestStop();
-        learning_->feed().Stop();
+        learning_->intake().Stop();
       }
-      const train::Feed& feed = learning_->feed();
-      const auto read = static_cast<double>(feed.records_read());
-      options_.progress(read / std::max(1.0, read + static_cast<double>(feed.records_ahead())));
+      const train::Intake& intake = learning_->intake();
+      const auto read = static_cast<double>(intake.records_read());
+      options_.progress(read / std::max(1.0, read + static_cast<double>(intake.records_ahead())));
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     trainer.join();

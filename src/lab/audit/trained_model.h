@@ -9,8 +9,8 @@
 #include "lab/audit/audit_parts.h"
 #include "wiring/assembly.h"
 
-// A model trained for an audit, as a daemon trains it: with its feed, participation, allowances of
-// users, commits and ledger, in a store that is removed afterwards. What is scored is what that
+// A model trained for an audit, as a daemon trains it: with its intake, participation, allowances
+// of users, commits and ledger, in a store that is removed afterwards. What is scored is what that
 // store serves.
 namespace tacit::lab {
 

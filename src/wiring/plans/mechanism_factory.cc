@@ -237,7 +237,7 @@ stream::UserOptions UsersOf(const config::Learner& learner, const config::Source
   return users;
 }
 
-train::FeedOptions::Learner::MakeParticipation MakeParticipationOf(
+train::IntakeOptions::Learner::MakeParticipation MakeParticipationOf(
     const config::Participation& p, const ParticipationSetting& setting) {
   const bool full_at_once = !setting.has_files;
   const auto once = [batch = p.batch, full_at_once, users = setting.users,

@@ -60,7 +60,7 @@ struct ParticipationSetting {
   bool begins_anew = false;  // as in stream::AllocationOptions
 };
 // Decides how a learner's records enter its steps.
-train::FeedOptions::Learner::MakeParticipation MakeParticipationOf(
+train::IntakeOptions::Learner::MakeParticipation MakeParticipationOf(
     const config::Participation& participation, const ParticipationSetting& setting);
 
 }  // namespace tacit::wiring

@@ -1,4 +1,4 @@
-// The breaker: what it draws, what it charges, what it keeps; and the trainer and the feed around
+// The breaker: what it draws, what it charges, what it keeps; and the trainer and the intake around
 // it, which let nothing be learnt from behind a halt.
 #include "train/quality/breaker.h"
 

@@ -87,7 +87,7 @@ class ListSink final : public event::DeadLetterSink {
   std::atomic<bool> writing = false, interrupted = false;
 };
 
-FeedOptions::Learner::MakeParticipation Once(uint64_t offsets) {
+IntakeOptions::Learner::MakeParticipation Once(uint64_t offsets) {
   return [offsets](stream::Position start) {
     return stream::MakeOnceParticipation({.offsets_per_step = offsets, .start = std::move(start)});
   };
@@ -107,9 +107,9 @@ struct Seen {
   std::vector<uint64_t> offsets;
 };
 
-std::vector<Seen> Drain(Feed& feed) {
+std::vector<Seen> Drain(Intake& intake) {
   std::vector<Seen> seen;
-  while (auto step = feed.steps().Pop()) {
+  while (auto step = intake.steps().Pop()) {
     EXPECT_EQ(step->batch.ranges.size(), 1u);
     seen.push_back({step->learner.value, step->batch.ranges[0].begin, step->batch.ranges[0].end,
                     step->batch.after.step, step->batch.after.pass, step->batch.examples.offset});
@@ -117,15 +117,15 @@ std::vector<Seen> Drain(Feed& feed) {
   return seen;
 }
 
-TEST(FeedTest, EveryRecordIsInOneStepOfEachLearnerAndPass) {
+TEST(IntakeTest, EveryRecordIsInOneStepOfEachLearnerAndPass) {
   Bench bench;
   ListSource source(1000, {300, 1000}, {17, 512}, 5);
-  Feed feed({.learners = {{LearnerIndex(0), Once(64), {}}, {LearnerIndex(1), Once(100), {}}},
-             .passes = 2},
-            source, *bench.codec, bench.transform, bench.sink);
-  ASSERT_TRUE(feed.Start());
-  const auto seen = Drain(feed);
-  ASSERT_TRUE(feed.status());
+  Intake intake({.learners = {{LearnerIndex(0), Once(64), {}}, {LearnerIndex(1), Once(100), {}}},
+                 .passes = 2},
+                source, *bench.codec, bench.transform, bench.sink);
+  ASSERT_TRUE(intake.Start());
+  const auto seen = Drain(intake);
+  ASSERT_TRUE(intake.status());
   for (uint16_t learner = 0; learner < 2; ++learner) {
     uint64_t next = 0, period = 0, steps = 0;
     std::map<uint64_t, int> count;
@@ -147,19 +147,19 @@ TEST(FeedTest, EveryRecordIsInOneStepOfEachLearnerAndPass) {
     EXPECT_EQ(count.size(), 998u);
     for (const auto& [offset, times] : count) EXPECT_EQ(times, 2) << offset;
   }
-  EXPECT_EQ(feed.records_dead(), 4u);
+  EXPECT_EQ(intake.records_dead(), 4u);
 }
 
-TEST(FeedTest, LearnersGoOnFromTheirOwnPositions) {
+TEST(IntakeTest, LearnersGoOnFromTheirOwnPositions) {
   Bench bench;
   ListSource source(500, {500}, {}, 6);
   const stream::Position ahead{
       .pass = 0, .period_start = {{0, 0, 0}}, .next = {{0, 333, 333}}, .step = 9};
-  Feed feed({.learners = {{LearnerIndex(0), Once(50), {}}, {LearnerIndex(1), Once(50), ahead}}},
-            source, *bench.codec, bench.transform, bench.sink);
-  ASSERT_TRUE(feed.Start());
+  Intake intake({.learners = {{LearnerIndex(0), Once(50), {}}, {LearnerIndex(1), Once(50), ahead}}},
+                source, *bench.codec, bench.transform, bench.sink);
+  ASSERT_TRUE(intake.Start());
   uint64_t first = 0, second = 0;
-  for (const Seen& s : Drain(feed)) {
+  for (const Seen& s : Drain(intake)) {
     if (s.learner == 0) {
       EXPECT_EQ(s.begin, first);
       first = s.end;
@@ -177,19 +177,19 @@ TEST(FeedTest, LearnersGoOnFromTheirOwnPositions) {
 }
 
 // It would hold the others back for ever, and have records read that retention may have taken.
-TEST(FeedTest, NothingIsReadForALearnerThatIsSpent) {
+TEST(IntakeTest, NothingIsReadForALearnerThatIsSpent) {
   Bench bench;
   const auto at = [](uint64_t offset) {
     return stream::Position{
         .pass = 0, .period_start = {{0, 0, 0}}, .next = {{0, offset, offset}}, .step = 9};
   };
   ListSource source(500, {500}, {}, 6);
-  Feed feed({.learners = {{LearnerIndex(0), Once(50), at(120), true},
-                          {LearnerIndex(1), Once(50), at(333)}}},
-            source, *bench.codec, bench.transform, bench.sink);
-  ASSERT_TRUE(feed.Start());
+  Intake intake({.learners = {{LearnerIndex(0), Once(50), at(120), true},
+                              {LearnerIndex(1), Once(50), at(333)}}},
+                source, *bench.codec, bench.transform, bench.sink);
+  ASSERT_TRUE(intake.Start());
   uint64_t next = 333;
-  for (const Seen& s : Drain(feed)) {
+  for (const Seen& s : Drain(intake)) {
     EXPECT_EQ(s.learner, 1u);
     EXPECT_EQ(s.begin, next);
     next = s.end;
@@ -197,13 +197,13 @@ TEST(FeedTest, NothingIsReadForALearnerThatIsSpent) {
   EXPECT_EQ(next, 500u);
   ASSERT_EQ(source.asked.size(), 1u);
   EXPECT_EQ(source.asked[0].offset, 333u);
-  EXPECT_EQ(feed.records_read(), 167u);
+  EXPECT_EQ(intake.records_read(), 167u);
 
   // No offset is asked for where all are, and nothing is read.
   ListSource unread(500, {500}, {}, 6);
-  Feed none({.learners = {{LearnerIndex(0), Once(50), at(120), true},
-                          {LearnerIndex(1), Once(50), at(333), true}}},
-            unread, *bench.codec, bench.transform, bench.sink);
+  Intake none({.learners = {{LearnerIndex(0), Once(50), at(120), true},
+                            {LearnerIndex(1), Once(50), at(333), true}}},
+              unread, *bench.codec, bench.transform, bench.sink);
   ASSERT_TRUE(none.Start());
   EXPECT_TRUE(Drain(none).empty());
   EXPECT_TRUE(none.status());
@@ -214,7 +214,7 @@ TEST(FeedTest, NothingIsReadForALearnerThatIsSpent) {
 }
 
 // Periods of others that came before its end would be held until it is over, however many.
-TEST(FeedTest, ABegunPeriodIsAskedForBeforeOtherPartitions) {
+TEST(IntakeTest, ABegunPeriodIsAskedForBeforeOtherPartitions) {
   Bench bench;
   ListSource source(500, {500}, {}, 6);
   const stream::Position begun{.pass = 0,
@@ -222,69 +222,69 @@ TEST(FeedTest, ABegunPeriodIsAskedForBeforeOtherPartitions) {
                                .next = {{0, 20, 120}, {1, 7, 7}},
                                .step = 9,
                                .period_step = 2};
-  Feed feed({.learners = {{LearnerIndex(0), Once(50), {}}, {LearnerIndex(1), Once(50), begun}}},
-            source, *bench.codec, bench.transform, bench.sink);
-  ASSERT_TRUE(feed.Start());
-  Drain(feed);
+  Intake intake({.learners = {{LearnerIndex(0), Once(50), {}}, {LearnerIndex(1), Once(50), begun}}},
+                source, *bench.codec, bench.transform, bench.sink);
+  ASSERT_TRUE(intake.Start());
+  Drain(intake);
   ASSERT_EQ(source.asked.size(), 2u);
   EXPECT_EQ(source.asked[0].first_until, 120u);
   EXPECT_EQ(source.asked[1].first_until, 0u);
 }
 
-TEST(FeedTest, ALearnerInTheSecondPassDoesNotSeeTheFirst) {
+TEST(IntakeTest, ALearnerInTheSecondPassDoesNotSeeTheFirst) {
   Bench bench;
   ListSource source(200, {200}, {}, 7);
   const stream::Position second_pass{
       .pass = 1, .period_start = {}, .next = {{0, 100, 100}}, .step = 12};
-  Feed feed({.learners = {{LearnerIndex(0), Once(50), second_pass}}, .passes = 2}, source,
-            *bench.codec, bench.transform, bench.sink);
-  ASSERT_TRUE(feed.Start());
-  const auto seen = Drain(feed);
+  Intake intake({.learners = {{LearnerIndex(0), Once(50), second_pass}}, .passes = 2}, source,
+                *bench.codec, bench.transform, bench.sink);
+  ASSERT_TRUE(intake.Start());
+  const auto seen = Drain(intake);
   ASSERT_EQ(seen.size(), 2u);
   EXPECT_EQ(seen[0].begin, 100u);
   EXPECT_EQ(seen[0].period, 1u);
   EXPECT_EQ(source.seeks, 1);
 }
 
-TEST(FeedTest, ASourceThatFailsEndsTheFeedAndSaysWhy) {
+TEST(IntakeTest, ASourceThatFailsEndsTheIntakeAndSaysWhy) {
   Bench bench;
   ListSource source(500, {}, {}, 8);
   source.fail_at = 200;
-  Feed feed({.learners = {{LearnerIndex(0), Once(50), {}}}}, source, *bench.codec, bench.transform,
-            bench.sink);
-  ASSERT_TRUE(feed.Start());
-  Drain(feed);
-  ASSERT_FALSE(feed.status());
-  EXPECT_EQ(feed.status().error().message, "the list is torn");
+  Intake intake({.learners = {{LearnerIndex(0), Once(50), {}}}}, source, *bench.codec,
+                bench.transform, bench.sink);
+  ASSERT_TRUE(intake.Start());
+  Drain(intake);
+  ASSERT_FALSE(intake.status());
+  EXPECT_EQ(intake.status().error().message, "the list is torn");
 }
 
-TEST(FeedTest, ADeadLetterThatWaitsToBeKeptHoldsUpRecordsButNotTheStop) {
+TEST(IntakeTest, ADeadLetterThatWaitsToBeKeptHoldsUpRecordsButNotTheStop) {
   Bench bench;
   bench.sink.waits = true;
   ListSource source(500, {}, {130}, 9);
-  Feed feed({.learners = {{LearnerIndex(0), Once(10), {}}}}, source, *bench.codec, bench.transform,
-            bench.sink);
-  ASSERT_TRUE(feed.Start());
+  Intake intake({.learners = {{LearnerIndex(0), Once(10), {}}}}, source, *bench.codec,
+                bench.transform, bench.sink);
+  ASSERT_TRUE(intake.Start());
   uint64_t end = 0;
   std::thread taker([&] {
-    for (const Seen& s : Drain(feed)) end = std::max(end, s.end);
+    for (const Seen& s : Drain(intake)) end = std::max(end, s.end);
   });
   while (!bench.sink.writing) std::this_thread::yield();
-  feed.Stop();
+  intake.Stop();
   taker.join();
   EXPECT_LE(end, 130u);
-  EXPECT_TRUE(feed.status());  // stopped, not failed
+  EXPECT_TRUE(intake.status());  // stopped, not failed
 }
 
-TEST(FeedTest, NoRecordPassesADeadLetterThatCouldNotBeKept) {
+TEST(IntakeTest, NoRecordPassesADeadLetterThatCouldNotBeKept) {
   Bench bench;
   bench.sink.fails = true;
   ListSource source(500, {}, {130}, 9);
-  Feed feed({.learners = {{LearnerIndex(0), Once(10), {}}}}, source, *bench.codec, bench.transform,
-            bench.sink);
-  ASSERT_TRUE(feed.Start());
-  for (const Seen& s : Drain(feed)) EXPECT_LE(s.end, 130u);
-  EXPECT_FALSE(feed.status());
+  Intake intake({.learners = {{LearnerIndex(0), Once(10), {}}}}, source, *bench.codec,
+                bench.transform, bench.sink);
+  ASSERT_TRUE(intake.Start());
+  for (const Seen& s : Drain(intake)) EXPECT_LE(s.end, 130u);
+  EXPECT_FALSE(intake.status());
 }
 
 // Decodes as the codec does, and takes longer for some runs than for others.
@@ -318,27 +318,27 @@ TEST_P(DecodingTest, StepsDeadLettersAndNewsComeInTheSameOrder) {
     const UnevenCodec codec(*bench.codec);
     ListSource source(3000, {333, 1000, 3000}, {17, 99, 100, 512, 513, 1999}, 11);
     Told told;
-    Feed feed({.learners = {{LearnerIndex(0), Once(64), {}}, {LearnerIndex(1), Once(30), {}}},
-               .windows = FeedOptions::Windows{.offsets = 100},
-               .passes = 2,
-               .decode_threads = threads,
-               .on_decoded =
-                   [&](const event::RawRecords& records, const event::Batch& batch,
-                       std::span<const event::DeadLetter> dead) {
-                     told.decoded.push_back(records.first_offset);
-                     told.decoded.push_back(batch.size() + dead.size());
-                   }},
-              source, codec, bench.transform, bench.sink);
-    EXPECT_TRUE(feed.Start());
-    while (auto step = feed.steps().Pop()) {
+    Intake intake({.learners = {{LearnerIndex(0), Once(64), {}}, {LearnerIndex(1), Once(30), {}}},
+                   .windows = IntakeOptions::Windows{.offsets = 100},
+                   .passes = 2,
+                   .decode_threads = threads,
+                   .on_decoded =
+                       [&](const event::RawRecords& records, const event::Batch& batch,
+                           std::span<const event::DeadLetter> dead) {
+                         told.decoded.push_back(records.first_offset);
+                         told.decoded.push_back(batch.size() + dead.size());
+                       }},
+                  source, codec, bench.transform, bench.sink);
+    EXPECT_TRUE(intake.Start());
+    while (auto step = intake.steps().Pop()) {
       const OffsetRange range =
           step->window_end ? step->window_end->range : step->batch.ranges.at(0);
       told.steps.push_back({step->learner.value, range.begin, range.end,
                             step->batch.examples.offset, step->source_identity});
     }
-    EXPECT_TRUE(feed.status());
+    EXPECT_TRUE(intake.status());
     told.dead = bench.sink.offsets;
-    told.good = feed.records_good();
+    told.good = intake.records_good();
     return told;
   };
   const Told one = told(1);
@@ -351,12 +351,12 @@ TEST_P(DecodingTest, ATornSourceLosesNothingThatCameBefore) {
   const UnevenCodec codec(*bench.codec);
   ListSource source(5000, {}, {}, 8);
   source.fail_at = 2000;
-  Feed feed({.learners = {{LearnerIndex(0), Once(50), {}}}, .decode_threads = GetParam()}, source,
-            codec, bench.transform, bench.sink);
-  ASSERT_TRUE(feed.Start());
-  const auto seen = Drain(feed);
-  ASSERT_FALSE(feed.status());
-  ASSERT_EQ(seen.size(), feed.records_read() / 50);
+  Intake intake({.learners = {{LearnerIndex(0), Once(50), {}}}, .decode_threads = GetParam()},
+                source, codec, bench.transform, bench.sink);
+  ASSERT_TRUE(intake.Start());
+  const auto seen = Drain(intake);
+  ASSERT_FALSE(intake.status());
+  ASSERT_EQ(seen.size(), intake.records_read() / 50);
   for (size_t i = 0; i < seen.size(); ++i) EXPECT_EQ(seen[i].begin, 50 * i);
 }
 
@@ -365,27 +365,27 @@ TEST_P(DecodingTest, NoRecordPassesADeadLetterThatCouldNotBeKept) {
   const UnevenCodec codec(*bench.codec);
   bench.sink.fails = true;
   ListSource source(5000, {}, {1300}, 9);
-  Feed feed({.learners = {{LearnerIndex(0), Once(10), {}}}, .decode_threads = GetParam()}, source,
-            codec, bench.transform, bench.sink);
-  ASSERT_TRUE(feed.Start());
-  for (const Seen& s : Drain(feed)) EXPECT_LE(s.end, 1300u);
-  EXPECT_FALSE(feed.status());
+  Intake intake({.learners = {{LearnerIndex(0), Once(10), {}}}, .decode_threads = GetParam()},
+                source, codec, bench.transform, bench.sink);
+  ASSERT_TRUE(intake.Start());
+  for (const Seen& s : Drain(intake)) EXPECT_LE(s.end, 1300u);
+  EXPECT_FALSE(intake.status());
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, DecodingTest, testing::Values(1, 2, 5));
 
 // No step that comes before a window's end in the queue has a record from behind it.
-TEST(FeedTest, TheEndOfAWindowParts) {
+TEST(IntakeTest, TheEndOfAWindowParts) {
   Bench bench;
   ListSource source(1000, {333}, {17, 99, 100, 512, 513}, 11);
-  Feed feed({.learners = {{LearnerIndex(0), Once(64), {}}, {LearnerIndex(1), Once(30), {}}},
-             .windows = FeedOptions::Windows{.offsets = 100},
-             .passes = 2},
-            source, *bench.codec, bench.transform, bench.sink);
-  ASSERT_TRUE(feed.Start());
+  Intake intake({.learners = {{LearnerIndex(0), Once(64), {}}, {LearnerIndex(1), Once(30), {}}},
+                 .windows = IntakeOptions::Windows{.offsets = 100},
+                 .passes = 2},
+                source, *bench.codec, bench.transform, bench.sink);
+  ASSERT_TRUE(intake.Start());
   uint64_t windows = 0, reached[2] = {0, 0}, offsets[2] = {0, 0};
   std::vector<uint64_t> unreadable;
-  while (auto step = feed.steps().Pop()) {
+  while (auto step = intake.steps().Pop()) {
     if (step->window_end) {
       EXPECT_EQ(step->window_end->range, (OffsetRange{0, 100 * windows, 100 * (windows + 1)}));
       EXPECT_FALSE(step->source_identity.empty());
@@ -411,17 +411,17 @@ TEST(FeedTest, TheEndOfAWindowParts) {
 }
 
 // After a start the open window is read from its beginning, which only its count sees.
-TEST(FeedTest, AnOpenWindowIsCountedAnewAfterAStart) {
+TEST(IntakeTest, AnOpenWindowIsCountedAnewAfterAStart) {
   Bench bench;
   ListSource source(500, {}, {210, 230, 260}, 12);
   stream::Position at;
   at.next = {{0, 250, 250}};
-  Feed feed({.learners = {{LearnerIndex(0), Once(50), at}},
-             .windows = FeedOptions::Windows{.offsets = 100, .next = {{0, 200, 200}}}},
-            source, *bench.codec, bench.transform, bench.sink);
-  ASSERT_TRUE(feed.Start());
+  Intake intake({.learners = {{LearnerIndex(0), Once(50), at}},
+                 .windows = IntakeOptions::Windows{.offsets = 100, .next = {{0, 200, 200}}}},
+                source, *bench.codec, bench.transform, bench.sink);
+  ASSERT_TRUE(intake.Start());
   std::vector<uint64_t> unreadable, begins;
-  while (auto step = feed.steps().Pop()) {
+  while (auto step = intake.steps().Pop()) {
     if (step->window_end)
       unreadable.push_back(step->window_end->unreadable);
     else
@@ -434,21 +434,21 @@ TEST(FeedTest, AnOpenWindowIsCountedAnewAfterAStart) {
 
 // A breaker that was off for a while does not read again what came meanwhile, but for the window in
 // which the learners are; one that has decided nothing yet begins with that, too.
-TEST(FeedTest, AWindowOfLongAgoIsForgotten) {
+TEST(IntakeTest, AWindowOfLongAgoIsForgotten) {
   Bench bench;
   for (const std::vector<OffsetRange>& next : {std::vector<OffsetRange>{{0, 200, 200}}, {}}) {
     ListSource source(1000, {}, {210}, 13);
     stream::Position at;
     at.next = {{0, 750, 750}};
-    Feed feed({.learners = {{LearnerIndex(0), Once(50), at}},
-               .windows = FeedOptions::Windows{.offsets = 100, .next = next}},
-              source, *bench.codec, bench.transform, bench.sink);
-    ASSERT_TRUE(feed.Start());
+    Intake intake({.learners = {{LearnerIndex(0), Once(50), at}},
+                   .windows = IntakeOptions::Windows{.offsets = 100, .next = next}},
+                  source, *bench.codec, bench.transform, bench.sink);
+    ASSERT_TRUE(intake.Start());
     std::vector<OffsetRange> windows;
-    while (auto step = feed.steps().Pop())
+    while (auto step = intake.steps().Pop())
       if (step->window_end) windows.push_back(step->window_end->range);
     EXPECT_EQ(windows, (std::vector<OffsetRange>{{0, 700, 800}, {0, 800, 900}, {0, 900, 1000}}));
-    EXPECT_EQ(feed.records_read(), 300u);
+    EXPECT_EQ(intake.records_read(), 300u);
   }
 }
 
@@ -497,28 +497,28 @@ class GrowingSource final : public stream::Source {
 TEST_P(DecodingTest, APartitionThatComesWhileTheQueueIsFullIsRead) {
   Bench bench;
   GrowingSource source(2'000);
-  Feed feed({.learners = {{LearnerIndex(0), Once(10), {}}}, .decode_threads = GetParam()}, source,
-            *bench.codec, bench.transform, bench.sink);
-  ASSERT_TRUE(feed.Start());
+  Intake intake({.learners = {{LearnerIndex(0), Once(10), {}}}, .decode_threads = GetParam()},
+                source, *bench.codec, bench.transform, bench.sink);
+  ASSERT_TRUE(intake.Start());
   ASSERT_TRUE(test::Eventually("the queue is full", [&] { return source.grown.load(); }));
   std::map<int32_t, uint64_t> records;
-  while (auto step = feed.steps().Pop())
+  while (auto step = intake.steps().Pop())
     records[step->batch.ranges[0].partition] += step->batch.examples.size();
-  ASSERT_TRUE(feed.status());
+  ASSERT_TRUE(intake.status());
   EXPECT_EQ(records[0], 2'000u);
   EXPECT_EQ(records[1], 10u);
-  EXPECT_EQ(feed.records_read(), 2'010u);
+  EXPECT_EQ(intake.records_read(), 2'010u);
 }
 
 TEST_P(DecodingTest, StopEndsAllThreadsWhileTheQueueIsFull) {
   Bench bench;
   ListSource source(1'000'000, {}, {}, 10);
-  Feed feed({.learners = {{LearnerIndex(0), Once(10), {}}}, .decode_threads = GetParam()}, source,
-            *bench.codec, bench.transform, bench.sink);
-  ASSERT_TRUE(feed.Start());
-  ASSERT_TRUE(feed.steps().Pop());
-  feed.Stop();
-  EXPECT_LT(feed.records_read(), 1'000'000u);
+  Intake intake({.learners = {{LearnerIndex(0), Once(10), {}}}, .decode_threads = GetParam()},
+                source, *bench.codec, bench.transform, bench.sink);
+  ASSERT_TRUE(intake.Start());
+  ASSERT_TRUE(intake.steps().Pop());
+  intake.Stop();
+  EXPECT_LT(intake.records_read(), 1'000'000u);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// De-duplication and records without a user, through the feed: over starts at any position the same
-// records are learnt from.
+// De-duplication and records without a user, through the intake: over starts at any position the
+// same records are learnt from.
 #include "train/record_filter.h"
 
 #include <fmt/format.h>
@@ -101,25 +101,25 @@ Learnt LearnAll(const std::vector<Line>& lines, uint64_t window, uint64_t per_st
     metrics::Registry registry;
     const auto repeated = registry.AddCounter("tacit_records_repeated_total");
     const auto opted_out = registry.AddCounter("tacit_records_opted_out_total");
-    FeedOptions::Learner learner{LearnerIndex(0),
-                                 [per_step](stream::Position start) {
-                                   return stream::MakeOnceParticipation(
-                                       {.offsets_per_step = per_step, .start = std::move(start)});
-                                 },
-                                 position};
-    Feed feed({.learners = {learner},
-               .filter = {.needs_user = true,
-                          .dedupe_window = window,
-                          .duplicates = repeated,
-                          .opt_out = opt_out,
-                          .opted_out = opted_out},
-               .passes = passes,
-               .queued_records_max = 1,
-               .queued_steps_max = 1},
-              source, *codec, transform, letters);
-    EXPECT_TRUE(feed.Start());
+    IntakeOptions::Learner learner{LearnerIndex(0),
+                                   [per_step](stream::Position start) {
+                                     return stream::MakeOnceParticipation(
+                                         {.offsets_per_step = per_step, .start = std::move(start)});
+                                   },
+                                   position};
+    Intake intake({.learners = {learner},
+                   .filter = {.needs_user = true,
+                              .dedupe_window = window,
+                              .duplicates = repeated,
+                              .opt_out = opt_out,
+                              .opted_out = opted_out},
+                   .passes = passes,
+                   .queued_records_max = 1,
+                   .queued_steps_max = 1},
+                  source, *codec, transform, letters);
+    EXPECT_TRUE(intake.Start());
     ended = true;
-    for (uint64_t taken = 0; auto step = feed.steps().Pop();) {
+    for (uint64_t taken = 0; auto step = intake.steps().Pop();) {
       const auto& offsets = step->batch.examples.offset;
       learnt.offsets.insert(learnt.offsets.end(), offsets.begin(), offsets.end());
       position = step->batch.after;
@@ -127,7 +127,7 @@ Learnt LearnAll(const std::vector<Line>& lines, uint64_t window, uint64_t per_st
       ended = false;
       break;
     }
-    feed.Stop();
+    intake.Stop();
     learnt.letters.insert(learnt.letters.end(), letters.offsets.begin(), letters.offsets.end());
     learnt.repeated += repeated.value();
     learnt.opted_out += opted_out.value();
