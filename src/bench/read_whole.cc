@@ -17,7 +17,7 @@ class LookOn final : public stream::Participation {
  public:
   explicit LookOn(std::atomic<Steady::time_point>& last) : last_(last) {}
 
-  bool Feed(const event::RawRecords&, const event::Batch&, const Emit&) override {
+  bool Cut(const event::RawRecords&, const event::Batch&, const Emit&) override {
     last_ = Steady::now();
     return true;
   }

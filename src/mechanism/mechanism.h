@@ -111,7 +111,7 @@ struct AdaFestOptions {
   double clip_gradient = 1;    // C2
   double threshold = 0;        // tau
   double expected_batch = 0;   // public divisor
-  double sampling_rate = 1;    // of the participation that feeds it; for the charge
+  double sampling_rate = 1;    // of the participation that cuts its steps; for the charge
 };
 
 // DP-AdaFEST with a fixed threshold (paper 003; corrected in the comments of the implementation).
@@ -122,7 +122,7 @@ struct ForwardOptions {
   double clip = 1;            // C
   double sigma = 0;           // noise on a representation, in units of the clip
   double expected_batch = 0;  // public
-  double sampling_rate = 1;   // of the participation that feeds it; for the charge
+  double sampling_rate = 1;   // of the participation that cuts its steps; for the charge
 };
 // DP-FP (paper 001): noise on each record's representation. All that lies below the noise must be
 // frozen, or trained by a mechanism that is charged. Labels are not covered, and coins count as

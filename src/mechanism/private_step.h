@@ -12,7 +12,7 @@ namespace tacit::mechanism {
 struct PrivateStepOptions {
   double sigma_gradient = 0;  // sigma2: noise on the gradient, in units of the clip
   double expected_batch = 0;  // public divisor
-  // The draw of the participation that feeds it, for the charge.
+  // The draw of the participation that cuts its steps, for the charge.
   double sampling_rate = 1;
   uint64_t block_steps = 0;  // as in privacy::Charge
 };

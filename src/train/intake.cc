@@ -59,18 +59,18 @@ class Intake::Cutter {
     StartPass();
   }
 
-  bool Feed(const Piece& piece, const event::Batch& examples) {
+  bool Cut(const Piece& piece, const event::Batch& examples) {
     if (retired_) return true;
     const event::RawRecords& records = piece.records;
-    uint64_t& next = fed_[records.partition];
+    uint64_t& next = taken_[records.partition];
     if (pass_ < position_.pass || records.end_offset() < next) return true;
     identity_ = &piece.source_identity;
     const uint64_t from = std::exchange(next, records.end_offset());
-    if (from <= records.first_offset) return participation_->Feed(records, examples, Emitter());
+    if (from <= records.first_offset) return participation_->Cut(records, examples, Emitter());
     event::Batch rest;
     // The run may begin earlier because another learner is further back in the stream.
     const event::RawRecords frame = RunFrom(records, examples, from, records.end_offset(), &rest);
-    return participation_->Feed(frame, rest, Emitter());
+    return participation_->Cut(frame, rest, Emitter());
   }
 
   bool EndPass(const std::string& identity) {
@@ -96,8 +96,8 @@ class Intake::Cutter {
 
  private:
   void StartPass() {
-    fed_.clear();
-    for (const OffsetRange& next : position_.next) fed_[next.partition] = next.begin;
+    taken_.clear();
+    for (const OffsetRange& next : position_.next) taken_[next.partition] = next.begin;
     participation_ = learner_.participation(position_);
   }
 
@@ -111,9 +111,9 @@ class Intake::Cutter {
 
   IntakeOptions::Learner learner_;
   BoundedQueue<LearnerStep>& steps_;
-  uint64_t pass_ = 0;                // pass of the records being fed now
-  stream::Position position_;        // after the last emitted step
-  std::map<int32_t, uint64_t> fed_;  // per partition: the offset after the last record taken
+  uint64_t pass_ = 0;                  // pass of the records that are cut now
+  stream::Position position_;          // after the last emitted step
+  std::map<int32_t, uint64_t> taken_;  // per partition: the offset after the last record taken
   const std::string* identity_ = nullptr;
   std::unique_ptr<stream::Participation> participation_;
   std::atomic<bool> retired_ = false;
@@ -350,7 +350,7 @@ Status Intake::TakeTurn(const Piece& piece, event::Batch* batch,
 // Returns false after a failure, and where the intake was stopped.
 bool Intake::CutSteps(const Piece& piece, const event::Batch& batch, Status* status) {
   for (const auto& cutter : cutters_)
-    if (!cutter->Feed(piece, batch)) {
+    if (!cutter->Cut(piece, batch)) {
       *status = cutter->status();
       return false;
     }

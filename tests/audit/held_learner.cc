@@ -194,8 +194,8 @@ HeldLearner::Steps HeldLearner::CutPeriod(bool with_canary) {
   frame.end.resize(kOfPeriod);
   next_offset_ += kOfPeriod;
   Steps steps;
-  const auto feed = [&](uint64_t most) {
-    participation_->Feed(frame, all, [&](StepBatch&& step) {
+  const auto cut = [&](uint64_t most) {
+    participation_->Cut(frame, all, [&](StepBatch&& step) {
       if (step.preview()) return true;
       if (steps.size() == most) return false;
       steps.push_back(std::move(step));
@@ -204,7 +204,7 @@ HeldLearner::Steps HeldLearner::CutPeriod(bool with_canary) {
   };
   if (audited_.fault == HeldFault::kKeyDrawnAnew) {
     for (uint64_t taken = 1; taken < in_all; ++taken) {
-      feed(taken);
+      cut(taken);
       stream::Position start = steps.back().after;
       TACIT_CHECK(start.allocation.has_value());
       std::array<uint8_t, 32> drawn;
@@ -213,7 +213,7 @@ HeldLearner::Steps HeldLearner::CutPeriod(bool with_canary) {
       MakeParticipation(std::move(start));
     }
   }
-  feed(in_all);
+  cut(in_all);
   TACIT_CHECK(steps.size() == in_all, "the period is not full");
   Plant(all, &steps);
   return steps;

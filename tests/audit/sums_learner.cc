@@ -105,7 +105,7 @@ class LearnerRelease final : public SumsSubject {
                                                    std::vector<linear::NumberColumn>());
   }
 
-  // Feeds the stream to the product's cut, and returns its first step. An event that is not there
+  // Cuts the stream as the product does, and returns its first step. An event that is not there
   // leaves its offset, unless offsets are handed out by content.
   static stream::StepBatch FirstPeriod(const LearnerSetting& setting, bool with, bool by_content) {
     event::RawRecords frame;
@@ -126,9 +126,9 @@ class LearnerRelease final : public SumsSubject {
       }
     }
     stream::StepBatch first;
-    const auto cut = stream::MakeOnceParticipation(
+    const auto once = stream::MakeOnceParticipation(
         {.offsets_per_step = setting.period, .start = {}, .full_at_once = true});
-    cut->Feed(frame, batch, [&](stream::StepBatch&& step) {
+    once->Cut(frame, batch, [&](stream::StepBatch&& step) {
       first = std::move(step);
       return false;
     });

@@ -290,7 +290,7 @@ std::vector<uint64_t> BatchSizes(uint64_t most) {
     if (!step.preview()) sizes.push_back(std::min<uint64_t>(step.units, most));
     return true;
   };
-  participation->Feed(frame, batch, take);
+  participation->Cut(frame, batch, take);
   participation->Finish(take);
   return sizes;
 }

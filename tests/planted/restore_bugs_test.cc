@@ -238,7 +238,7 @@ void Learn(const Setting& setting, const Phase& phase, const Records& records, L
   event::Batch batch;
   Decode(records, life->at.next.empty() ? 0 : life->at.next[0].begin, &frame, &batch);
   uint64_t left = phase.steps;
-  participation->Feed(frame, batch, [&](stream::StepBatch&& step) {
+  participation->Cut(frame, batch, [&](stream::StepBatch&& step) {
     if (step.preview()) return true;
     std::vector<uint64_t> others;
     std::set<std::string> in;

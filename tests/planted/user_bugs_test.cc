@@ -82,7 +82,7 @@ stream::StepBatch StepOf(const std::vector<std::string>& users) {
     taken = std::move(step);
     return true;
   };
-  once->Feed(frame, batch, take);
+  once->Cut(frame, batch, take);
   once->Finish(take);
   EXPECT_EQ(taken.examples.size(), users.size());
   return taken;
@@ -196,7 +196,7 @@ TEST(PlantedUserBugs, AUserCountedInEveryPreviewIsFound) {
     if (step.preview()) previews.push_back(std::move(step));
     return true;
   };
-  poisson->Feed(frame, batch, take);
+  poisson->Cut(frame, batch, take);
   poisson->Finish(take);
   ASSERT_FALSE(previews.empty());
   EXPECT_NEAR(HistogramOf(previews), 6, 1e-3) << "six users";
@@ -223,7 +223,7 @@ uint64_t StepsOfAnn(uint64_t allowance, const std::function<void(Counts&)>& at_s
     event::RawRecords frame;
     event::Batch batch;
     MakeRecords({"ann", "bob", "ann", "bob", "ann"}, position.step * 2, &frame, &batch);
-    once->Feed(frame, batch, [&](stream::StepBatch&& step) {
+    once->Cut(frame, batch, [&](stream::StepBatch&& step) {
       counts.Commit(step);
       position = step.after;
       steps += step.units == 2;

@@ -464,7 +464,7 @@ Result<double> TwinBox::RunPeriod(Worker& worker, bool canary) {
     }
     return {};
   };
-  participation->Feed(frame, records, [&](StepBatch&& step) {
+  participation->Cut(frame, records, [&](StepBatch&& step) {
     failed = take(step);
     return failed.has_value();
   });

@@ -475,7 +475,7 @@ class HeldBox final : public WhiteBoxBase {
     double ratio = 0, of_block = 0;
     uint64_t taken = 0;
     Status failed;
-    own.participation->Feed(frame, records, [&](StepBatch&& step) {
+    own.participation->Cut(frame, records, [&](StepBatch&& step) {
       if (step.preview()) return true;
       const auto in_step = RatioOf(own, step, first);
       if (!in_step) {

@@ -19,7 +19,7 @@ namespace tacit::lab {
 // decoded each time. Immutable; thread-safe.
 class EventLog {
  public:
-  // Takes a run of records and the examples decoded from them, as Participation::Feed does (the
+  // Takes a run of records and the examples decoded from them, as Participation::Cut does (the
   // frame has offsets and marks, but no bytes). Returns false to stop.
   using Take =
       std::function<Result<bool>(const event::RawRecords& frame, const event::Batch& examples)>;

@@ -162,14 +162,14 @@ Status Run::LearnPass(const EventLog& log) {
     failed = Take(std::move(step));
     return failed.has_value();
   };
-  const auto feed = [&](const event::RawRecords& frame,
-                        const event::Batch& examples) -> Result<bool> {
+  const auto cut = [&](const event::RawRecords& frame,
+                       const event::Batch& examples) -> Result<bool> {
     result_.events += examples.size();
-    if (!participation->Feed(frame, examples, emit)) return Fail(failed.error());
+    if (!participation->Cut(frame, examples, emit)) return Fail(failed.error());
     Tell(frame.size());
     return true;
   };
-  TACIT_RETURN_IF_ERROR(log.ForEach(0, options_.train_to, feed));
+  TACIT_RETURN_IF_ERROR(log.ForEach(0, options_.train_to, cut));
   participation->Finish(emit);
   return failed;
 }

@@ -28,10 +28,10 @@ class HeldPeriods : public Participation {
  public:
   explicit HeldPeriods(HeldPeriodOptions options);
 
-  bool Feed(const event::RawRecords& frame, const event::Batch& examples,
-            const Emit& emit) override {
-    return periods_->Feed(frame, examples,
-                          [&](StepBatch&& period) { return Take(std::move(period), emit); });
+  bool Cut(const event::RawRecords& frame, const event::Batch& examples,
+           const Emit& emit) override {
+    return periods_->Cut(frame, examples,
+                         [&](StepBatch&& period) { return Take(std::move(period), emit); });
   }
   bool Finish(const Emit& emit) override {
     return periods_->Finish([&](StepBatch&& period) { return Take(std::move(period), emit); });

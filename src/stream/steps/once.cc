@@ -36,8 +36,7 @@ class OnceParticipation final : public Participation {
       pending_.push_back({next.partition, next.begin, next.begin, next.end, 0, 0, 0, 0, {}});
   }
 
-  bool Feed(const event::RawRecords& frame, const event::Batch& examples,
-            const Emit& emit) override;
+  bool Cut(const event::RawRecords& frame, const event::Batch& examples, const Emit& emit) override;
 
   bool Finish(const Emit& emit) override {
     for (Pending& pending : pending_)
@@ -150,8 +149,8 @@ bool OnceParticipation::EndAtLoss(Pending* pending, const PublicMark& mark, cons
   return EmitPending(pending, &mark, emit);
 }
 
-bool OnceParticipation::Feed(const event::RawRecords& frame, const event::Batch& examples,
-                             const Emit& emit) {
+bool OnceParticipation::Cut(const event::RawRecords& frame, const event::Batch& examples,
+                            const Emit& emit) {
   Pending* pending = FindOrAdd(frame);
   TACIT_CHECK(frame.first_offset >= pending->end || pending->end == pending->skip_to,
               "records are repeated");

@@ -120,19 +120,19 @@ inline constexpr uint64_t kPreviewExamples = 4096;
 uint64_t NewStepNumber();
 
 // Cuts the decoded stream into steps. The cuts depend only on public facts, offsets and marks,
-// never on how many records survived decoding. One thread feeds it.
+// never on how many records survived decoding. One thread calls it.
 class Participation {
  public:
-  using Emit = std::function<bool(StepBatch&&)>;  // false: stop feeding
+  using Emit = std::function<bool(StepBatch&&)>;  // false: stop
 
   virtual ~Participation() = default;
   // Takes the examples decoded from `frame` (uses its offsets and marks, not its payload) and emits
   // every step they complete. Returns false if Emit did, or after a failure (status()).
-  virtual bool Feed(const event::RawRecords& frame, const event::Batch& examples,
-                    const Emit& emit) = 0;
+  virtual bool Cut(const event::RawRecords& frame, const event::Batch& examples,
+                   const Emit& emit) = 0;
   // Emits the pending examples as a last step when the stream has ended for good.
   virtual bool Finish(const Emit& emit) = 0;
-  // Returns the failure if Feed or Finish returned false although Emit did not.
+  // Returns the failure if Cut or Finish returned false although Emit did not.
   virtual Status status() const { return {}; }
 };
 

@@ -20,10 +20,10 @@ class UserOnceParticipation final : public Participation {
     steps_ = MakeOnceParticipation(std::move(options));
   }
 
-  bool Feed(const event::RawRecords& frame, const event::Batch& examples,
-            const Emit& emit) override {
-    return steps_->Feed(frame, examples,
-                        [&](StepBatch&& step) { return Take(std::move(step), emit); });
+  bool Cut(const event::RawRecords& frame, const event::Batch& examples,
+           const Emit& emit) override {
+    return steps_->Cut(frame, examples,
+                       [&](StepBatch&& step) { return Take(std::move(step), emit); });
   }
   bool Finish(const Emit& emit) override {
     return steps_->Finish([&](StepBatch&& step) { return Take(std::move(step), emit); });

@@ -89,7 +89,7 @@ std::string ReadOrder(const std::string& topic, std::chrono::milliseconds step,
       return "";
     }
     records += frame.size();
-    if (frame.size() > 0) participation->Feed(frame, {}, emit);
+    if (frame.size() > 0) participation->Cut(frame, {}, emit);
   }
   return order;
 }

@@ -43,7 +43,7 @@ struct Run {
   std::vector<uint64_t> ends = {};  // file ends
 };
 
-// The steps, without previews, that are made of the records, which are fed in random pieces.
+// The steps, without previews, that are made of the records, which come in random pieces.
 std::vector<StepBatch> Collect(AllocationOptions options, const Run& run) {
   std::mt19937_64 random(run.seed);
   std::vector<StepBatch> steps;
@@ -64,7 +64,7 @@ std::vector<StepBatch> Collect(AllocationOptions options, const Run& run) {
     for (const uint64_t end : run.ends)
       if (end > next && end <= next + n)
         frame.marks.push_back({PublicMark::Kind::kFileEnd, end, "day"});
-    if (!allocation->Feed(frame, batch, emit)) return steps;
+    if (!allocation->Cut(frame, batch, emit)) return steps;
     next += n;
   }
   allocation->Finish(emit);
@@ -319,11 +319,11 @@ TEST(AllocationTest, APeriodThatIsLostForgetsItsKey) {
   event::Batch none;
   MakeFrame(40, 0, 0, &lost, &none);
   lost.marks.push_back({PublicMark::Kind::kLost, 40, ""});
-  ASSERT_TRUE(after->Feed(lost, none, emit));
+  ASSERT_TRUE(after->Cut(lost, none, emit));
   event::RawRecords frame;
   event::Batch batch;
   MakeFrame(40, 160, 0, &frame, &batch);
-  ASSERT_TRUE(after->Feed(frame, batch, emit));
+  ASSERT_TRUE(after->Cut(frame, batch, emit));
   ASSERT_EQ(steps.size(), 4u);
   EXPECT_EQ(steps[0].kind, StepBatch::Kind::kPeriodFirst);
   EXPECT_NE(steps[0].after.allocation, start.allocation);

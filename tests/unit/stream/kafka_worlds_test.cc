@@ -147,7 +147,7 @@ class Reading {
     }
     course_.records += frame.size();
     course_.ticks += frame.marks.size();
-    ASSERT_TRUE(participation_->Feed(frame, batch, Emitter()));
+    ASSERT_TRUE(participation_->Cut(frame, batch, Emitter()));
   }
 
   Participation::Emit Emitter() {

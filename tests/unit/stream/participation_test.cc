@@ -162,9 +162,9 @@ TEST(OnceTest, StepsAreTheSameHoweverTheFramesAreCut) {
     for (uint64_t at = stream.begin; at < stream.end;) {
       const uint64_t to = std::min(stream.end, at + 1 + random() % frame_max);
       const bool late_mark = stream.marks.contains(to) && random() % 2 == 0;
-      ASSERT_TRUE(once->Feed(stream.Frame(at, to, !late_mark), stream.Examples(at, to), into));
+      ASSERT_TRUE(once->Cut(stream.Frame(at, to, !late_mark), stream.Examples(at, to), into));
       if (late_mark) {
-        ASSERT_TRUE(once->Feed(stream.MarkOnly(to), stream.Examples(to, to), into));
+        ASSERT_TRUE(once->Cut(stream.MarkOnly(to), stream.Examples(to, to), into));
       }
       at = to;
     }
@@ -190,8 +190,8 @@ void GoingOnGivesTheSameSteps(uint64_t opening, uint64_t growing = 0) {
                                              .start = StartAt(rest.begin, done),
                                              .opening_offsets = opening,
                                              .growing_from = growing});
-    ASSERT_TRUE(once->Feed(rest.Frame(rest.begin, 100, true), rest.Examples(rest.begin, 100),
-                           Into(&steps)));
+    ASSERT_TRUE(
+        once->Cut(rest.Frame(rest.begin, 100, true), rest.Examples(rest.begin, 100), Into(&steps)));
     ASSERT_TRUE(once->Finish(Into(&steps)));
     EXPECT_TRUE(std::equal(steps.begin(), steps.end(), whole.begin() + static_cast<ptrdiff_t>(done),
                            whole.end()));
@@ -208,7 +208,7 @@ TEST(OnceTest, AStepWithoutSurvivorsIsAStep) {
   for (uint64_t o = 5; o < 10; ++o) stream.dead.insert(o);
   std::vector<Step> steps;
   const auto once = MakeOnceParticipation({5, StartAt(0, 0)});
-  ASSERT_TRUE(once->Feed(stream.Frame(0, 20, true), stream.Examples(0, 20), Into(&steps)));
+  ASSERT_TRUE(once->Cut(stream.Frame(0, 20, true), stream.Examples(0, 20), Into(&steps)));
   ASSERT_TRUE(once->Finish(Into(&steps)));
   ASSERT_EQ(steps.size(), 4u);
   EXPECT_THAT(steps[1].offsets, IsEmpty());
@@ -221,9 +221,9 @@ TEST(OnceTest, EmptyFilesMakeNoSteps) {
   stream.marks = {{0, "nothing"}, {4, "a"}};
   std::vector<Step> steps;
   const auto once = MakeOnceParticipation({100, StartAt(0, 0)});
-  ASSERT_TRUE(once->Feed(stream.MarkOnly(0), stream.Examples(0, 0), Into(&steps)));
-  ASSERT_TRUE(once->Feed(stream.Frame(0, 4, true), stream.Examples(0, 4), Into(&steps)));
-  ASSERT_TRUE(once->Feed(stream.MarkOnly(4), stream.Examples(4, 4), Into(&steps)));
+  ASSERT_TRUE(once->Cut(stream.MarkOnly(0), stream.Examples(0, 0), Into(&steps)));
+  ASSERT_TRUE(once->Cut(stream.Frame(0, 4, true), stream.Examples(0, 4), Into(&steps)));
+  ASSERT_TRUE(once->Cut(stream.MarkOnly(4), stream.Examples(4, 4), Into(&steps)));
   ASSERT_TRUE(once->Finish(Into(&steps)));
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_THAT(steps[0].marks, ElementsAre("a"));
@@ -234,8 +234,8 @@ TEST(OnceTest, NothingIsEmittedAfterEmitSaysStop) {
   stream.end = 100;
   const auto once = MakeOnceParticipation({10, StartAt(0, 0)});
   int emitted = 0;
-  EXPECT_FALSE(once->Feed(stream.Frame(0, 100, true), stream.Examples(0, 100),
-                          [&](StepBatch&&) { return ++emitted < 3; }));
+  EXPECT_FALSE(once->Cut(stream.Frame(0, 100, true), stream.Examples(0, 100),
+                         [&](StepBatch&&) { return ++emitted < 3; }));
   EXPECT_EQ(emitted, 3);
 }
 
@@ -253,7 +253,7 @@ TEST(OnceTest, PartitionsAreCutEachByItsOwn) {
     event::RawRecords frame = stream.Frame(0, 12, false);
     event::Batch examples = stream.Examples(0, 12);
     frame.partition = examples.partition = partition;
-    ASSERT_TRUE(once->Feed(frame, examples, emit));
+    ASSERT_TRUE(once->Cut(frame, examples, emit));
   }
   ASSERT_TRUE(once->Finish(emit));
   ASSERT_EQ(seen.size(), 6u);
@@ -267,7 +267,7 @@ TEST(OnceDeathTest, RecordsThatComeAgainAreAProgrammersError) {
   stream.end = 10;
   const auto once = MakeOnceParticipation({5, StartAt(3, 0)});
   const auto ignore = [](StepBatch&&) { return true; };
-  EXPECT_DEATH(once->Feed(stream.Frame(2, 4, false), stream.Examples(2, 4), ignore), "repeated");
+  EXPECT_DEATH(once->Cut(stream.Frame(2, 4, false), stream.Examples(2, 4), ignore), "repeated");
 }
 
 // Marks of transactions and compaction leave offsets without records: steps are the same as if
@@ -288,7 +288,7 @@ TEST(OnceTest, HolesInTheOffsetsDoNotMoveSteps) {
       if (hole) {
         for (uint64_t o = at; o < to; ++o) stream.dead.insert(o);
       } else {
-        ASSERT_TRUE(once->Feed(stream.Frame(at, to, false), stream.Examples(at, to), Into(&steps)));
+        ASSERT_TRUE(once->Cut(stream.Frame(at, to, false), stream.Examples(at, to), Into(&steps)));
       }
       at = to;
     }
@@ -312,7 +312,7 @@ TEST(OnceTest, AFullStepWaitsForNothingWhereNoMarkCanCome) {
     std::vector<Step> steps;
     const auto once = MakeOnceParticipation(
         {.offsets_per_step = 5, .start = StartAt(0, 0), .full_at_once = at_once});
-    ASSERT_TRUE(once->Feed(stream.Frame(0, 10, false), stream.Examples(0, 10), Into(&steps)));
+    ASSERT_TRUE(once->Cut(stream.Frame(0, 10, false), stream.Examples(0, 10), Into(&steps)));
     EXPECT_EQ(steps.size(), at_once ? 2u : 1u);
   }
 }
@@ -326,8 +326,8 @@ TEST(OnceTest, PartsLeaveAsTheyAreFull) {
   const auto once = MakeOnceParticipation(
       {.offsets_per_step = 100, .start = StartAt(0, 0), .offsets_per_part = 20});
   for (uint64_t at = 0; at < 100; at += 10) {
-    ASSERT_TRUE(once->Feed(stream.Frame(at, at + 10, false), stream.Examples(at, at + 10),
-                           Into(&steps, &parts)));
+    ASSERT_TRUE(once->Cut(stream.Frame(at, at + 10, false), stream.Examples(at, at + 10),
+                          Into(&steps, &parts)));
     EXPECT_EQ(parts.size(), at == 90 ? 80u : (at + 10) / 20 * 20) << "a full step is no part";
   }
   ASSERT_TRUE(once->Finish(Into(&steps, &parts)));
@@ -341,11 +341,11 @@ TEST(OnceTest, ATickClosesAStepWhateverFilesItIsMadeOf) {
   const auto once =
       MakeOnceParticipation({.offsets_per_step = 100, .start = StartAt(0, 0), .files_per_step = 3});
   const auto tick = [&](uint64_t at) {
-    return once->Feed(MarkAt(0, at, event::PublicMark::Kind::kClockTick), stream.Examples(0, 0),
-                      Into(&steps));
+    return once->Cut(MarkAt(0, at, event::PublicMark::Kind::kClockTick), stream.Examples(0, 0),
+                     Into(&steps));
   };
   ASSERT_TRUE(tick(0));
-  ASSERT_TRUE(once->Feed(stream.Frame(0, 7, false), stream.Examples(0, 7), Into(&steps)));
+  ASSERT_TRUE(once->Cut(stream.Frame(0, 7, false), stream.Examples(0, 7), Into(&steps)));
   ASSERT_TRUE(tick(7));
   ASSERT_TRUE(tick(7));
   ASSERT_EQ(steps.size(), 1u);
@@ -357,10 +357,10 @@ TEST(OnceTest, WhatIsLostIsInTheStepItCutsShort) {
   stream.end = 1000;
   std::vector<Step> steps;
   const auto once = MakeOnceParticipation({10, StartAt(0, 0)});
-  ASSERT_TRUE(once->Feed(stream.Frame(0, 14, false), stream.Examples(0, 14), Into(&steps)));
-  ASSERT_TRUE(once->Feed(MarkAt(0, 990, event::PublicMark::Kind::kLost), stream.Examples(0, 0),
-                         Into(&steps)));
-  ASSERT_TRUE(once->Feed(stream.Frame(990, 1000, false), stream.Examples(990, 1000), Into(&steps)));
+  ASSERT_TRUE(once->Cut(stream.Frame(0, 14, false), stream.Examples(0, 14), Into(&steps)));
+  ASSERT_TRUE(once->Cut(MarkAt(0, 990, event::PublicMark::Kind::kLost), stream.Examples(0, 0),
+                        Into(&steps)));
+  ASSERT_TRUE(once->Cut(stream.Frame(990, 1000, false), stream.Examples(990, 1000), Into(&steps)));
   ASSERT_TRUE(once->Finish(Into(&steps)));
   ASSERT_EQ(steps.size(), 3u);
   EXPECT_EQ(steps[1].range, (OffsetRange{0, 10, 990}));
@@ -382,11 +382,11 @@ TEST(OnceTest, AnIdlePartitionHoldsNoOtherBack) {
     return true;
   };
   event::RawRecords frame = stream.Frame(0, 3, false);
-  ASSERT_TRUE(once->Feed(frame, stream.Examples(0, 3), emit));
+  ASSERT_TRUE(once->Cut(frame, stream.Examples(0, 3), emit));
   for (uint64_t at = 0; at < 1000; at += 50) {
     frame = stream.Frame(at, at + 50, false);
     frame.partition = 1;
-    ASSERT_TRUE(once->Feed(frame, stream.Examples(at, at + 50), emit));
+    ASSERT_TRUE(once->Cut(frame, stream.Examples(at, at + 50), emit));
   }
   EXPECT_EQ(steps, 100u);
 }

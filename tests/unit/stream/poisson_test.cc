@@ -30,7 +30,7 @@ void MakeFrame(uint64_t first, uint64_t n, event::RawRecords* frame, event::Batc
   }
 }
 
-// Everything the participation makes of `records` offsets with file ends at `ends`, fed in random
+// Everything the participation makes of `records` offsets with file ends at `ends`, cut in random
 // pieces; with `steps_max` it is stopped after this many steps, as by a crash.
 std::vector<StepBatch> Collect(PoissonOptions options, uint64_t records, std::vector<uint64_t> ends,
                                uint64_t seed, uint64_t steps_max = ~uint64_t{0}) {
@@ -53,7 +53,7 @@ std::vector<StepBatch> Collect(PoissonOptions options, uint64_t records, std::ve
     for (const uint64_t end : ends)
       if (end > next && end <= next + n)
         frame.marks.push_back({PublicMark::Kind::kFileEnd, end, "day"});
-    if (!participation->Feed(frame, batch, emit)) return steps;
+    if (!participation->Cut(frame, batch, emit)) return steps;
     next += n;
   }
   participation->Finish(emit);
@@ -274,8 +274,8 @@ TEST(PoissonParticipation, APeriodUnderWayIsFinishedBeforeAnotherPartitions) {
   };
   const auto before = MakePoissonParticipation(TwoPartitions(), std::make_unique<SeededCoins>(1));
   const Piece other = MakePiece(1, 0, 30), first = MakePiece(0, 0, 100);
-  ASSERT_TRUE(before->Feed(other.frame, other.batch, emit));
-  ASSERT_FALSE(before->Feed(first.frame, first.batch, emit));
+  ASSERT_TRUE(before->Cut(other.frame, other.batch, emit));
+  ASSERT_FALSE(before->Cut(first.frame, first.batch, emit));
   const Position start = steps.back().after;
   EXPECT_EQ(start.period_step, 2u);
   EXPECT_EQ(NextOf(start, 0), (OffsetRange{0, 0, 100}));
@@ -294,9 +294,9 @@ TEST(PoissonParticipation, APeriodUnderWayIsFinishedBeforeAnotherPartitions) {
   const auto after =
       MakePoissonParticipation(TwoPartitions(start), std::make_unique<SeededCoins>(2));
   const Piece closed = MakePiece(1, 0, 100);
-  ASSERT_TRUE(after->Feed(closed.frame, closed.batch, all));
+  ASSERT_TRUE(after->Cut(closed.frame, closed.batch, all));
   EXPECT_TRUE(steps.empty()) << "another period while one is under way";
-  ASSERT_TRUE(after->Feed(first.frame, first.batch, all));
+  ASSERT_TRUE(after->Cut(first.frame, first.batch, all));
   ASSERT_EQ(steps.size(), 6u);
   for (size_t i = 0; i < 6; ++i) {
     EXPECT_EQ(steps[i].ranges, (std::vector<OffsetRange>{{i < 2 ? 0 : 1, 0, 100}}));
@@ -315,12 +315,12 @@ TEST(PoissonParticipation, APeriodThatATickClosedEndsWhereItEndedWhenReadAgain) 
   };
   const auto before = MakePoissonParticipation(TwoPartitions(), std::make_unique<SeededCoins>(1));
   const Piece some = MakePiece(0, 0, 60), tick = MakeMark(0, 60, PublicMark::Kind::kClockTick);
-  ASSERT_TRUE(before->Feed(some.frame, some.batch, emit));
-  ASSERT_FALSE(before->Feed(tick.frame, tick.batch, emit));
+  ASSERT_TRUE(before->Cut(some.frame, some.batch, emit));
+  ASSERT_FALSE(before->Cut(tick.frame, tick.batch, emit));
   const auto after =
       MakePoissonParticipation(TwoPartitions(steps[0].after), std::make_unique<SeededCoins>(2));
   const Piece more = MakePiece(0, 0, 90);
-  ASSERT_TRUE(after->Feed(more.frame, more.batch, emit));
+  ASSERT_TRUE(after->Cut(more.frame, more.batch, emit));
   ASSERT_EQ(steps.size(), 4u);
   for (const StepBatch& step : steps)
     EXPECT_EQ(step.ranges, (std::vector<OffsetRange>{{0, 0, 60}}));
@@ -343,10 +343,10 @@ TEST(PoissonParticipation, APeriodThatIsLostIsClosed) {
     const auto after =
         MakePoissonParticipation(TwoPartitions(start), std::make_unique<SeededCoins>(2));
     const Piece loss = MakeMark(0, low, PublicMark::Kind::kLost);
-    ASSERT_TRUE(after->Feed(loss.frame, loss.batch, emit));
+    ASSERT_TRUE(after->Cut(loss.frame, loss.batch, emit));
     EXPECT_TRUE(steps.empty());
     const Piece rest = MakePiece(0, low, 250 - low);
-    ASSERT_TRUE(after->Feed(rest.frame, rest.batch, emit));
+    ASSERT_TRUE(after->Cut(rest.frame, rest.batch, emit));
     ASSERT_EQ(steps.size(), 4u);
     EXPECT_EQ(steps[0].ranges, told);
     EXPECT_TRUE(steps[0].kind == StepBatch::Kind::kPeriodFirst);
@@ -368,9 +368,9 @@ TEST(PoissonParticipation, NoRecordDecidesWhetherAPeriodThatWasCutIsLearntFrom) 
         MakePoissonParticipation(TwoPartitions(), std::make_unique<SeededCoins>(2));
     Piece piece = MakePiece(0, 1, read);
     if (nulled) piece.batch = EmptyLike(piece.batch);
-    EXPECT_TRUE(participation->Feed(piece.frame, piece.batch, emit));
+    EXPECT_TRUE(participation->Cut(piece.frame, piece.batch, emit));
     const Piece loss = MakeMark(0, 60, PublicMark::Kind::kLost);
-    EXPECT_TRUE(participation->Feed(loss.frame, loss.batch, emit));
+    EXPECT_TRUE(participation->Cut(loss.frame, loss.batch, emit));
     return steps;
   };
   EXPECT_EQ(steps_of(1, false), 4u);
@@ -390,9 +390,9 @@ TEST(PoissonParticipation, APeriodWhoseRecordsAreAllThereIsNotLost) {
   const auto after =
       MakePoissonParticipation(TwoPartitions(start), std::make_unique<SeededCoins>(2));
   const Piece loss = MakeMark(0, 100, PublicMark::Kind::kLost);
-  ASSERT_TRUE(after->Feed(loss.frame, loss.batch, emit));
+  ASSERT_TRUE(after->Cut(loss.frame, loss.batch, emit));
   const Piece rest = MakePiece(0, 100, 110);
-  ASSERT_TRUE(after->Feed(rest.frame, rest.batch, emit));
+  ASSERT_TRUE(after->Cut(rest.frame, rest.batch, emit));
   ASSERT_FALSE(steps.empty());
   EXPECT_TRUE(steps[0].kind == StepBatch::Kind::kPeriodNext);
   EXPECT_EQ(steps[0].ranges, (std::vector<OffsetRange>{{0, 100, 200}}));
@@ -410,7 +410,7 @@ TEST(PoissonParticipation, EveryStepDrawsItsCoinsFromAKeyOfItsOwn) {
   event::Batch batch;
   MakeFrame(0, 100, &frame, &batch);
   uint64_t steps = 0;
-  participation->Feed(frame, batch, [&](StepBatch&& step) {
+  participation->Cut(frame, batch, [&](StepBatch&& step) {
     if (step.preview()) return true;
     EXPECT_EQ(counter.keys, ++steps);
     return true;

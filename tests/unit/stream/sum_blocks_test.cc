@@ -74,7 +74,7 @@ std::vector<StepBatch> StepsOf(const Cut& cut, UserRecords stream) {
     if (!step.preview()) steps.push_back(std::move(step));
     return true;
   };
-  EXPECT_TRUE(participation->Feed(stream.frame, stream.batch, take));
+  EXPECT_TRUE(participation->Cut(stream.frame, stream.batch, take));
   EXPECT_TRUE(participation->Finish(take));
   return steps;
 }

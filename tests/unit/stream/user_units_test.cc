@@ -86,16 +86,16 @@ UserStream RandomUserStream(std::mt19937_64& random, uint64_t n, uint64_t users)
   return stream;
 }
 
-// Feeds what follows the store's position in random pieces, until emit says stop.
-void Feed(const UserStream& stream, Participation& participation, const Position& start,
-          std::mt19937_64& random, const Participation::Emit& emit) {
+// Cuts what follows the store's position in random pieces, until emit says stop.
+void CutInPieces(const UserStream& stream, Participation& participation, const Position& start,
+                 std::mt19937_64& random, const Participation::Emit& emit) {
   uint64_t next = start.next.empty() ? 0 : start.next[0].begin;
   while (next < stream.users.size()) {
     const uint64_t to = std::min<uint64_t>(stream.users.size(), next + 1 + random() % 50);
     event::RawRecords frame;
     event::Batch batch;
     stream.Frame(next, to, &frame, &batch);
-    if (!participation.Feed(frame, batch, emit)) return;
+    if (!participation.Cut(frame, batch, emit)) return;
     next = to;
   }
   participation.Finish(emit);
@@ -196,7 +196,7 @@ TEST(UserOnceTest, StepsAreThoseOfTheDefinitionOverCrashesAtAnyMoment) {
       const auto once = MakeOnceParticipation(OptionsOf(settings, store.position, book));
       std::vector<StepBatch> taken;  // and not committed
       uint64_t until_crash = 1 + random() % 40;
-      Feed(stream, *once, store.position, random, [&](StepBatch&& step) {
+      CutInPieces(stream, *once, store.position, random, [&](StepBatch&& step) {
         EXPECT_TRUE(step.counts_users);
         taken.push_back(std::move(step));
         if (random() % 4 == 0) {
@@ -234,7 +234,7 @@ TEST(UserOnceTest, AUserChangesNobodyElsesPart) {
     std::vector<Members> steps;
     AllowanceBook book(store);
     const auto once = MakeOnceParticipation(OptionsOf(settings, {}, book));
-    Feed(stream, *once, {}, random, [&](StepBatch&& step) {
+    CutInPieces(stream, *once, {}, random, [&](StepBatch&& step) {
       steps.push_back(MembersOf(step));
       return true;
     });
@@ -263,7 +263,7 @@ TEST(UserOnceTest, WhatIsCutInOnePassCountsInTheNext) {
     position.next.clear();
     const auto once =
         MakeOnceParticipation(OptionsOf({.per_step = 2, .allowance = 3}, position, book));
-    Feed(stream, *once, position, random, [&](StepBatch&& step) {
+    CutInPieces(stream, *once, position, random, [&](StepBatch&& step) {
       for (const auto& [user, records] : MembersOf(step)) ++steps_of[user];
       position = step.after;
       return true;
@@ -280,7 +280,7 @@ TEST(UserOnceTest, RecordsOfNobodyAreInNoStep) {
   const auto once = MakeOnceParticipation(OptionsOf({.per_step = 5, .allowance = 1}, {}, book));
   std::mt19937_64 random(1);
   int steps = 0;
-  Feed(stream, *once, {}, random, [&](StepBatch&& step) {
+  CutInPieces(stream, *once, {}, random, [&](StepBatch&& step) {
     EXPECT_EQ(MembersOf(step), (Members{{"a", {0}}, {"b", {3}}}));
     ++steps;
     return true;
@@ -296,7 +296,7 @@ TEST(UserOnceTest, ACountThatCannotBeReadEndsTheFeed) {
   AllowanceBook book(store);
   const auto once = MakeOnceParticipation(OptionsOf({.per_step = 1}, {}, book));
   std::mt19937_64 random(1);
-  Feed(stream, *once, {}, random, [&](StepBatch&&) {
+  CutInPieces(stream, *once, {}, random, [&](StepBatch&&) {
     ADD_FAILURE() << "a step of users who were not counted";
     return true;
   });
@@ -362,7 +362,7 @@ TEST(UserPoissonTest, PeriodsAreThoseOfTheDefinitionOverCrashesAtAnyMoment) {
       Members previewed;
       bool again = false;
       uint64_t until_crash = 1 + random() % 12;
-      Feed(stream, *poisson, store.position, random, [&](StepBatch&& step) {
+      CutInPieces(stream, *poisson, store.position, random, [&](StepBatch&& step) {
         if (step.preview()) {
           EXPECT_FALSE(step.counts_users);
           again = step.kind == StepBatch::Kind::kPreviewAgain;
@@ -410,7 +410,7 @@ TEST(UserPoissonTest, UsersAreSampledNotRecords) {
   std::mt19937_64 random(1);
   std::map<std::string, double> seen;
   double pairs = 0;
-  Feed(stream, *poisson, {}, random, [&](StepBatch&& step) {
+  CutInPieces(stream, *poisson, {}, random, [&](StepBatch&& step) {
     if (step.preview()) return true;
     const Members members = MembersOf(step);
     for (const auto& [user, records] : members) {
@@ -437,7 +437,7 @@ TEST(UserPoissonTest, MoreStepsThanAPeriodWasOpenedWithAreCounted) {
     AllowanceBook book(store);
     const auto poisson =
         MakePoissonParticipation(PoissonOf(3, 4, 1, 9, {}, book), std::make_unique<SeededCoins>(1));
-    Feed(stream, *poisson, {}, random, [&](StepBatch&& step) {
+    CutInPieces(stream, *poisson, {}, random, [&](StepBatch&& step) {
       if (!step.preview()) store.Commit(step);
       return step.preview();  // one step, and the process is gone
     });
@@ -446,7 +446,7 @@ TEST(UserPoissonTest, MoreStepsThanAPeriodWasOpenedWithAreCounted) {
   AllowanceBook book(store);
   const auto longer = MakePoissonParticipation(PoissonOf(3, 7, 1, 9, store.position, book),
                                                std::make_unique<SeededCoins>(1));
-  Feed(stream, *longer, store.position, random, [&](StepBatch&& step) {
+  CutInPieces(stream, *longer, store.position, random, [&](StepBatch&& step) {
     EXPECT_TRUE(!step.preview() || step.kind == StepBatch::Kind::kPreviewAgain);
     if (!step.preview()) store.Commit(step);
     return step.preview();
@@ -455,7 +455,7 @@ TEST(UserPoissonTest, MoreStepsThanAPeriodWasOpenedWithAreCounted) {
   AllowanceBook later(store);
   const auto too_long = MakePoissonParticipation(PoissonOf(3, 12, 1, 9, store.position, later),
                                                  std::make_unique<SeededCoins>(1));
-  Feed(stream, *too_long, store.position, random, [&](StepBatch&& step) {
+  CutInPieces(stream, *too_long, store.position, random, [&](StepBatch&& step) {
     EXPECT_EQ(step.units, 0u) << "nobody's allowance has room for what is left of the period";
     return false;
   });
