@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "lab/next_item/period_feed.h"
+#include "lab/next_item/period_driver.h"
 #include "model/transitions/scorer.h"
 #include "noise/lent_noise.h"
 #include "privacy/mu.h"
@@ -29,7 +29,7 @@ class PeriodMethod : public StreamMethod {
   PeriodMethod(const SequenceSetting& setting, WorkerPool& workers)
       : setting_(setting),
         workers_(workers),
-        feed_(setting.catalogue->items(), setting.transitions.lags) {}
+        driver_(setting.catalogue->items(), setting.transitions.lags) {}
 
   uint32_t context() const override { return setting_.transitions.lags; }
   void SetHooks(LearnHooks hooks) override { hooks_ = std::move(hooks); }
@@ -44,10 +44,10 @@ class PeriodMethod : public StreamMethod {
       TACIT_ASSIGN(learner_, Make(period, mu, noise, std::move(lent)));
     }
     const noise::LentNoise::Loan loan(*lent_, noise);
-    TACIT_RETURN_IF_ERROR(feed_.Begin(period, nullptr));
-    TACIT_RETURN_IF_ERROR(feed_.StepOnce(*learner_));
+    TACIT_RETURN_IF_ERROR(driver_.Begin(period, nullptr));
+    TACIT_RETURN_IF_ERROR(driver_.StepOnce(*learner_));
     Learnt();
-    return feed_.bill().Whole();
+    return driver_.bill().Whole();
   }
 
  protected:
@@ -59,7 +59,7 @@ class PeriodMethod : public StreamMethod {
   const SequenceSetting setting_;
   WorkerPool& workers_;
   LearnHooks hooks_;
-  PeriodFeed feed_;
+  PeriodDriver driver_;
 
  private:
   noise::LentNoise* lent_ = nullptr;  // owned by the learner
@@ -87,10 +87,10 @@ class TransitionsMethod final : public PeriodMethod {
                                          .catalogue = std::move(catalogue),
                                          .model = setting_.transitions,
                                          .noise_multiplier = NoiseOf(mu),
-                                         .histories = feed_.histories(),
+                                         .histories = driver_.histories(),
                                          .asked_most = 0,
                                          .progress = hooks_.progress},
-        feed_.reader(), std::move(lent), workers_);
+        driver_.reader(), std::move(lent), workers_);
     learner_ = learner.get();
     return learner;
   }
@@ -129,13 +129,13 @@ class RankedMethod final : public PeriodMethod {
                               ? static_cast<double>(std::max<size_t>(1, first.histories.units()))
                               : setting_.trained.batch_private,
         .seed = static_cast<uint64_t>(noise.Uniform() * 0x1p53),
-        .histories = feed_.histories(),
+        .histories = driver_.histories(),
         .asked_most = 0,
         .progress = [this](double share) { hooks_.progress(kReleased * share); },
         .after_step = [this](uint64_t taken) { AfterStep(taken, kReleased); }};
     TACIT_RETURN_IF_ERROR(train::CheckOptions(options));
     next_look_ = hooks_.look_every;
-    auto learner = std::make_unique<train::RankedLearner>(std::move(options), feed_.reader(),
+    auto learner = std::make_unique<train::RankedLearner>(std::move(options), driver_.reader(),
                                                           std::move(lent), workers_);
     learner_ = learner.get();
     return learner;

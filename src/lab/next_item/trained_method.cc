@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "lab/next_item/period_feed.h"
+#include "lab/next_item/period_driver.h"
 #include "model/sequence/trained_scorer.h"
 #include "noise/lent_noise.h"
 #include "privacy/calibrate.h"
@@ -103,7 +103,7 @@ class TrainedMethod final : public StreamMethod {
       : name_(name),
         setting_(setting),
         backend_(ops::MakeCpuBackend(workers)),
-        feed_(setting.catalogue->items(), context()) {}
+        driver_(setting.catalogue->items(), context()) {}
 
   // The length of a window, whose last item predicts the first new one; or the lags of counted
   // pairs.
@@ -134,7 +134,7 @@ class TrainedMethod final : public StreamMethod {
   LearnHooks hooks_;
   double next_look_ = 0;
   double mu_ = 0;  // of every period, set in the first one
-  PeriodFeed feed_;
+  PeriodDriver driver_;
   noise::LentNoise* lent_ = nullptr;  // owned by the learner
   std::optional<train::SequenceLearner> learner_;
   model::TrainedScorer scorer_;
@@ -172,7 +172,7 @@ Status TrainedMethod::Check(double mu) const {
 // Sets what holds for all periods.
 Status TrainedMethod::Begin(const Pace& pace, noise::NoiseSource& noise) {
   TACIT_ASSIGN(auto plan, LearnerOf(name_, setting_, is_private()));
-  plan.histories = feed_.histories();
+  plan.histories = driver_.histories();
   plan.draw = {.rate = pace.rate};
   train::SequenceTrainingOptions& training = plan.training;
   training.expected_batch = pace.batch;
@@ -186,7 +186,7 @@ Status TrainedMethod::Begin(const Pace& pace, noise::NoiseSource& noise) {
   TACIT_RETURN_IF_ERROR(train::CheckOptions(plan));
   auto lent = std::make_unique<noise::LentNoise>();
   lent_ = lent.get();
-  learner_.emplace(std::move(plan), feed_.reader(), std::move(lent), *backend_, nullptr, 0);
+  learner_.emplace(std::move(plan), driver_.reader(), std::move(lent), *backend_, nullptr, 0);
   next_look_ = hooks_.look_every;
   return {};
 }
@@ -216,15 +216,15 @@ Result<privacy::Spending> TrainedMethod::Learn(const StreamPeriod& period, doubl
   TACIT_ASSIGN(const Pace pace, PaceOf(period.histories.units()));
   if (!learner_) TACIT_RETURN_IF_ERROR(Begin(pace, noise));
   const noise::LentNoise::Loan loan(*lent_, noise);
-  TACIT_RETURN_IF_ERROR(feed_.Begin(period, learner_->opening_charge() ? &*learner_ : nullptr));
+  TACIT_RETURN_IF_ERROR(driver_.Begin(period, learner_->opening_charge() ? &*learner_ : nullptr));
   train::UnitSampler sampler(period.histories.units(), pace.rate, noise::MakeNoiseSource());
   for (uint64_t step = 1; step <= pace.steps; ++step) {
-    TACIT_RETURN_IF_ERROR(pace.rate == 1 ? feed_.StepOfAll(*learner_)
-                                         : feed_.Step(*learner_, sampler.Sample()));
+    TACIT_RETURN_IF_ERROR(pace.rate == 1 ? driver_.StepOfAll(*learner_)
+                                         : driver_.Step(*learner_, sampler.Sample()));
     Look(step, pace);
   }
   learner_->Publish(&scorer_);
-  return feed_.bill().Whole();
+  return driver_.bill().Whole();
 }
 
 void TrainedMethod::Look(uint64_t taken, const Pace& pace) {

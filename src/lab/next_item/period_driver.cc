@@ -1,4 +1,4 @@
-#include "lab/next_item/period_feed.h"
+#include "lab/next_item/period_driver.h"
 
 #include <atomic>
 #include <string>
@@ -24,7 +24,7 @@ void AppendUnit(const event::Batch& from, size_t begin, size_t end, stream::Step
 
 }  // namespace
 
-Status PeriodFeed::Begin(const StreamPeriod& period, train::Learner* opens) {
+Status PeriodDriver::Begin(const StreamPeriod& period, train::Learner* opens) {
   const model::Histories& histories = period.histories;
   TACIT_RETURN_IF_ERROR(model::CheckHistories(histories));
   TACIT_CHECK(histories.catalogue == catalogue_ && period.known.size() == histories.units());
@@ -59,7 +59,7 @@ Status PeriodFeed::Begin(const StreamPeriod& period, train::Learner* opens) {
 }
 
 // The histories of users as a store would have them: their items from before the period.
-Result<uint64_t> PeriodFeed::Read(std::span<store::UserHistory> users) const {
+Result<uint64_t> PeriodDriver::Read(std::span<store::UserHistory> users) const {
   for (store::UserHistory& user : users) {
     const auto found = unit_of_.find(user.user);
     TACIT_CHECK(found != unit_of_.end(), "a step's users are the period's");
@@ -70,7 +70,7 @@ Result<uint64_t> PeriodFeed::Read(std::span<store::UserHistory> users) const {
   return steps_;
 }
 
-Status PeriodFeed::Step(train::Learner& learner, std::span<const uint64_t> chosen) {
+Status PeriodDriver::Step(train::Learner& learner, std::span<const uint64_t> chosen) {
   stream::StepBatch step;
   step.kind = opened_ ? Kind::kPeriodNext : Kind::kPeriodFirst;
   for (const uint64_t unit : chosen)
@@ -78,24 +78,24 @@ Status PeriodFeed::Step(train::Learner& learner, std::span<const uint64_t> chose
   return Take(learner, &step);
 }
 
-Status PeriodFeed::StepOfAll(train::Learner& learner) {
+Status PeriodDriver::StepOfAll(train::Learner& learner) {
   all_.kind = opened_ ? Kind::kPeriodNext : Kind::kPeriodFirst;
   return Take(learner, &all_);
 }
 
-Status PeriodFeed::StepOnce(train::Learner& learner) {
+Status PeriodDriver::StepOnce(train::Learner& learner) {
   all_.kind = Kind::kOnce;
   TACIT_RETURN_IF_ERROR(Take(learner, &all_));
   learner.TakeHistories();
   return {};
 }
 
-Status PeriodFeed::Take(train::Learner& learner, stream::StepBatch* step) {
+Status PeriodDriver::Take(train::Learner& learner, stream::StepBatch* step) {
   static const std::atomic<bool> kNever = false;
   opened_ = true;
   step->ranges = ranges_;
   step->after.step = steps_ + 1;
-  step->after.period_step = 1;  // the feed has the histories: the learner need not remember any
+  step->after.period_step = 1;  // the driver has the histories: the learner need not remember any
   bill_.Add(train::Billed(*step), learner.charge(), learner.opening_charge());
   train::StepReport report;
   TACIT_ASSIGN(const bool taken, learner.TakeStep(*step, kNever, &report));

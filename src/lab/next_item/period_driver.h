@@ -18,12 +18,12 @@ namespace tacit::lab {
 // Hands periods of histories in memory to a learner of train: the steps and histories that a
 // daemon's learner gets from its stream and its store, and the bill that a trainer keeps. It stays
 // where it was made, and outlives its learner. Not thread-safe.
-class PeriodFeed {
+class PeriodDriver {
  public:
   // `context`: the most items of a user from before a period.
-  PeriodFeed(uint32_t catalogue, uint32_t context) : catalogue_(catalogue), context_(context) {}
-  PeriodFeed(const PeriodFeed&) = delete;
-  PeriodFeed& operator=(const PeriodFeed&) = delete;
+  PeriodDriver(uint32_t catalogue, uint32_t context) : catalogue_(catalogue), context_(context) {}
+  PeriodDriver(const PeriodDriver&) = delete;
+  PeriodDriver& operator=(const PeriodDriver&) = delete;
 
   // The options and the reader that the learner is made with.
   train::RecentHistoriesOptions histories() const {
