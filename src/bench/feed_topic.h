@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "feed/assembler.h"
-#include "feed/newest_marks.h"
+#include "feed/newest_ends.h"
 #include "feed/record.h"
 #include "store/replica/replica_store.h"
 #include "stream/kafka/topic_reader.h"

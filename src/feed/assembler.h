@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 #include "base/row_space.h"
-#include "feed/newest_marks.h"
+#include "feed/newest_ends.h"
 #include "store/types/delta.h"
 #include "store/types/learner_record.h"
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "feed/newest_marks.h"
+#include "feed/newest_ends.h"
 #include "feed/row_blocks.h"
 #include "privacy/ledger.h"
 #include "store/types/learner_record.h"

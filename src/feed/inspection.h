@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "feed/mark.h"
 #include "feed/record.h"
+#include "feed/version_end.h"
 #include "stream/kafka/properties.h"
 
 namespace tacit::feed {

@@ -10,8 +10,8 @@
 #include "base/crash_point.h"
 #include "base/files/log.h"
 #include "base/text.h"
-#include "feed/mark.h"
 #include "feed/record.h"
+#include "feed/version_end.h"
 
 namespace tacit::feed {
 namespace {

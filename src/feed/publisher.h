@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/terms.h"
-#include "feed/newest_marks.h"
+#include "feed/newest_ends.h"
 #include "feed/row_blocks.h"
 #include "store/store.h"
 #include "stream/kafka/producer.h"

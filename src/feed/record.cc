@@ -20,7 +20,7 @@
 //     of dense     chunks:u32 f32*...    parameters as served, cut into chunks of kPayloadBytesMost
 //     of state     chunks:u32 byte*...   cut in the same way
 //     of an entry  privacy::LedgerEntry, encoded
-//     of a mark    mark.cc
+//     of a mark    version_end.cc
 #include "feed/record.h"
 
 #include <fmt/format.h>

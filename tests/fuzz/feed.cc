@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "feed/crc32c.h"
-#include "feed/mark.h"
 #include "feed/record.h"
+#include "feed/version_end.h"
 #include "fuzz.h"
 
 namespace tacit {

@@ -10,8 +10,8 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
-#include "feed/mark.h"
 #include "feed/record.h"
+#include "feed/version_end.h"
 #include "privacy/anchor.h"
 #include "privacy/ledger.h"
 #include "store/checkpoint/checkpoint.h"

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <thread>
 
-#include "feed/mark.h"
 #include "feed/record.h"
+#include "feed/version_end.h"
 #include "http/client.h"
 #include "support/eventually.h"
 #include "support/json.h"

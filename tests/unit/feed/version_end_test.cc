@@ -1,4 +1,4 @@
-#include "feed/mark.h"
+#include "feed/version_end.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

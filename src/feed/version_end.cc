@@ -6,7 +6,7 @@
 //                 released_bytes:u64 released_chunks:u32
 // `tip` is the commit tip of store/view/delta_codec.cc, `record` the learner of
 // store/rows/learner_directory.cc.
-#include "feed/mark.h"
+#include "feed/version_end.h"
 
 #include "base/bytes.h"
 #include "feed/record.h"

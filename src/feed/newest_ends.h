@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/result.h"
-#include "feed/mark.h"
 #include "feed/record.h"
+#include "feed/version_end.h"
 #include "stream/kafka/topic_reader.h"
 
 namespace tacit::feed {

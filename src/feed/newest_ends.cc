@@ -1,4 +1,4 @@
-#include "feed/newest_marks.h"
+#include "feed/newest_ends.h"
 
 #include <fmt/format.h>
 
