@@ -202,7 +202,7 @@ Result<Stages> FollowEncoded(const SyntheticModel& model, const EncodedFeed& fee
     stages.assemble.Add(assembling);
     const Stopwatch applying;
     // Behind the one without rows.
-    store::ReplicaVersion version = WithoutRows(CommitSeq(whole->mark.tip.seq.value + 1));
+    store::ReplicaVersion version = WithoutRows(CommitSeq(whole->end.tip.seq.value + 1));
     for (const feed::VersionLearner& learner : whole->learners)
       version.learners.push_back({.key = learner.key, .rows = learner.rows});
     TACIT_RETURN_IF_ERROR(store->Apply(std::move(version)));
@@ -308,7 +308,7 @@ Result<FirstVersion> BeginReplica(uint64_t rows, const std::string& path) {
       *store, {model.layout()},
       {.topic = "bench",
        .check_topic = [] { return Status(); },
-       .newest_marks = [&] { return Result<feed::NewestMarks>(model.NewestMarksOf(version)); },
+       .newest_ends = [&] { return Result<feed::NewestEnds>(model.NewestEndsOf(version)); },
        .open_reader =
            [&] { return Result<std::unique_ptr<stream::KafkaTopicReader>>(std::move(reader)); }});
   for (bool shown = false; !shown;) {

@@ -134,7 +134,7 @@ feed::RecordOrigin SyntheticModel::OriginOf(CommitSeq version, feed::RecordKind 
   origin.version = version;
   origin.lineage.fill(2);
   origin.model =
-      kind == feed::RecordKind::kMark ? kModels : feed::ModelId(record_.model_fingerprint);
+      kind == feed::RecordKind::kVersionEnd ? kModels : feed::ModelId(record_.model_fingerprint);
   return origin;
 }
 
@@ -153,25 +153,26 @@ store::ReplicaOrigin SyntheticModel::origin() const {
   return {.lineage = std::string(32, '2'), .feed = "synthetic", .learners = {record_}};
 }
 
-feed::Mark SyntheticModel::MakeMark(const SyntheticVersion& version) const {
-  feed::Mark mark;
-  mark.partitions = kPartitions;
-  mark.previous = version.previous;
-  mark.whole_since = version.whole_since;
-  mark.time_ms = kPublishedMs;
-  mark.feed.fill(3);
-  mark.tip.seq = version.version;
-  mark.learners.push_back({.key = 0, .record = store::EncodeLearner(record_)});
-  return mark;
+feed::VersionEnd SyntheticModel::MakeVersionEnd(const SyntheticVersion& version) const {
+  feed::VersionEnd end;
+  end.partitions = kPartitions;
+  end.previous = version.previous;
+  end.whole_since = version.whole_since;
+  end.time_ms = kPublishedMs;
+  end.feed.fill(3);
+  end.tip.seq = version.version;
+  end.learners.push_back({.key = 0, .record = store::EncodeLearner(record_)});
+  return end;
 }
 
-feed::NewestMarks SyntheticModel::NewestMarksOf(const SyntheticVersion& version) const {
-  feed::NewestMarks newest;
+feed::NewestEnds SyntheticModel::NewestEndsOf(const SyntheticVersion& version) const {
+  feed::NewestEnds newest;
   newest.partitions = kPartitions;
   newest.has_records = true;
   for (uint32_t partition = 0; partition < kPartitions; ++partition)
-    newest.marks[static_cast<int32_t>(partition)] = {
-        .mark = MakeMark(version), .origin = OriginOf(version.version, feed::RecordKind::kMark)};
+    newest.by_partition[static_cast<int32_t>(partition)] = {
+        .end = MakeVersionEnd(version),
+        .origin = OriginOf(version.version, feed::RecordKind::kVersionEnd)};
   return newest;
 }
 
@@ -203,16 +204,17 @@ Status SyntheticModel::Send(const SyntheticVersion& version, const Sink& sink) c
     bytes += key.size() + value.size();
     TACIT_RETURN_IF_ERROR(sink(partition, key, value));
   }
-  feed::Mark mark = MakeMark(version);
-  mark.all_records = version.rows;
-  mark.all_bytes = bytes;
-  const feed::RecordPlace place{.kind = feed::RecordKind::kMark};
+  feed::VersionEnd end = MakeVersionEnd(version);
+  end.all_records = version.rows;
+  end.all_bytes = bytes;
+  const feed::RecordPlace place{.kind = feed::RecordKind::kVersionEnd};
   for (uint32_t partition = 0; partition < kPartitions; ++partition) {
-    mark.partition = partition;
-    mark.records = records[partition];
-    mark.checksum = checksums[partition];
+    end.partition = partition;
+    end.records = records[partition];
+    end.checksum = checksums[partition];
     value.clear();
-    feed::AppendValue(place, OriginOf(version.version, place.kind), feed::EncodeMark(mark), &value);
+    feed::AppendValue(place, OriginOf(version.version, place.kind), feed::EncodeVersionEnd(end),
+                      &value);
     TACIT_RETURN_IF_ERROR(sink(static_cast<int32_t>(partition), feed::EncodeKey(place), value));
   }
   return {};

@@ -38,18 +38,18 @@ class SyntheticModel {
   const store::LearnerLayout& layout() const { return layout_; }
   store::ReplicaOrigin origin() const;
   feed::FeedIdentity identity() const;
-  // A mark of each partition, without counts, for whoever joins at this version.
-  feed::NewestMarks NewestMarksOf(const SyntheticVersion& version) const;
-  // The records of each partition, its mark among them.
+  // A version end of each partition, without counts, for a replica that joins at this version.
+  feed::NewestEnds NewestEndsOf(const SyntheticVersion& version) const;
+  // The records of each partition, its version end among them.
   std::map<int32_t, uint64_t> CountRecords(const SyntheticVersion& version) const;
-  // Encodes the version's records, and then its marks. The first failure of `sink` ends it.
+  // Encodes the version's records, and then its version ends. The first failure of `sink` ends it.
   Status Send(const SyntheticVersion& version, const Sink& sink) const;
   // The number of a row at a place of the scattered order, and its value.
   uint64_t RowAt(uint64_t place) const;
   static void FillRow(uint64_t row, CommitSeq version, std::span<float> floats);
 
  private:
-  feed::Mark MakeMark(const SyntheticVersion& version) const;
+  feed::VersionEnd MakeVersionEnd(const SyntheticVersion& version) const;
   feed::RecordPlace PlaceOf(uint64_t row) const;
   feed::RecordOrigin OriginOf(CommitSeq version, feed::RecordKind kind) const;
 

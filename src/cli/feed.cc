@@ -58,26 +58,26 @@ Result<ReadFeed> ReadConfigured(const FeedOptions& options) {
 }
 
 json::object VersionJson(const feed::FoundVersion& version, int64_t now_ms) {
-  const feed::Mark& mark = version.mark;
+  const feed::VersionEnd& end = version.end;
   json::array learners;
-  for (const privacy::LedgerTotal& learner : mark.tip.learners)
+  for (const privacy::LedgerTotal& learner : end.tip.learners)
     learners.push_back(json::object{{"learner", learner.learner},
                                     {"epsilon", learner.epsilon},
                                     {"delta", learner.delta},
                                     {"steps", learner.steps}});
   return {{"version", version.origin.version.value},
           {"lineage", ToHex(version.origin.lineage)},
-          {"head", ToHex(mark.tip.head)},
+          {"head", ToHex(end.tip.head)},
           {"whole", version.whole()},
-          {"marks", version.marks},
-          {"partitions", mark.partitions},
-          {"records", mark.all_records},
+          {"marks", version.ends},
+          {"partitions", end.partitions},
+          {"records", end.all_records},
           {"records_there", version.records},
-          {"bytes", mark.all_bytes},
-          {"whole_since", mark.whole_since.value},
-          {"previous", mark.previous.value},
-          {"time_ms", mark.time_ms},
-          {"age_ms", now_ms - mark.time_ms},
+          {"bytes", end.all_bytes},
+          {"whole_since", end.whole_since.value},
+          {"previous", end.previous.value},
+          {"time_ms", end.time_ms},
+          {"age_ms", now_ms - end.time_ms},
           {"learners", std::move(learners)}};
 }
 
@@ -107,10 +107,10 @@ void PrintVersions(const ReadFeed& read) {
   console::TextLines lines = {{"version", "records", "bytes", "age s", "all since", "state"}};
   for (const feed::FoundVersion& version : found.versions)
     lines.push_back(
-        {std::to_string(version.origin.version.value), WithThousands(version.mark.all_records),
-         WithThousands(version.mark.all_bytes),
-         fmt::format("{:.1f}", static_cast<double>(NowMillis() - version.mark.time_ms) / 1e3),
-         std::to_string(version.mark.whole_since.value),
+        {std::to_string(version.origin.version.value), WithThousands(version.end.all_records),
+         WithThousands(version.end.all_bytes),
+         fmt::format("{:.1f}", static_cast<double>(NowMillis() - version.end.time_ms) / 1e3),
+         std::to_string(version.end.whole_since.value),
          std::string(StateOf(version, &version == &found.versions.back()))});
   if (found.versions.empty()) {
     fmt::print("no version is published\n");
@@ -142,11 +142,11 @@ Result<int> VerifyFeed(const FeedOptions& options) {
   const feed::FoundVersion& newest = found.versions.back();
   fmt::print("topic {}: version {} is whole, and its ledger of {} leads to head {}\n", read.topic,
              newest.origin.version.value,
-             newest.mark.tip.ledger_entries == 1
+             newest.end.tip.ledger_entries == 1
                  ? "1 entry"
-                 : WithThousands(newest.mark.tip.ledger_entries) + " entries",
-             ToHex(newest.mark.tip.head));
-  for (const privacy::LedgerTotal& learner : newest.mark.tip.learners)
+                 : WithThousands(newest.end.tip.ledger_entries) + " entries",
+             ToHex(newest.end.tip.head));
+  for (const privacy::LedgerTotal& learner : newest.end.tip.learners)
     fmt::print("  {}: epsilon {:.6g} at delta {:.3g}\n", learner.learner, learner.epsilon,
                learner.delta);
   return int{console::kExitDone};

@@ -15,12 +15,12 @@
 namespace tacit::feed {
 namespace {
 
-// The part of a mark that those of all partitions of a version have in common.
-std::string CommonPart(Mark mark) {
-  mark.partition = 0;
-  mark.records = 0;
-  mark.checksum = 0;
-  return EncodeMark(mark);
+// The part of a version end that those of all partitions of a version have in common.
+std::string CommonPart(VersionEnd end) {
+  end.partition = 0;
+  end.records = 0;
+  end.checksum = 0;
+  return EncodeVersionEnd(end);
 }
 
 // Sorts rows by number; of a row that is there more than once the last one stays.
@@ -73,14 +73,14 @@ Result<std::shared_ptr<const std::string>> JoinChunks(const Chunks& chunks, uint
 
 }  // namespace
 
-Result<FeedIdentity> IdentityOf(const PlacedMark& placed) {
-  FeedIdentity identity{.feed = placed.mark.feed,
+Result<FeedIdentity> IdentityOf(const PlacedEnd& placed) {
+  FeedIdentity identity{.feed = placed.end.feed,
                         .lineage = placed.origin.lineage,
                         .models = placed.origin.model,
-                        .partitions = placed.mark.partitions,
-                        .whole_since = placed.mark.whole_since,
+                        .partitions = placed.end.partitions,
+                        .whole_since = placed.end.whole_since,
                         .learners = {}};
-  for (const MarkedLearner& learner : placed.mark.learners) {
+  for (const LearnerAtEnd& learner : placed.end.learners) {
     TACIT_ASSIGN(store::LearnerRecord record, store::DecodeLearner(learner.key, learner.record));
     if (learner.key != identity.learners.size())
       return Fail(ErrorCode::kCorruption, "is a mark that lacks a learner");
@@ -103,7 +103,7 @@ Assembler::Assembler(std::string topic, FeedIdentity identity, std::optional<Com
     if (beginning == Beginning::kOfTopic) continue;
     TACIT_CHECK(base, "who reads on from a version has one");
     part.ours = true;
-    part.marked = part.version = *base;
+    part.ended = part.version = *base;
   }
 }
 
@@ -114,11 +114,11 @@ tl::unexpected<Error> Assembler::Wrong(ErrorCode code, CommitSeq version,
 
 Status Assembler::Take(const stream::KafkaTopicRecord& record) {
   TACIT_ASSIGN(const Record decoded, DecodeTopicRecord(topic_, record));
-  std::optional<PlacedMark> mark;
-  if (decoded.place.kind == RecordKind::kMark) {
-    TACIT_ASSIGN(mark, DecodeTopicMark(topic_, record, decoded));
+  std::optional<PlacedEnd> end;
+  if (decoded.place.kind == RecordKind::kVersionEnd) {
+    TACIT_ASSIGN(end, DecodeTopicEnd(topic_, record, decoded));
   }
-  Status taken = TakeDecoded(record, decoded, std::move(mark));
+  Status taken = TakeDecoded(record, decoded, std::move(end));
   if (taken) return taken;
   return Fail(std::move(taken.error())
                   .Context(fmt::format("topic '{}': partition {}, offset {}", topic_,
@@ -144,7 +144,7 @@ Status Assembler::CheckOrigin(const Record& record, const Part& part) const {
                             "trainer's store publishes there now",
                             origin.version.value, part.version.value));
   const RecordPlace& place = record.place;
-  const bool of_all = place.kind == RecordKind::kMark || place.kind == RecordKind::kLedger;
+  const bool of_all = place.kind == RecordKind::kVersionEnd || place.kind == RecordKind::kLedger;
   if (!of_all && place.learner >= identity_.learners.size())
     return Fail(ErrorCode::kRefused,
                 fmt::format("is of learner {}, which the marks do not have", place.learner));
@@ -158,7 +158,7 @@ Status Assembler::CheckOrigin(const Record& record, const Part& part) const {
 }
 
 Status Assembler::TakeDecoded(const stream::KafkaTopicRecord& record, const Record& decoded,
-                              std::optional<PlacedMark> mark) {
+                              std::optional<PlacedEnd> end) {
   const auto found = parts_.find(record.partition);
   if (found == parts_.end())
     return Fail(
@@ -172,20 +172,20 @@ Status Assembler::TakeDecoded(const stream::KafkaTopicRecord& record, const Reco
   TACIT_RETURN_IF_ERROR(CheckOrigin(decoded, part));
   part.ours = true;
   if (decoded.origin.version != part.version) {
-    part.knows = part.knows && part.records == 0;  // else the mark between them is gone
+    part.knows = part.knows && part.records == 0;  // else the version end between them is gone
     part.version = decoded.origin.version;
     part.records = part.checksum = 0;
   }
   if (base_ && decoded.origin.version <= *base_) {  // the base has it
-    if (mark) part.marked = part.version;
-    part.knows = part.knows || mark;
+    if (end) part.ended = part.version;
+    part.knows = part.knows || end;
     return {};
   }
   Pending& pending = pending_[decoded.origin.version];
   const uint64_t bytes = record.key.value_or("").size() + record.value.value_or("").size();
   pending.bytes += bytes;
   pending_bytes_ += bytes;
-  if (mark) return TakeMark(record.partition, *std::move(mark), part);
+  if (end) return TakeEnd(record.partition, *std::move(end), part);
   pending.records += 1;
   part.records += 1;
   part.checksum += decoded.checksum;
@@ -203,7 +203,7 @@ Status Assembler::TakeDecoded(const stream::KafkaTopicRecord& record, const Reco
     case RecordKind::kLedger:
       pending.entries[decoded.place.number] = std::string(decoded.payload);
       return {};
-    case RecordKind::kMark:
+    case RecordKind::kVersionEnd:
       break;
   }
   return {};
@@ -267,42 +267,42 @@ Status Assembler::TakeChunk(const Record& record, Chunks* to) {
   return {};
 }
 
-Status Assembler::CheckMark(const PlacedMark& placed) const {
-  const Mark& mark = placed.mark;
-  if (mark.feed != identity_.feed)
+Status Assembler::CheckEnd(const PlacedEnd& placed) const {
+  const VersionEnd& end = placed.end;
+  if (end.feed != identity_.feed)
     return Fail(ErrorCode::kRefused,
                 "is a mark of another feed than those before: the topic was made anew, or another "
                 "copy of the trainer's store has taken it over");
-  if (mark.partitions != identity_.partitions)
+  if (end.partitions != identity_.partitions)
     return Fail(ErrorCode::kRefused, fmt::format("is a mark of {} partitions, those before have {}",
-                                                 mark.partitions, identity_.partitions));
-  bool same = mark.learners.size() == identity_.learners.size();
-  for (size_t i = 0; same && i < mark.learners.size(); ++i)
-    same = mark.learners[i].record == store::EncodeLearner(identity_.learners[i]);
+                                                 end.partitions, identity_.partitions));
+  bool same = end.learners.size() == identity_.learners.size();
+  for (size_t i = 0; same && i < end.learners.size(); ++i)
+    same = end.learners[i].record == store::EncodeLearner(identity_.learners[i]);
   if (!same)
     return Fail(ErrorCode::kRefused, "is a mark of other models: the trainer's have changed");
   return {};
 }
 
-Status Assembler::TakeMark(int32_t partition, PlacedMark placed, Part& part) {
-  TACIT_RETURN_IF_ERROR(CheckMark(placed));
-  const Mark& mark = placed.mark;
+Status Assembler::TakeEnd(int32_t partition, PlacedEnd placed, Part& part) {
+  TACIT_RETURN_IF_ERROR(CheckEnd(placed));
+  const VersionEnd& end = placed.end;
   const CommitSeq version = placed.origin.version;
-  part.fits = part.records == mark.records && part.checksum == mark.checksum;
-  const bool follows = mark.whole_since == version || (part.knows && mark.previous == part.marked);
+  part.fits = part.records == end.records && part.checksum == end.checksum;
+  const bool follows = end.whole_since == version || (part.knows && end.previous == part.ended);
   if (!part.fits || !follows) {
     hole_ = true;
     settled_ = false;
     broken_ = true;
   }
-  part.marked = version;
+  part.ended = version;
   part.knows = true;
   part.records = part.checksum = 0;
   if (version >= newest_) {
     newest_ = version;
-    newest_time_ms_ = mark.time_ms;
+    newest_time_ms_ = end.time_ms;
   }
-  pending_[version].marks.insert_or_assign(partition, std::move(placed));
+  pending_[version].ends.insert_or_assign(partition, std::move(placed));
   return {};
 }
 
@@ -323,11 +323,11 @@ Status Assembler::Settle(const std::map<int32_t, uint64_t>& position) {
     if (at == position.end() || at->second < part.noted.end) return {};
     nothing_newer =
         nothing_newer && at->second == part.noted.end && part.noted.next >= part.noted.end;
-    last = std::max(last, part.marked);
+    last = std::max(last, part.ended);
   }
   if (last.value == 0 || (base_ && last <= *base_)) return {};
   const bool even =
-      std::ranges::all_of(parts_, [&](const auto& one) { return one.second.marked == last; });
+      std::ranges::all_of(parts_, [&](const auto& one) { return one.second.ended == last; });
   const bool fits = std::ranges::all_of(parts_, [](const auto& one) { return one.second.fits; });
   if (even && !fits && nothing_newer)
     return Wrong(ErrorCode::kCorruption, last,
@@ -346,7 +346,7 @@ Status Assembler::Settle(const std::map<int32_t, uint64_t>& position) {
 std::optional<CommitSeq> Assembler::FindWhole() const {
   for (auto at = pending_.rbegin(); at != pending_.rend(); ++at) {
     if (at->first < std::max(first_, taken_)) break;
-    if (at->second.marks.size() == identity_.partitions) return at->first;
+    if (at->second.ends.size() == identity_.partitions) return at->first;
   }
   return std::nullopt;
 }
@@ -365,13 +365,13 @@ Result<std::optional<WholeVersion>> Assembler::TakeWhole(
   return std::optional(std::move(whole));
 }
 
-Status Assembler::CheckMarks(const Pending& of) const {
-  const Mark& any = of.marks.begin()->second.mark;
+Status Assembler::CheckEnds(const Pending& of) const {
+  const VersionEnd& any = of.ends.begin()->second.end;
   uint64_t records = 0;
   const std::string common = CommonPart(any);
-  for (const auto& [partition, placed] : of.marks) {
-    records += placed.mark.records;
-    if (CommonPart(placed.mark) != common)
+  for (const auto& [partition, placed] : of.ends) {
+    records += placed.end.records;
+    if (CommonPart(placed.end) != common)
       return Wrong(ErrorCode::kCorruption, any.tip.seq, "the marks of two partitions differ");
   }
   if (records != any.all_records)
@@ -381,31 +381,30 @@ Status Assembler::CheckMarks(const Pending& of) const {
   return {};
 }
 
-Status Assembler::MergeChunks(const Mark& mark, std::map<uint16_t, Chunks> dense,
+Status Assembler::MergeChunks(const VersionEnd& end, std::map<uint16_t, Chunks> dense,
                               std::map<uint16_t, Chunks> released,
                               std::map<uint16_t, VersionLearner>* to) const {
-  for (const MarkedLearner& marked : mark.learners) {
-    const std::string& name = identity_.learners[marked.key].name;
-    VersionLearner& learner = (*to)[marked.key];
-    learner.key = marked.key;
+  for (const LearnerAtEnd& at_end : end.learners) {
+    const std::string& name = identity_.learners[at_end.key].name;
+    VersionLearner& learner = (*to)[at_end.key];
+    learner.key = at_end.key;
     const bool begins = !base_;
     auto parameters =
-        JoinChunks(dense[marked.key], marked.dense_chunks, marked.dense_floats * sizeof(float),
+        JoinChunks(dense[at_end.key], at_end.dense_chunks, at_end.dense_floats * sizeof(float),
                    fmt::format("the dense parameters of learner '{}'", name));
-    if (!parameters)
-      return Wrong(parameters.error().code, mark.tip.seq, parameters.error().message);
+    if (!parameters) return Wrong(parameters.error().code, end.tip.seq, parameters.error().message);
     if (*parameters) {
-      auto floats = std::make_shared<std::vector<float>>(marked.dense_floats);
+      auto floats = std::make_shared<std::vector<float>>(at_end.dense_floats);
       std::memcpy(floats->data(), (*parameters)->data(), (*parameters)->size());
       learner.dense = std::move(floats);
     }
-    auto state = JoinChunks(released[marked.key], marked.released_chunks, marked.released_bytes,
+    auto state = JoinChunks(released[at_end.key], at_end.released_chunks, at_end.released_bytes,
                             fmt::format("the released state of learner '{}'", name));
-    if (!state) return Wrong(state.error().code, mark.tip.seq, state.error().message);
+    if (!state) return Wrong(state.error().code, end.tip.seq, state.error().message);
     learner.released = *std::move(state);
-    if (begins && ((marked.dense_floats > 0 && !learner.dense) ||
-                   (marked.released_bytes > 0 && !learner.released)))
-      return Wrong(ErrorCode::kCorruption, mark.tip.seq,
+    if (begins && ((at_end.dense_floats > 0 && !learner.dense) ||
+                   (at_end.released_bytes > 0 && !learner.released)))
+      return Wrong(ErrorCode::kCorruption, end.tip.seq,
                    fmt::format("learner '{}' has no parameters there, or no released state, and "
                                "its mark says that it has",
                                name));
@@ -454,10 +453,10 @@ std::vector<VersionLearner> Assembler::TakeRows() {
 
 Result<WholeVersion> Assembler::Merge(CommitSeq version) {
   const Pending& last = pending_.at(version);
-  TACIT_RETURN_IF_ERROR(CheckMarks(last));
+  TACIT_RETURN_IF_ERROR(CheckEnds(last));
   WholeVersion whole{
-      .mark = last.marks.begin()->second.mark, .learners = {}, .entries = {}, .next = {}};
-  for (const auto& [partition, placed] : last.marks) whole.next[partition] = placed.offset + 1;
+      .end = last.ends.begin()->second.end, .learners = {}, .entries = {}, .next = {}};
+  for (const auto& [partition, placed] : last.ends) whole.next[partition] = placed.offset + 1;
   std::map<uint16_t, Rows> rows;
   std::map<uint16_t, Chunks> dense, released;
   uint64_t held = 0;
@@ -476,7 +475,7 @@ Result<WholeVersion> Assembler::Merge(CommitSeq version) {
     held += one.bytes - one.taken_bytes;
   }
   std::map<uint16_t, VersionLearner> learners;
-  TACIT_RETURN_IF_ERROR(MergeChunks(whole.mark, std::move(dense), std::move(released), &learners));
+  TACIT_RETURN_IF_ERROR(MergeChunks(whole.end, std::move(dense), std::move(released), &learners));
   for (auto& [key, from] : rows) learners[key].rows = InOrder(std::move(from));
   for (auto& [key, learner] : learners) whole.learners.push_back(std::move(learner));
   pending_.erase(pending_.begin(), end);

@@ -16,18 +16,18 @@
 // Whole versions out of the records of a topic.
 namespace tacit::feed {
 
-// The feed that a replica follows: what all its marks have in common.
+// The feed that a replica follows: what all its version ends have in common.
 struct FeedIdentity {
   FeedId feed{};
   LineageId lineage{};
-  uint64_t models = 0;  // RecordOrigin::model of marks and ledger entries
+  uint64_t models = 0;  // RecordOrigin::model of version ends and ledger entries
   uint32_t partitions = 0;
   // Older records are of a store or model before, or a later version has them again.
   CommitSeq whole_since;
   std::vector<store::LearnerRecord> learners;  // by key
 };
-// Takes it from a mark. kCorruption: its learners cannot be read.
-Result<FeedIdentity> IdentityOf(const PlacedMark& placed);
+// Takes it from a version end. kCorruption: its learners cannot be read.
+Result<FeedIdentity> IdentityOf(const PlacedEnd& placed);
 
 // The change of one learner. Null members have not changed.
 struct VersionLearner {
@@ -40,10 +40,10 @@ struct VersionLearner {
 
 // A version that is whole: all that has changed since the one before (Assembler::base).
 struct WholeVersion {
-  Mark mark;  // of one partition
+  VersionEnd end;  // of one partition
   std::vector<VersionLearner> learners;
   std::map<uint64_t, std::string> entries;  // of the ledger, encoded, by number
-  std::map<int32_t, uint64_t> next;         // offsets behind its marks
+  std::map<int32_t, uint64_t> next;         // offsets behind its version ends
   uint64_t records = 0, bytes = 0;          // of keys and values
 };
 
@@ -53,7 +53,7 @@ struct PartitionSight {
 };
 
 // Takes the committed records of all partitions, each partition's in order, and gives out whole
-// versions: those of which every partition has the mark, and all records that the marks count.
+// versions: those of which every partition has the version end, and all records that it counts.
 //
 // Compaction takes records that a newer version has again, so a reader that begins far back finds
 // versions with holes. It then reads on: whatever was taken away is superseded by something before
@@ -62,7 +62,7 @@ struct PartitionSight {
 // none. Not thread-safe. Memory: all that is read and not taken (TakeRows, TakeWhole).
 class Assembler {
  public:
-  // The place that reading begins at: behind the marks of `base`, or the topic's beginning.
+  // The place that reading begins at: behind the version ends of `base`, or the topic's beginning.
   enum class Beginning : uint8_t { kBehindBase, kOfTopic };
   // `base`: the version that the caller has; what comes out first is the change of it. Nothing:
   // there is none, and the first is all there is.
@@ -84,13 +84,13 @@ class Assembler {
   // REQUIRES no base.
   std::vector<VersionLearner> TakeRows();
 
-  // Returns the newest version that is whole, which becomes the base; nothing if there is none
-  // yet. `position`: how far each partition was read, marks of transactions included. kCorruption:
-  // the records of the version do not fit its marks.
+  // Returns the newest version that is whole, which becomes the base; nothing if there is none yet.
+  // `position`: how far each partition was read, markers of transactions included. kCorruption: the
+  // records of the version do not fit its version ends.
   Result<std::optional<WholeVersion>> TakeWhole(const std::map<int32_t, uint64_t>& position);
 
   std::optional<CommitSeq> base() const { return base_; }
-  CommitSeq newest() const { return newest_; }  // version of which any mark was read
+  CommitSeq newest() const { return newest_; }  // version of which any version end was read
   int64_t newest_time_ms() const { return newest_time_ms_; }
   uint64_t pending_bytes() const { return pending_bytes_; }
 
@@ -114,7 +114,7 @@ class Assembler {
     std::map<uint16_t, Rows> unchanged;
     std::map<uint16_t, Chunks> dense, released;
     std::map<uint64_t, std::string> entries;
-    std::map<int32_t, PlacedMark> marks;
+    std::map<int32_t, PlacedEnd> ends;
     uint64_t records = 0, bytes = 0;
     uint64_t row_bytes = 0, taken_bytes = 0;  // of rows that are held, and of those that were
   };
@@ -122,10 +122,10 @@ class Assembler {
   struct Part {
     bool ours = false;   // a record of this store and these models was seen
     CommitSeq version;   // of the last record
-    CommitSeq marked;    // of the last mark; 0: none
-    bool knows = false;  // no mark can have been between `marked` and what comes next
-    bool fits = false;   // the records of `marked` are those that its mark counts
-    uint64_t records = 0, checksum = 0;  // since the last mark
+    CommitSeq ended;     // of the last version end; 0: none
+    bool knows = false;  // no other one can be before the next record
+    bool fits = false;   // the records of `ended` are those that its version end counts
+    uint64_t records = 0, checksum = 0;  // since the last version end
     PartitionSight noted;
   };
 
@@ -133,21 +133,21 @@ class Assembler {
   bool IsOld(const Record& record, const Part& part) const;
   Status CheckOrigin(const Record& record, const Part& part) const;
   Status TakeDecoded(const stream::KafkaTopicRecord& record, const Record& decoded,
-                     std::optional<PlacedMark> mark);
+                     std::optional<PlacedEnd> end);
   Status TakeRow(const Record& record, Pending* to) const;
   Status TakeBlock(const Record& record, Pending* to) const;
-  // The table that a record of rows names. kCorruption: the mark's layout has none.
+  // The table that a record of rows names. kCorruption: its layout is not in the version end.
   Result<const RowSpace::Table*> TableOf(const Record& record, bool blocks) const;
   static Status TakeChunk(const Record& record, Chunks* to);
-  Status TakeMark(int32_t partition, PlacedMark placed, Part& part);
-  Status CheckMark(const PlacedMark& placed) const;
-  Status CheckMarks(const Pending& of) const;
+  Status TakeEnd(int32_t partition, PlacedEnd placed, Part& part);
+  Status CheckEnd(const PlacedEnd& placed) const;
+  Status CheckEnds(const Pending& of) const;
   // Decides from which version on there are no holes, once all ends that were noted are reached.
   Status Settle(const std::map<int32_t, uint64_t>& position);
   std::optional<CommitSeq> FindWhole() const;
   static void Append(std::map<uint16_t, Rows>* rows, std::map<uint16_t, Rows>* to);
   Result<WholeVersion> Merge(CommitSeq version);
-  Status MergeChunks(const Mark& mark, std::map<uint16_t, Chunks> dense,
+  Status MergeChunks(const VersionEnd& end, std::map<uint16_t, Chunks> dense,
                      std::map<uint16_t, Chunks> released,
                      std::map<uint16_t, VersionLearner>* to) const;
   tl::unexpected<Error> Wrong(ErrorCode code, CommitSeq version, std::string_view what) const;

@@ -21,7 +21,7 @@ using Steady = std::chrono::steady_clock;
 
 constexpr uint64_t kRecordsBetweenTells = 1 << 16;
 constexpr size_t kFaultsMost = 100;
-// A mark that a partition lacks for so long is not on its way.
+// A version end that a partition lacks for so long is not on its way.
 constexpr std::chrono::milliseconds kUnevenMost(2000);
 
 // Chunks of one kind that a learner has, by number.
@@ -40,14 +40,14 @@ class Inspector {
     found_.bytes += record.key.value_or("").size() + record.value.value_or("").size();
     auto decoded = DecodeTopicRecord(topic_, record);
     if (!decoded) return Fault(std::move(decoded.error().message));
-    if (decoded->place.kind == RecordKind::kMark) return TakeMark(record, *decoded);
+    if (decoded->place.kind == RecordKind::kVersionEnd) return TakeEnd(record, *decoded);
     Sum& sum = sums_[{decoded->origin.lineage, decoded->origin.version}][record.partition];
     sum.records += 1;
     sum.checksum += decoded->checksum;
     switch (decoded->place.kind) {
       case RecordKind::kRow:
         found_.rows += 1;
-        // The lengths of rows are compared once the newest mark says what they are.
+        // The lengths of rows are compared once the newest version end says what they are.
         shapes_[{decoded->place.learner, decoded->place.table, decoded->payload.size(),
                  decoded->origin.model, false}] = {decoded->place.number, decoded->origin};
         break;
@@ -63,12 +63,12 @@ class Inspector {
       case RecordKind::kLedger:
         entries_[decoded->place.number] = std::string(decoded->payload);
         break;
-      case RecordKind::kMark:
+      case RecordKind::kVersionEnd:
         break;
     }
   }
 
-  // True if the newest marks of all partitions are of one version, or there is no mark at all.
+  // True if the newest version ends of all partitions are of one version, or there are none.
   bool even(size_t partitions) const {
     if (newest_.empty()) return true;
     return newest_.size() == partitions && std::ranges::all_of(newest_, [this](const auto& one) {
@@ -79,16 +79,16 @@ class Inspector {
   Inspection Finish(uint32_t partitions) {
     found_.partitions = partitions;
     for (auto& [id, version] : versions_) {
-      for (const auto& [partition, mark] : version.second) {
+      for (const auto& [partition, end] : version.second) {
         const Sum& sum = sums_[id][partition];
         version.first.records += sum.records;
         version.first.sums_fit =
-            version.first.sums_fit && sum.records == mark.records && sum.checksum == mark.checksum;
+            version.first.sums_fit && sum.records == end.records && sum.checksum == end.checksum;
       }
       found_.versions.push_back(std::move(version.first));
     }
     std::ranges::stable_sort(found_.versions, {},
-                             [](const FoundVersion& version) { return version.mark.time_ms; });
+                             [](const FoundVersion& version) { return version.end.time_ms; });
     if (found_.versions.empty()) {
       if (found_.records > 0) Fault(fmt::format("topic '{}' has no mark", topic_));
     } else {
@@ -114,14 +114,14 @@ class Inspector {
     if (found_.faults.size() < kFaultsMost) found_.faults.push_back(std::move(what));
   }
 
-  void TakeMark(const stream::KafkaTopicRecord& record, const Record& decoded) {
-    auto mark = DecodeTopicMark(topic_, record, decoded);
-    if (!mark) return Fault(std::move(mark.error().message));
-    newest_[record.partition] = {mark->origin.lineage, mark->origin.version};
-    auto& [version, by_partition] = versions_[{mark->origin.lineage, mark->origin.version}];
-    if (by_partition.emplace(record.partition, mark->mark).second) version.marks += 1;
-    version.mark = std::move(mark->mark);
-    version.origin = mark->origin;
+  void TakeEnd(const stream::KafkaTopicRecord& record, const Record& decoded) {
+    auto end = DecodeTopicEnd(topic_, record, decoded);
+    if (!end) return Fault(std::move(end.error().message));
+    newest_[record.partition] = {end->origin.lineage, end->origin.version};
+    auto& [version, by_partition] = versions_[{end->origin.lineage, end->origin.version}];
+    if (by_partition.emplace(record.partition, end->end).second) version.ends += 1;
+    version.end = std::move(end->end);
+    version.origin = end->origin;
   }
 
   void TakeBlock(const Record& record) {
@@ -148,35 +148,34 @@ class Inspector {
     const auto fault = [&](std::string what) {
       Fault(fmt::format("topic '{}': version {}: {}", topic_, newest.origin.version.value, what));
     };
-    if (newest.mark.partitions != found_.partitions)
-      fault(fmt::format("was published to {} partitions, and there are {}", newest.mark.partitions,
+    if (newest.end.partitions != found_.partitions)
+      fault(fmt::format("was published to {} partitions, and there are {}", newest.end.partitions,
                         found_.partitions));
-    if (newest.marks != newest.mark.partitions)
-      fault(fmt::format("{} of {} partitions have its mark", newest.marks, newest.mark.partitions));
+    if (newest.ends != newest.end.partitions)
+      fault(fmt::format("{} of {} partitions have its mark", newest.ends, newest.end.partitions));
     if (!newest.sums_fit) fault("a partition has other records of it than its mark says");
     // Versions before the last whole one are nobody's any more.
     for (const FoundVersion& version : found_.versions)
       if (version.origin.lineage == newest.origin.lineage &&
-          version.origin.version >= newest.mark.whole_since &&
-          version.mark.feed != newest.mark.feed)
+          version.origin.version >= newest.end.whole_since && version.end.feed != newest.end.feed)
         fault(fmt::format("version {} there is of another feed", version.origin.version.value));
-    for (const MarkedLearner& learner : newest.mark.learners) CheckLearner(learner, fault);
+    for (const LearnerAtEnd& learner : newest.end.learners) CheckLearner(learner, fault);
     CheckLedger(newest, fault);
   }
 
   template <class Tell>
-  void CheckLearner(const MarkedLearner& marked, const Tell& fault) {
-    const auto record = store::DecodeLearner(marked.key, marked.record);
+  void CheckLearner(const LearnerAtEnd& at_end, const Tell& fault) {
+    const auto record = store::DecodeLearner(at_end.key, at_end.record);
     if (!record) return fault(record.error().message);
-    CheckChunks("dense parameters", record->name, dense_[marked.key], marked.dense_chunks,
-                marked.dense_floats * sizeof(float), fault);
-    CheckChunks("released state", record->name, released_[marked.key], marked.released_chunks,
-                marked.released_bytes, fault);
+    CheckChunks("dense parameters", record->name, dense_[at_end.key], at_end.dense_chunks,
+                at_end.dense_floats * sizeof(float), fault);
+    CheckChunks("released state", record->name, released_[at_end.key], at_end.released_chunks,
+                at_end.released_bytes, fault);
     const store::RowLayout& layout = record->layout;
     const uint64_t model = ModelId(record->model_fingerprint);
     for (const auto& [shape, example] : shapes_) {
       // Rows of a model before this one are nobody's any more.
-      if (shape.learner != marked.key || shape.model != model) continue;
+      if (shape.learner != at_end.key || shape.model != model) continue;
       const auto table = layout.TableOfNumber(shape.table);
       const uint32_t dim = table ? layout.space.tables()[*table].dim : 0;
       if (!table || shape.in_blocks != SendsBlocks(layout) ||
@@ -206,7 +205,7 @@ class Inspector {
   template <class Tell>
   void CheckLedger(const FoundVersion& newest, const Tell& fault) {
     std::vector<privacy::LedgerEntry> entries;
-    for (uint64_t i = 0; i < newest.mark.tip.ledger_entries; ++i) {
+    for (uint64_t i = 0; i < newest.end.tip.ledger_entries; ++i) {
       const auto found = entries_.find(i);
       if (found == entries_.end()) return fault(fmt::format("ledger entry {} is missing", i));
       auto entry = privacy::LedgerEntry::Decode(found->second);
@@ -216,15 +215,15 @@ class Inspector {
     if (const Status chain = privacy::VerifyChain(entries); !chain)
       return fault("the ledger's chain is broken: " + chain.error().message);
     const Digest head = entries.empty() ? Digest{} : entries.back().head;
-    if (head != newest.mark.tip.head)
+    if (head != newest.end.tip.head)
       fault(fmt::format("the ledger ends in head {}, the mark says {}", ToHex(head),
-                        ToHex(newest.mark.tip.head)));
+                        ToHex(newest.end.tip.head)));
   }
 
   const std::string topic_;
   Inspection found_;
   std::map<VersionId, std::map<int32_t, Sum>> sums_;
-  std::map<VersionId, std::pair<FoundVersion, std::map<int32_t, Mark>>> versions_;
+  std::map<VersionId, std::pair<FoundVersion, std::map<int32_t, VersionEnd>>> versions_;
   std::map<int32_t, VersionId> newest_;  // by partition
   std::map<RowShape, std::pair<uint64_t, RecordOrigin>> shapes_;
   std::map<uint16_t, FoundChunks> dense_, released_;

@@ -10,7 +10,7 @@
 namespace tacit::feed {
 namespace {
 
-// A version's mark is the last record of a partition but for those of transactions that were
+// A version's end is the last record of a partition but for those of transactions that were
 // aborted, which may be many.
 constexpr std::array<uint64_t, 3> kLooks = {16, 4096, ~uint64_t{0}};
 
@@ -25,25 +25,25 @@ Result<Record> DecodeTopicRecord(const std::string& topic, const stream::KafkaTo
   return decoded;
 }
 
-Result<PlacedMark> DecodeTopicMark(const std::string& topic, const stream::KafkaTopicRecord& record,
-                                   const Record& decoded) {
-  auto mark = DecodeMark(decoded.payload);
+Result<PlacedEnd> DecodeTopicEnd(const std::string& topic, const stream::KafkaTopicRecord& record,
+                                 const Record& decoded) {
+  auto end = DecodeVersionEnd(decoded.payload);
   const std::string place =
       fmt::format("topic '{}': partition {}, offset {}", topic, record.partition, record.offset);
-  if (!mark) return Fail(std::move(mark.error()).Context(place));
-  if (mark->partition != static_cast<uint32_t>(record.partition) ||
-      mark->tip.seq != decoded.origin.version)
+  if (!end) return Fail(std::move(end.error()).Context(place));
+  if (end->partition != static_cast<uint32_t>(record.partition) ||
+      end->tip.seq != decoded.origin.version)
     return Fail(
         ErrorCode::kCorruption,
         fmt::format("{}: is a mark of partition {} and version {}, not of its place and "
                     "version {}: it was copied here",
-                    place, mark->partition, mark->tip.seq.value, decoded.origin.version.value));
-  return PlacedMark{*std::move(mark), decoded.origin, record.offset};
+                    place, end->partition, end->tip.seq.value, decoded.origin.version.value));
+  return PlacedEnd{*std::move(end), decoded.origin, record.offset};
 }
 
-Result<NewestMarks> ReadNewestMarks(const stream::KafkaProperties& properties,
-                                    const std::string& topic, std::chrono::milliseconds timeout) {
-  NewestMarks newest;
+Result<NewestEnds> ReadNewestEnds(const stream::KafkaProperties& properties,
+                                  const std::string& topic, std::chrono::milliseconds timeout) {
+  NewestEnds newest;
   TACIT_ASSIGN(const auto reader, stream::KafkaTopicReader::Open(properties, topic));
   TACIT_ASSIGN(const auto spans, reader->Spans(timeout));
   newest.partitions = static_cast<uint32_t>(spans.size());
@@ -54,11 +54,12 @@ Result<NewestMarks> ReadNewestMarks(const stream::KafkaProperties& properties,
         properties, topic, look, timeout, [&](const stream::KafkaTopicRecord& record) -> Status {
           newest.has_records = true;
           TACIT_ASSIGN(const Record decoded, DecodeTopicRecord(topic, record));
-          if (decoded.place.kind != RecordKind::kMark) return {};
-          TACIT_ASSIGN(newest.marks[record.partition], DecodeTopicMark(topic, record, decoded));
+          if (decoded.place.kind != RecordKind::kVersionEnd) return {};
+          TACIT_ASSIGN(newest.by_partition[record.partition],
+                       DecodeTopicEnd(topic, record, decoded));
           return {};
         }));
-    if (newest.marks.size() == used) break;
+    if (newest.by_partition.size() == used) break;
   }
   return newest;
 }

@@ -49,7 +49,7 @@ FeedId NewFeed(const store::Release& release, const std::string& topic, int64_t 
   return feed;
 }
 
-tl::unexpected<Error> MarksRefused(const std::string& topic, std::string why) {
+tl::unexpected<Error> EndsRefused(const std::string& topic, std::string why) {
   return Fail(ErrorCode::kRefused, fmt::format("topic '{}': {}", topic, why));
 }
 
@@ -57,31 +57,29 @@ constexpr char kTakeOver[] =
     "If nothing else publishes there any more and this store is to go on, start tacitd once with "
     "--take-over-feed";
 
-Status CheckLineage(const std::string& topic, const PlacedMark& newest, const FeedClaim& claim) {
-  const Mark& mark = newest.mark;
+Status CheckLineage(const std::string& topic, const PlacedEnd& newest, const FeedClaim& claim) {
+  const VersionEnd& end = newest.end;
   const std::string lineage = ToHex(newest.origin.lineage);
-  const uint64_t version = mark.tip.seq.value;
+  const uint64_t version = end.tip.seq.value;
   if (lineage != claim.lineage) {
     const bool ours = AccountsFor(claim.ancestors, lineage,
-                                  {.seq = mark.tip.seq, .term = mark.term, .head = mark.tip.head});
-    return MarksRefused(
+                                  {.seq = end.tip.seq, .term = end.term, .head = end.tip.head});
+    return EndsRefused(
         topic,
         fmt::format("version {} there is of the store of lineage {}, this one is of {}{}. {}",
                     version, lineage, claim.lineage, ours ? ", which was restored from it" : "",
                     kTakeOver));
   }
-  if (mark.tip.seq > claim.version)
-    return MarksRefused(topic,
-                        fmt::format("version {} is published already and this store ends at commit "
-                                    "{}: it is an older copy. {}",
-                                    version, claim.version.value, kTakeOver));
-  const bool other_head = mark.tip.seq == claim.version && mark.tip.head != claim.head;
-  if (other_head ||
-      !claim.terms.Has({.seq = mark.tip.seq, .term = mark.term, .head = mark.tip.head}))
-    return MarksRefused(topic,
-                        fmt::format("version {} there is no commit of this store, though it "
-                                    "has the same lineage: two copies of it have gone on. {}",
-                                    version, kTakeOver));
+  if (end.tip.seq > claim.version)
+    return EndsRefused(topic,
+                       fmt::format("version {} is published already and this store ends at commit "
+                                   "{}: it is an older copy. {}",
+                                   version, claim.version.value, kTakeOver));
+  const bool other_head = end.tip.seq == claim.version && end.tip.head != claim.head;
+  if (other_head || !claim.terms.Has({.seq = end.tip.seq, .term = end.term, .head = end.tip.head}))
+    return EndsRefused(topic, fmt::format("version {} there is no commit of this store, though it "
+                                          "has the same lineage: two copies of it have gone on. {}",
+                                          version, kTakeOver));
   return {};
 }
 
@@ -96,24 +94,24 @@ uint64_t ModelsId(const std::vector<store::ReleasedLearner>& learners) {
   return ModelId(sha.Finish());
 }
 
-Status CheckClaim(const std::string& topic, const NewestMarks& marks, const FeedClaim& claim,
+Status CheckClaim(const std::string& topic, const NewestEnds& ends, const FeedClaim& claim,
                   bool takes_over) {
-  if (marks.marks.empty()) {
-    if (!marks.has_records) return {};
-    return MarksRefused(topic, "has records of a feed and no mark: it was not written by tacitd");
+  if (ends.by_partition.empty()) {
+    if (!ends.has_records) return {};
+    return EndsRefused(topic, "has records of a feed and no mark: it was not written by tacitd");
   }
-  const PlacedMark& newest = std::ranges::max_element(marks.marks, {}, [](const auto& one) {
-                               return one.second.origin.version;
-                             })->second;
-  if (newest.mark.partitions != marks.partitions)
-    return MarksRefused(topic, fmt::format("has {} partitions, and its marks say {}: rows would be "
-                                           "looked for in others. Make a new topic for the feed",
-                                           marks.partitions, newest.mark.partitions));
-  for (const auto& [partition, one] : marks.marks)
-    if (one.mark.feed != newest.mark.feed)
-      return MarksRefused(topic, fmt::format("partition {} has marks of another feed: it was "
-                                             "written to by hand. Make a new topic for the feed",
-                                             partition));
+  const PlacedEnd& newest = std::ranges::max_element(ends.by_partition, {}, [](const auto& one) {
+                              return one.second.origin.version;
+                            })->second;
+  if (newest.end.partitions != ends.partitions)
+    return EndsRefused(topic, fmt::format("has {} partitions, and its marks say {}: rows would be "
+                                          "looked for in others. Make a new topic for the feed",
+                                          ends.partitions, newest.end.partitions));
+  for (const auto& [partition, one] : ends.by_partition)
+    if (one.end.feed != newest.end.feed)
+      return EndsRefused(topic, fmt::format("partition {} has marks of another feed: it was "
+                                            "written to by hand. Make a new topic for the feed",
+                                            partition));
   return takes_over ? Status() : CheckLineage(topic, newest, claim);
 }
 
@@ -158,19 +156,19 @@ class Publisher::Version {
 
   static size_t ChunksOf(size_t bytes) { return (bytes + kChunkBytes - 1) / kChunkBytes; }
 
-  // Sends the mark of every partition, whose counts it fills in.
-  Status SendMarks(Mark mark, uint64_t model) {
-    const RecordPlace place{.kind = RecordKind::kMark};
-    mark.partitions = static_cast<uint32_t>(parts_.size());
-    mark.all_records = records_;
-    mark.all_bytes = bytes_;
-    for (uint32_t partition = 0; partition < mark.partitions; ++partition) {
-      mark.partition = partition;
-      mark.records = parts_[partition].records;
-      mark.checksum = parts_[partition].checksum;
+  // Sends the version end of every partition, whose counts it fills in.
+  Status SendEnds(VersionEnd end, uint64_t model) {
+    const RecordPlace place{.kind = RecordKind::kVersionEnd};
+    end.partitions = static_cast<uint32_t>(parts_.size());
+    end.all_records = records_;
+    end.all_bytes = bytes_;
+    for (uint32_t partition = 0; partition < end.partitions; ++partition) {
+      end.partition = partition;
+      end.records = parts_[partition].records;
+      end.checksum = parts_[partition].checksum;
       TACIT_ASSIGN([[maybe_unused]] const uint32_t checksum,
                    SendTo(static_cast<int32_t>(partition), EncodeKey(place), place, model,
-                          EncodeMark(mark)));
+                          EncodeVersionEnd(end)));
     }
     return {};
   }
@@ -210,7 +208,7 @@ class Publisher::Version {
   RecordOrigin origin_;
   std::string value_;
   uint64_t records_ = 0, bytes_ = 0;
-  uint64_t sent_ = 0;  // marks among them
+  uint64_t sent_ = 0;  // version ends among them
 };
 
 Publisher::Publisher(store::Store& store, const Clock& clock, PublisherOptions options)
@@ -235,36 +233,37 @@ FeedClaim Publisher::Claim() const {
           .head = snapshot->head()};
 }
 
-// Reads until all partitions have the marks of one version: those of a transaction that was just
-// decided appear one after the other. Then checks that this store may go on from there.
-Result<NewestMarks> Publisher::ReadMarks() const {
+// Reads until all partitions have the version ends of one version: in a transaction that
+// was just decided they appear one after the other. Then checks that this store may go on from
+// there.
+Result<NewestEnds> Publisher::ReadEnds() const {
   const auto deadline = std::chrono::steady_clock::now() + options_.patience;
   for (;;) {
-    TACIT_ASSIGN(NewestMarks marks,
-                 ReadNewestMarks(options_.properties, options_.topic, options_.patience));
-    const bool even =
-        marks.marks.empty() || (marks.marks.size() == marks.partitions &&
-                                std::ranges::all_of(marks.marks, [&](const auto& one) {
-                                  return one.second.origin == marks.marks.begin()->second.origin;
-                                }));
+    TACIT_ASSIGN(NewestEnds ends,
+                 ReadNewestEnds(options_.properties, options_.topic, options_.patience));
+    const bool even = ends.by_partition.empty() ||
+                      (ends.by_partition.size() == ends.partitions &&
+                       std::ranges::all_of(ends.by_partition, [&](const auto& one) {
+                         return one.second.origin == ends.by_partition.begin()->second.origin;
+                       }));
     if (!even && std::chrono::steady_clock::now() < deadline) continue;
-    TACIT_RETURN_IF_ERROR(CheckClaim(options_.topic, marks, Claim(), takes_over_));
-    return marks;
+    TACIT_RETURN_IF_ERROR(CheckClaim(options_.topic, ends, Claim(), takes_over_));
+    return ends;
   }
 }
 
 // A topic's version is built upon where it is whole, of this store and of these models; else the
 // next version is sent whole.
-void Publisher::TakeBase(const NewestMarks& marks, const store::Release& release) {
+void Publisher::TakeBase(const NewestEnds& ends, const store::Release& release) {
   base_.reset();
-  partitions_ = marks.partitions;
-  if (marks.marks.empty()) {
+  partitions_ = ends.partitions;
+  if (ends.by_partition.empty()) {
     feed_ = NewFeed(release, options_.topic, clock_.UnixMillis());
     previous_ = {};
     return;
   }
-  const PlacedMark& any = marks.marks.begin()->second;
-  feed_ = any.mark.feed;
+  const PlacedEnd& any = ends.by_partition.begin()->second;
+  feed_ = any.end.feed;
   // A replica that follows a branch that this store was never on may have rows that no version of
   // ours has: the feed's id tells it.
   if (takes_over_ && !CheckLineage(options_.topic, any, Claim()))
@@ -272,8 +271,8 @@ void Publisher::TakeBase(const NewestMarks& marks, const store::Release& release
   previous_ = any.origin.version;
   const uint64_t models = ModelsId(release.learners);
   const std::string lineage = release.snapshot->lineage();
-  const bool whole = marks.marks.size() == marks.partitions &&
-                     std::ranges::all_of(marks.marks, [&](const auto& one) {
+  const bool whole = ends.by_partition.size() == ends.partitions &&
+                     std::ranges::all_of(ends.by_partition, [&](const auto& one) {
                        const RecordOrigin& origin = one.second.origin;
                        return origin == any.origin && origin.model == models &&
                               ToHex(origin.lineage) == lineage && origin.version <= release.tip.seq;
@@ -281,8 +280,8 @@ void Publisher::TakeBase(const NewestMarks& marks, const store::Release& release
   // A store that takes over may have gone on from before what was published, and builds upon none.
   if (!whole || takes_over_) return;
   base_ = Base{.version = any.origin.version,
-               .whole_since = any.mark.whole_since,
-               .ledger_entries = any.mark.tip.ledger_entries};
+               .whole_since = any.end.whole_since,
+               .ledger_entries = any.end.tip.ledger_entries};
 }
 
 Status Publisher::Join() {
@@ -290,16 +289,16 @@ Status Publisher::Join() {
                                              : CheckCompacted(options_.properties, options_.topic,
                                                               options_.patience));
   // Before anything is taken over: who may not publish here does not end who may.
-  TACIT_RETURN_IF_ERROR(ReadMarks());
+  TACIT_RETURN_IF_ERROR(ReadEnds());
   TACIT_ASSIGN(auto producer,
                stream::KafkaProducer::Open({.properties = options_.properties,
                                             .topic = options_.topic,
                                             .transactional_id = TransactionsOf(options_.topic)}));
   TACIT_RETURN_IF_ERROR(producer->InitTransactions(options_.patience));
   // Again, because the one before may have published meanwhile; from now on it cannot.
-  TACIT_ASSIGN(const NewestMarks marks, ReadMarks());
+  TACIT_ASSIGN(const NewestEnds ends, ReadEnds());
   TACIT_ASSIGN(const store::Release release, store_.LatestRelease());
-  TakeBase(marks, release);
+  TakeBase(ends, release);
   TACIT_ASSIGN(looker_, stream::KafkaTopicReader::Open(options_.properties, options_.topic));
   ends_.assign(partitions_, 0);
   producer_ = std::move(producer);
@@ -432,13 +431,13 @@ Result<PublishedVersion> Publisher::Send(const store::Release& release) {
     TACIT_RETURN_IF_ERROR(SendRows(release, since, version));
   }
   CrashPoint("feed.rows_sent");
-  Mark mark{.feed = feed_,
-            .previous = previous_ < release.tip.seq ? previous_ : CommitSeq(),
-            .whole_since = since ? base_->whole_since : release.tip.seq,
-            .term = release.term,
-            .time_ms = clock_.UnixMillis(),
-            .tip = release.tip,
-            .learners = {}};
+  VersionEnd end{.feed = feed_,
+                 .previous = previous_ < release.tip.seq ? previous_ : CommitSeq(),
+                 .whole_since = since ? base_->whole_since : release.tip.seq,
+                 .term = release.term,
+                 .time_ms = clock_.UnixMillis(),
+                 .tip = release.tip,
+                 .learners = {}};
   for (const store::ReleasedLearner& learner : release.learners) {
     const uint64_t model = ModelId(learner.fingerprint);
     const std::string_view dense(reinterpret_cast<const char*>(learner.dense.data()),
@@ -451,7 +450,7 @@ Result<PublishedVersion> Publisher::Send(const store::Release& release) {
     if (!since || learner.released_seq > *since)
       TACIT_RETURN_IF_ERROR(version.SendChunks(
           {.kind = RecordKind::kReleased, .learner = learner.key}, model, released));
-    mark.learners.push_back(
+    end.learners.push_back(
         {.key = learner.key,
          .record = learner.record,
          .step = learner.step,
@@ -475,13 +474,13 @@ Result<PublishedVersion> Publisher::Send(const store::Release& release) {
                                    .whole = !since,
                                    .records = version.records(),
                                    .bytes = version.bytes()};
-  TACIT_RETURN_IF_ERROR(version.SendMarks(std::move(mark), models));
+  TACIT_RETURN_IF_ERROR(version.SendEnds(std::move(end), models));
   CrashPoint("feed.marked");
   TACIT_RETURN_IF_ERROR(
       Persist(options_, [this] { return producer_->CommitTransaction(options_.patience); }));
   CrashPoint("feed.committed");
   for (size_t partition = 0; partition < ends_.size(); ++partition)
-    ends_[partition] += version.records_in(partition) + 1;  // and its mark
+    ends_[partition] += version.records_in(partition) + 1;  // and its version end
   base_ = Base{.version = release.tip.seq,
                .whole_since = since ? base_->whole_since : release.tip.seq,
                .ledger_entries = release.tip.ledger_entries};

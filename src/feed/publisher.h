@@ -42,7 +42,8 @@ struct PublishedVersion {
   uint64_t records = 0, bytes = 0;
 };
 
-// The store as a feed is joined by it: what decides whether the marks in a topic are its own.
+// The store as a feed is joined by it: what decides whether the version ends in a topic are its
+// own.
 struct FeedClaim {
   std::string lineage;
   std::vector<Ancestor> ancestors;
@@ -50,18 +51,18 @@ struct FeedClaim {
   CommitSeq version;
   Digest head{};
 };
-// Decides whether who claims may go on where these marks are. kRefused names the difference, and
-// what an operator can do. Asks no broker.
-Status CheckClaim(const std::string& topic, const NewestMarks& marks, const FeedClaim& claim,
+// Decides whether who claims may go on where these version ends are. kRefused names the difference,
+// and what an operator can do. Asks no broker.
+Status CheckClaim(const std::string& topic, const NewestEnds& ends, const FeedClaim& claim,
                   bool takes_over);
 
 // Publishes the commits of a store into a topic: each version that it sends is one transaction of
-// rows, dense parameters, released states, ledger entries and a mark for every partition. Whoever
-// publishes last ends whoever did before, by the name of its transactions. Not thread-safe; the
+// rows, dense parameters, released states, ledger entries and a version end for every partition.
+// The last publisher ends the one before it, by the name of its transactions. Not thread-safe; the
 // store and clock must outlive it.
 //
-// After a failure it begins anew with what the topic's marks say: a version is there wholly or not
-// at all, and one that is sent again has the same values.
+// After a failure it begins anew with what the topic's version ends say: a version is there wholly
+// or not at all, and one that is sent again has the same values.
 class Publisher {
  public:
   Publisher(store::Store& store, const Clock& clock, PublisherOptions options);
@@ -88,8 +89,8 @@ class Publisher {
 
   Status Join();
   FeedClaim Claim() const;
-  Result<NewestMarks> ReadMarks() const;
-  void TakeBase(const NewestMarks& marks, const store::Release& release);
+  Result<NewestEnds> ReadEnds() const;
+  void TakeBase(const NewestEnds& ends, const store::Release& release);
   Status CheckEnds();
   // Sends the rows that have changed since `since`; without it all. Returns false where the store
   // can no longer tell which have.
@@ -110,7 +111,7 @@ class Publisher {
   std::optional<Base> base_;  // null: the next version is sent whole
   // By learner; null for those whose rows have records of their own. Empty: not loaded yet.
   std::vector<std::unique_ptr<RowBlocks>> blocks_;
-  CommitSeq previous_;            // the mark's: whatever was published last
+  CommitSeq previous_;            // the version that was published last
   bool takes_over_;               // until it has published once
   std::optional<Error> refused_;  // for good
 };

@@ -1,13 +1,13 @@
 // The notation is base/bytes.h's, but for the numbers in keys, which are big-endian, as in the
 // store's.
 //
-//     key     := row | block | dense | state | entry | mark
+//     key     := row | block | dense | state | entry | end
 //     row     := 'r' learner:u16 table:u16 bucket:u64
 //     block   := 'b' learner:u16 table:u16 block:u64  of rows (row_blocks.h)
 //     dense   := 'd' learner:u16 chunk:u32
 //     state   := 's' learner:u16 chunk:u32           released state of a mechanism
 //     entry   := 'l' entry:u64                       of the ledger
-//     mark    := 'm'
+//     end     := 'm'
 //
 //     value   := magic:byte*3 format:u8 version:u64 lineage:byte*16 model:u64 payload:string
 //                checksum:u32
@@ -20,7 +20,7 @@
 //     of dense     chunks:u32 f32*...    parameters as served, cut into chunks of kPayloadBytesMost
 //     of state     chunks:u32 byte*...   cut in the same way
 //     of an entry  privacy::LedgerEntry, encoded
-//     of a mark    version_end.cc
+//     of an end    version_end.cc
 #include "feed/record.h"
 
 #include <fmt/format.h>
@@ -52,7 +52,7 @@ constexpr std::array<KindShape, 6> kShapes = {{{RecordKind::kRow, 'r', 13},
                                                {RecordKind::kDense, 'd', 7},
                                                {RecordKind::kReleased, 's', 7},
                                                {RecordKind::kLedger, 'l', 9},
-                                               {RecordKind::kMark, 'm', 1}}};
+                                               {RecordKind::kVersionEnd, 'm', 1}}};
 
 template <class T>
 void PutBig(T number, std::string* out) {
@@ -96,7 +96,7 @@ Result<RecordPlace> DecodeKey(std::string_view key) {
     case RecordKind::kLedger:
       place.number = GetBig(&key, 8);
       break;
-    case RecordKind::kMark:
+    case RecordKind::kVersionEnd:
       break;
   }
   return place;
@@ -136,7 +136,7 @@ std::string EncodeKey(const RecordPlace& place) {
     case RecordKind::kLedger:
       PutBig(place.number, &key);
       break;
-    case RecordKind::kMark:
+    case RecordKind::kVersionEnd:
       break;
   }
   TACIT_CHECK(key.size() == shape.key_bytes);

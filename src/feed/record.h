@@ -12,12 +12,12 @@
 // The records of a feed, as Kafka has them: a key and a value. record.cc has their grammar.
 namespace tacit::feed {
 
-enum class RecordKind : uint8_t { kRow, kBlock, kDense, kReleased, kLedger, kMark };
+enum class RecordKind : uint8_t { kRow, kBlock, kDense, kReleased, kLedger, kVersionEnd };
 
 // The place that a record has in the model: the key of the topic. A newer record of the same place
 // takes the older one's.
 struct RecordPlace {
-  RecordKind kind = RecordKind::kMark;
+  RecordKind kind = RecordKind::kVersionEnd;
   uint16_t learner = 0;  // row, block, dense, released: its key in the store
   uint16_t table = 0;    // row, block: the table's number in the store's keys
   uint64_t number = 0;   // row: bucket; block: its number; dense, released: chunk; ledger: entry
@@ -30,7 +30,8 @@ using LineageId = std::array<uint8_t, 16>;
 struct RecordOrigin {
   CommitSeq version;    // the published version that it came with
   LineageId lineage{};  // of the store that published it
-  uint64_t model = 0;   // ModelId of the learner; of a ledger entry or mark, that of all learners
+  uint64_t model =
+      0;  // ModelId of the learner; of a ledger entry or version end, that of all learners
   friend bool operator==(const RecordOrigin&, const RecordOrigin&) = default;
 };
 

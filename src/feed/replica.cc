@@ -87,11 +87,11 @@ tl::unexpected<Error> TopicRefused(const std::string& topic, std::string_view wh
   return Fail(ErrorCode::kRefused, fmt::format("topic '{}': {}. {}", topic, why, kBeginAnew));
 }
 
-// The mark that was published last.
-const PlacedMark& NewestOf(const NewestMarks& marks) {
-  return std::ranges::max_element(marks.marks, {},
+// The version end that was published last.
+const PlacedEnd& NewestOf(const NewestEnds& ends) {
+  return std::ranges::max_element(ends.by_partition, {},
                                   [](const auto& one) {
-                                    return std::pair(one.second.mark.time_ms,
+                                    return std::pair(one.second.end.time_ms,
                                                      one.second.origin.version);
                                   })
       ->second;
@@ -173,20 +173,20 @@ Status Replica::Join() {
 }
 
 Status Replica::JoinEmpty() {
-  TACIT_ASSIGN(const NewestMarks marks,
-               source_.newest_marks
-                   ? source_.newest_marks()
-                   : ReadNewestMarks(source_.properties, source_.topic, source_.patience));
-  if (marks.marks.empty() && marks.has_records)
+  TACIT_ASSIGN(const NewestEnds ends,
+               source_.newest_ends
+                   ? source_.newest_ends()
+                   : ReadNewestEnds(source_.properties, source_.topic, source_.patience));
+  if (ends.by_partition.empty() && ends.has_records)
     return TopicRefused(source_.topic, "has records of a feed and no mark");
-  if (marks.marks.empty())
+  if (ends.by_partition.empty())
     return Fail(ErrorCode::kUnavailable,
                 fmt::format("topic '{}' has no version yet: a trainer with feed.topic publishes it",
                             source_.topic));
-  TACIT_ASSIGN(FeedIdentity identity, IdentityOf(NewestOf(marks)));
-  if (identity.partitions != marks.partitions)
+  TACIT_ASSIGN(FeedIdentity identity, IdentityOf(NewestOf(ends)));
+  if (identity.partitions != ends.partitions)
     return TopicRefused(source_.topic, fmt::format("has {} partitions, and its marks say {}",
-                                                   marks.partitions, identity.partitions));
+                                                   ends.partitions, identity.partitions));
   std::optional<store::ReplicaVersion> checkpoint;
   if (!source_.checkpoint.empty()) {
     TACIT_ASSIGN(checkpoint, ReadCheckpoint(identity));
@@ -283,24 +283,24 @@ Status Replica::HoldNoMore() {
 
 Status Replica::Apply(WholeVersion whole) {
   store::ReplicaVersion version{
-      .tip = whole.mark.tip,
+      .tip = whole.end.tip,
       .learners = {},
       .entries = std::move(whole.entries),
-      .position = EncodePosition({.published_ms = whole.mark.time_ms, .next = whole.next})};
-  for (const MarkedLearner& marked : whole.mark.learners) {
+      .position = EncodePosition({.published_ms = whole.end.time_ms, .next = whole.next})};
+  for (const LearnerAtEnd& at_end : whole.end.learners) {
     store::ReplicaLearner& learner = version.learners.emplace_back();
-    learner.key = marked.key;
-    learner.step = marked.step;
+    learner.key = at_end.key;
+    learner.step = at_end.step;
     for (const VersionLearner& from : whole.learners) {
-      if (from.key != marked.key) continue;
+      if (from.key != at_end.key) continue;
       learner.rows = from.rows;
       learner.dense = from.dense;
       learner.released = from.released;
     }
   }
   TACIT_RETURN_IF_ERROR(store_.Apply(std::move(version)));
-  sight_.served = whole.mark.tip.seq;
-  sight_.served_time_ms = whole.mark.time_ms;
+  sight_.served = whole.end.tip.seq;
+  sight_.served_time_ms = whole.end.time_ms;
   if (sight_.served >= sight_.newest) {
     sight_.newest = sight_.served;
     sight_.newest_time_ms = sight_.served_time_ms;

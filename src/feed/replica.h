@@ -26,9 +26,9 @@ struct ReplicaSource {
   std::string checkpoint = {};
   // A replica that begins holds so many bytes of records; what is beyond goes into its store.
   uint64_t held_bytes_most = uint64_t{64} << 20;
-  // Both are for a topic that is none of a broker's. Empty: ReadNewestMarks and
+  // Both are for a topic that is none of a broker's. Empty: ReadNewestEnds and
   // KafkaTopicReader::Open.
-  std::function<Result<NewestMarks>()> newest_marks = {};
+  std::function<Result<NewestEnds>()> newest_ends = {};
   std::function<Result<std::unique_ptr<stream::KafkaTopicReader>>()> open_reader = {};
 };
 

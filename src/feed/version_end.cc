@@ -1,5 +1,5 @@
 // The notation is base/bytes.h's.
-//     mark     := feed:byte*16 partition:u32 partitions:u32 previous:u64 whole_since:u64
+//     end     := feed:byte*16 partition:u32 partitions:u32 previous:u64 whole_since:u64
 //                 term:byte*16 time:i64 records:u64 checksum:u64 all_records:u64 all_bytes:u64
 //                 tip:string learners:u16 learner*learners
 //     learner  := key:u16 record:string step:u32 dense_floats:u64 dense_chunks:u32
@@ -17,8 +17,8 @@ namespace {
 constexpr uint32_t kPartitionsMost = 1 << 20;
 constexpr uint64_t kChunksBytesMost = uint64_t{kChunksMost} * kPayloadBytesMost;
 
-MarkedLearner GetMarkedLearner(ByteReader& reader) {
-  MarkedLearner learner;
+LearnerAtEnd GetLearnerAtEnd(ByteReader& reader) {
+  LearnerAtEnd learner;
   learner.key = reader.Get<uint16_t>();
   learner.record = reader.GetString();
   learner.step = reader.Get<uint32_t>();
@@ -35,14 +35,13 @@ bool ChunksFit(uint64_t amount, uint64_t amount_most, uint32_t chunks) {
          chunks <= amount;
 }
 
-bool Fits(const Mark& mark) {
-  if (mark.partitions == 0 || mark.partitions > kPartitionsMost ||
-      mark.partition >= mark.partitions || mark.records > mark.all_records ||
-      mark.previous >= mark.tip.seq || mark.whole_since > mark.tip.seq)
+bool Fits(const VersionEnd& end) {
+  if (end.partitions == 0 || end.partitions > kPartitionsMost || end.partition >= end.partitions ||
+      end.records > end.all_records || end.previous >= end.tip.seq || end.whole_since > end.tip.seq)
     return false;
-  for (size_t i = 0; i < mark.learners.size(); ++i) {
-    const MarkedLearner& learner = mark.learners[i];
-    if (i > 0 && learner.key <= mark.learners[i - 1].key) return false;
+  for (size_t i = 0; i < end.learners.size(); ++i) {
+    const LearnerAtEnd& learner = end.learners[i];
+    if (i > 0 && learner.key <= end.learners[i - 1].key) return false;
     if (!ChunksFit(learner.dense_floats, kChunksBytesMost / sizeof(float), learner.dense_chunks) ||
         !ChunksFit(learner.released_bytes, kChunksBytesMost, learner.released_chunks))
       return false;
@@ -52,14 +51,14 @@ bool Fits(const Mark& mark) {
 
 }  // namespace
 
-std::string EncodeMark(const Mark& mark) {
+std::string EncodeVersionEnd(const VersionEnd& end) {
   ByteWriter writer;
-  writer.PutArray(std::span<const uint8_t>(mark.feed)).Put(mark.partition).Put(mark.partitions);
-  writer.Put(mark.previous.value).Put(mark.whole_since.value);
-  writer.PutArray(std::span<const uint8_t>(mark.term)).Put(mark.time_ms).Put(mark.records);
-  writer.Put(mark.checksum).Put(mark.all_records).Put(mark.all_bytes);
-  writer.PutString(store::EncodeTip(mark.tip)).Put(static_cast<uint16_t>(mark.learners.size()));
-  for (const MarkedLearner& learner : mark.learners)
+  writer.PutArray(std::span<const uint8_t>(end.feed)).Put(end.partition).Put(end.partitions);
+  writer.Put(end.previous.value).Put(end.whole_since.value);
+  writer.PutArray(std::span<const uint8_t>(end.term)).Put(end.time_ms).Put(end.records);
+  writer.Put(end.checksum).Put(end.all_records).Put(end.all_bytes);
+  writer.PutString(store::EncodeTip(end.tip)).Put(static_cast<uint16_t>(end.learners.size()));
+  for (const LearnerAtEnd& learner : end.learners)
     writer.Put(learner.key)
         .PutString(learner.record)
         .Put(learner.step)
@@ -70,27 +69,27 @@ std::string EncodeMark(const Mark& mark) {
   return std::move(writer).Take();
 }
 
-Result<Mark> DecodeMark(std::string_view payload) {
+Result<VersionEnd> DecodeVersionEnd(std::string_view payload) {
   ByteReader reader(payload);
-  Mark mark;
-  reader.GetArray(std::span<uint8_t>(mark.feed));
-  mark.partition = reader.Get<uint32_t>();
-  mark.partitions = reader.Get<uint32_t>();
-  mark.previous = CommitSeq(reader.Get<uint64_t>());
-  mark.whole_since = CommitSeq(reader.Get<uint64_t>());
-  reader.GetArray(std::span<uint8_t>(mark.term));
-  mark.time_ms = reader.Get<int64_t>();
-  mark.records = reader.Get<uint64_t>();
-  mark.checksum = reader.Get<uint64_t>();
-  mark.all_records = reader.Get<uint64_t>();
-  mark.all_bytes = reader.Get<uint64_t>();
-  TACIT_ASSIGN(mark.tip, store::DecodeTip(reader.GetString()));
+  VersionEnd end;
+  reader.GetArray(std::span<uint8_t>(end.feed));
+  end.partition = reader.Get<uint32_t>();
+  end.partitions = reader.Get<uint32_t>();
+  end.previous = CommitSeq(reader.Get<uint64_t>());
+  end.whole_since = CommitSeq(reader.Get<uint64_t>());
+  reader.GetArray(std::span<uint8_t>(end.term));
+  end.time_ms = reader.Get<int64_t>();
+  end.records = reader.Get<uint64_t>();
+  end.checksum = reader.Get<uint64_t>();
+  end.all_records = reader.Get<uint64_t>();
+  end.all_bytes = reader.Get<uint64_t>();
+  TACIT_ASSIGN(end.tip, store::DecodeTip(reader.GetString()));
   const auto learners = reader.Get<uint16_t>();
   for (uint16_t i = 0; i < learners && reader.ok(); ++i)
-    mark.learners.push_back(GetMarkedLearner(reader));
-  if (!reader.at_end() || !Fits(mark))
+    end.learners.push_back(GetLearnerAtEnd(reader));
+  if (!reader.at_end() || !Fits(end))
     return Fail(ErrorCode::kCorruption, "is a mark that cannot be read: its fields do not fit");
-  return mark;
+  return end;
 }
 
 }  // namespace tacit::feed

@@ -329,13 +329,13 @@ bool Crowd::CopyMixed(const std::map<std::string, std::string>& before, const st
       return false;
     }
     std::string value;
-    if (is->place.kind == feed::RecordKind::kMark) {
+    if (is->place.kind == feed::RecordKind::kVersionEnd) {
       const auto sums = off.find(record.partition);
       if (sums == off.end() || !sums->second.contains(is->origin.version.value)) continue;
-      auto mark = feed::DecodeMark(is->payload);
-      if (!mark) continue;
-      mark->checksum += sums->second.at(is->origin.version.value);
-      feed::AppendValue(is->place, is->origin, feed::EncodeMark(*mark), &value);
+      auto end = feed::DecodeVersionEnd(is->payload);
+      if (!end) continue;
+      end->checksum += sums->second.at(is->origin.version.value);
+      feed::AppendValue(is->place, is->origin, feed::EncodeVersionEnd(*end), &value);
     } else {
       const auto was = before.find(*record.key);
       if (is->place.kind != feed::RecordKind::kRow || was == before.end()) continue;

@@ -112,7 +112,7 @@ TEST_F(FeedBrokerTest, ReadersSeeWholeVersionsAndCompactionLeavesTheModel) {
       ++readings;
       EXPECT_FALSE(found.versions.empty());
       if (found.versions.empty()) continue;
-      EXPECT_EQ(found.versions.back().marks, static_cast<uint32_t>(kPartitions));
+      EXPECT_EQ(found.versions.back().ends, static_cast<uint32_t>(kPartitions));
     }
   });
   for (int i = 0; i < 30; ++i) {
@@ -179,7 +179,7 @@ TEST_F(FeedBrokerTest, ATopicMadeAnewGetsEverythingAgain) {
   MakeTopic("compact");
   Steps(2);
   ASSERT_TRUE(Publish(*MakePublisher()));
-  const FeedId before = Await(2).versions.back().mark.feed;
+  const FeedId before = Await(2).versions.back().end.feed;
   CompactingBroker().DeleteTopic(topic_);
   MakeTopic("compact");
   Steps(1);
@@ -187,7 +187,7 @@ TEST_F(FeedBrokerTest, ATopicMadeAnewGetsEverythingAgain) {
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_TRUE((*again)->whole);
   const Inspection found = Await(3);
-  EXPECT_NE(found.versions.back().mark.feed, before);
+  EXPECT_NE(found.versions.back().end.feed, before);
 }
 
 // A broker that is killed and comes back: what was committed meanwhile is published then.

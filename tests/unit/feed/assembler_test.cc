@@ -117,39 +117,39 @@ class Topic {
     add({.kind = RecordKind::kLedger, .number = version / 4}, kModels,
         "entry as of " + std::to_string(version));
     if (whole) whole_since_ = version;
-    Mark mark;
-    mark.previous = CommitSeq(last_);
-    mark.whole_since = CommitSeq(whole_since_);
-    mark.feed = feed;
-    mark.partitions = kParts;
-    mark.all_records = records;
-    mark.all_bytes = bytes;
-    mark.tip.seq = CommitSeq(version);
-    mark.tip.ledger_entries = version / 4 + 1;
-    mark.learners.push_back({.key = 0,
-                             .record = store::EncodeLearner(TestLearner()),
-                             .dense_floats = 1,
-                             .dense_chunks = 1});
-    mark.learners.push_back({.key = 1, .record = store::EncodeLearner(SmallLearner())});
+    VersionEnd version_end;
+    version_end.previous = CommitSeq(last_);
+    version_end.whole_since = CommitSeq(whole_since_);
+    version_end.feed = feed;
+    version_end.partitions = kParts;
+    version_end.all_records = records;
+    version_end.all_bytes = bytes;
+    version_end.tip.seq = CommitSeq(version);
+    version_end.tip.ledger_entries = version / 4 + 1;
+    version_end.learners.push_back({.key = 0,
+                                    .record = store::EncodeLearner(TestLearner()),
+                                    .dense_floats = 1,
+                                    .dense_chunks = 1});
+    version_end.learners.push_back({.key = 1, .record = store::EncodeLearner(SmallLearner())});
     last_ = version;
     for (uint32_t p = 0; p < kParts; ++p) {
-      mark.partition = p;
-      mark.records = made[p].size();
-      for (const Logged& record : made[p]) mark.checksum += record.checksum;
-      Logged record{.place = {.kind = RecordKind::kMark},
+      version_end.partition = p;
+      version_end.records = made[p].size();
+      for (const Logged& record : made[p]) version_end.checksum += record.checksum;
+      Logged record{.place = {.kind = RecordKind::kVersionEnd},
                     .origin = origin_,
                     .key = "m",
                     .value = {},
-                    .payload = EncodeMark(mark)};
+                    .payload = EncodeVersionEnd(version_end)};
       record.origin.model = kModels;
       AppendValue(record.place, record.origin, record.payload, &record.value);
       made[p].push_back(std::move(record));
-      mark.checksum = 0;
+      version_end.checksum = 0;
       for (Logged& one : made[p]) {
         one.offset = end[p]++;
         logs[p].push_back(std::move(one));
       }
-      end[p] += 1;  // the transaction's own mark
+      end[p] += 1;  // the transaction's own marker
     }
   }
 
@@ -233,7 +233,7 @@ class Reader {
     }
     for (const auto& [number, entry] : whole->entries)
       model[{.kind = RecordKind::kLedger, .number = number}] = entry;
-    return whole->mark.tip.seq.value;
+    return whole->end.tip.seq.value;
   }
 
   // Takes the rows that are held, as who begins does. Returns their number.
@@ -446,9 +446,9 @@ TEST_F(OneTopicTest, AFollowerTakesOfABlockWhatHasChanged) {
   }
 }
 
-TEST_F(OneTopicTest, AVersionWhoseMarkAPartitionLacksIsNotShown) {
+TEST_F(OneTopicTest, AVersionWhoseEndAPartitionLacksIsNotShown) {
   std::erase_if(topic_.logs[1], [](const Logged& record) {
-    return record.place.kind == RecordKind::kMark && record.origin.version.value == 6;
+    return record.place.kind == RecordKind::kVersionEnd && record.origin.version.value == 6;
   });
   const auto shown = ReadAll();
   ASSERT_TRUE(shown) << shown.error().message;
@@ -493,14 +493,14 @@ TEST_F(OneTopicTest, RecordsOfOthersAreRefusedByName) {
                     record->origin.lineage.fill(4);
                     Rewrite(record);
                   },
-                  RecordKind::kMark),
+                  RecordKind::kVersionEnd),
               HasSubstr("another store publishes there now"));
   EXPECT_THAT(error_with(
                   [](Logged* record) {
                     record->origin.model += 1;
                     Rewrite(record);
                   },
-                  RecordKind::kMark),
+                  RecordKind::kVersionEnd),
               HasSubstr("is of another model"));
   EXPECT_THAT(error_with(
                   [](Logged* record) {

@@ -54,12 +54,12 @@ TEST_F(InspectionTest, AGoodFeedHasItsVersionsAndNoFault) {
   for (const FoundVersion& version : found.versions) {
     versions.push_back(version.origin.version.value);
     EXPECT_TRUE(version.whole());
-    EXPECT_EQ(version.records, version.mark.all_records);
-    records += version.records + version.marks;
+    EXPECT_EQ(version.records, version.end.all_records);
+    records += version.records + version.ends;
   }
   EXPECT_THAT(versions, ElementsAre(2, 5, 6));
   EXPECT_EQ(found.records, records);
-  EXPECT_EQ(found.versions[1].mark.previous.value, 2u);
+  EXPECT_EQ(found.versions[1].end.previous.value, 2u);
 }
 
 TEST_F(InspectionTest, AnEmptyTopicHasNothing) {
@@ -87,11 +87,11 @@ TEST_F(InspectionTest, RecordsThatAreLostOrMixedAreSeen) {
   PublishSome();
   bool done = false;
   const auto once = [&](bool is_it) { return is_it && !std::exchange(done, true); };
-  // A mark of the newest version is missing.
+  // A version end of the newest version is missing.
   EXPECT_THAT(FaultsOf("no-mark",
                        [&](FoundRecord& found) {
                          const Record record = Decode(found);
-                         return !(record.place.kind == RecordKind::kMark &&
+                         return !(record.place.kind == RecordKind::kVersionEnd &&
                                   record.origin.version.value == 6 && found.partition == 1);
                        }),
               Contains(HasSubstr("version 6: 2 of 3 partitions have its mark")));
@@ -131,7 +131,7 @@ TEST_F(InspectionTest, DamageIsSeenWhereItIs) {
                        }),
               Contains(HasSubstr("topic 'flipped': partition 2, offset 0: is no record of a feed: "
                                  "its checksum is another")));
-  // A row of another length than the layout in the mark says.
+  // A row of another length than the layout in the version end says.
   done = false;
   EXPECT_THAT(FaultsOf("length",
                        [&](FoundRecord& found) {
@@ -180,25 +180,26 @@ TEST_F(InspectionTest, ABrokenLedgerIsSeen) {
   EXPECT_THAT(FaultsOf("head",
                        [&](FoundRecord& found) {
                          const Record record = Decode(found);
-                         if (record.place.kind != RecordKind::kMark) return true;
-                         Mark mark = *DecodeMark(record.payload);
-                         mark.tip.head[0] ^= 1;
-                         Replace(found, record, EncodeMark(mark));
+                         if (record.place.kind != RecordKind::kVersionEnd) return true;
+                         VersionEnd end = *DecodeVersionEnd(record.payload);
+                         end.tip.head[0] ^= 1;
+                         Replace(found, record, EncodeVersionEnd(end));
                          return true;
                        }),
               Contains(HasSubstr("the ledger ends in head")));
 }
 
-// A mark that was copied to another partition says so itself.
-TEST_F(InspectionTest, AMarkOfAnotherPartitionIsSeen) {
+// A version end that was copied to another partition says so itself.
+TEST_F(InspectionTest, AnEndOfAnotherPartitionIsSeen) {
   PublishSome();
-  EXPECT_THAT(FaultsOf("moved",
-                       [&](FoundRecord& found) {
-                         if (found.partition == 0 && Decode(found).place.kind == RecordKind::kMark)
-                           found.partition = 1;
-                         return true;
-                       }),
-              Contains(HasSubstr("is a mark of partition 0")));
+  EXPECT_THAT(
+      FaultsOf("moved",
+               [&](FoundRecord& found) {
+                 if (found.partition == 0 && Decode(found).place.kind == RecordKind::kVersionEnd)
+                   found.partition = 1;
+                 return true;
+               }),
+      Contains(HasSubstr("is a mark of partition 0")));
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ using ::testing::IsEmpty;
 // The newest record of each place, decoded.
 struct NaiveModel {
   std::map<RecordPlace, std::string> payloads;
-  std::map<int32_t, Mark> marks;
+  std::map<int32_t, VersionEnd> ends;
 };
 
 class PublisherTest : public FeedTest {
@@ -33,10 +33,10 @@ class PublisherTest : public FeedTest {
       const auto record = DecodeRecord(found.key, found.value);
       EXPECT_TRUE(record) << record.error().message;
       if (!record) continue;
-      if (record->place.kind == RecordKind::kMark) {
-        const auto mark = DecodeMark(record->payload);
-        EXPECT_TRUE(mark) << mark.error().message;
-        if (mark) model.marks[found.partition] = *mark;
+      if (record->place.kind == RecordKind::kVersionEnd) {
+        const auto end = DecodeVersionEnd(record->payload);
+        EXPECT_TRUE(end) << end.error().message;
+        if (end) model.ends[found.partition] = *end;
       } else {
         model.payloads[record->place] = std::string(record->payload);
       }
@@ -48,10 +48,10 @@ class PublisherTest : public FeedTest {
   void ExpectTopicIsStore() {
     const NaiveModel model = ReadModel();
     const auto snapshot = store_->Latest();
-    ASSERT_EQ(model.marks.size(), static_cast<size_t>(kPartitions));
-    for (const auto& [partition, mark] : model.marks) {
-      EXPECT_EQ(mark.tip.seq, snapshot->version());
-      EXPECT_EQ(mark.tip.head, snapshot->head());
+    ASSERT_EQ(model.ends.size(), static_cast<size_t>(kPartitions));
+    for (const auto& [partition, end] : model.ends) {
+      EXPECT_EQ(end.tip.seq, snapshot->version());
+      EXPECT_EQ(end.tip.head, snapshot->head());
     }
     const auto layout = options_.learners[0].rows;
     size_t rows = 0;
@@ -117,11 +117,11 @@ TEST_F(PublisherTest, EachVersionIsWhatTheStoreServes) {
   EXPECT_FALSE(*again);  // it is there already
 }
 
-TEST_F(PublisherTest, ANewStartGoesOnFromTheMarks) {
+TEST_F(PublisherTest, ANewStartGoesOnFromTheEnds) {
   auto publisher = MakePublisher();
   Steps(3);
   EXPECT_TRUE(MustPublish(*publisher).whole);
-  const FeedId feed = ReadModel().marks[0].feed;
+  const FeedId feed = ReadModel().ends[0].feed;
   publisher.reset();
   Steps(2);
   Reopen();  // the deltas of 4 and 5 are folded, and were kept
@@ -130,10 +130,10 @@ TEST_F(PublisherTest, ANewStartGoesOnFromTheMarks) {
   const PublishedVersion published = MustPublish(*publisher);
   EXPECT_FALSE(published.whole);
   ExpectTopicIsStore();
-  const Mark mark = ReadModel().marks[2];
-  EXPECT_EQ(mark.feed, feed);
-  EXPECT_EQ(mark.previous.value, 3u);
-  EXPECT_EQ(mark.whole_since.value, 3u);
+  const VersionEnd end = ReadModel().ends[2];
+  EXPECT_EQ(end.feed, feed);
+  EXPECT_EQ(end.previous.value, 3u);
+  EXPECT_EQ(end.whole_since.value, 3u);
   EXPECT_EQ(store_->Latest()->version().value, 6u);
   // Published deltas are let go.
   Steps(4);
@@ -217,7 +217,7 @@ TEST_F(PublisherTest, BeyondTheBacklogAVersionIsSentWhole) {
   ASSERT_TRUE(store_->Settle());
   EXPECT_TRUE(MustPublish(*publisher).whole);
   ExpectTopicIsStore();
-  EXPECT_EQ(ReadModel().marks[0].whole_since.value, 13u);
+  EXPECT_EQ(ReadModel().ends[0].whole_since.value, 13u);
   Steps(1);
   EXPECT_FALSE(MustPublish(*publisher).whole);
   ExpectTopicIsStore();
@@ -233,7 +233,7 @@ TEST_F(PublisherTest, DenseParametersOfSeveralChunksAreWhole) {
   MustPublish(*MakePublisher());
   const Inspection found = Inspect();
   EXPECT_THAT(found.faults, IsEmpty());
-  EXPECT_EQ(found.versions.back().mark.learners[0].dense_chunks, 3u);
+  EXPECT_EQ(found.versions.back().end.learners[0].dense_chunks, 3u);
   std::string bytes;
   for (const auto& [place, payload] : ReadModel().payloads)
     if (place.kind == RecordKind::kDense) bytes += payload.substr(4);
@@ -383,56 +383,56 @@ FeedClaim MakeClaim() {
   claim.terms.Add({.first = CommitSeq(6), .id = second, .head_before = before});
   return claim;
 }
-NewestMarks MarksOf(uint64_t version, uint8_t term) {
-  NewestMarks marks{.partitions = 2, .marks = {}, .has_records = true};
+NewestEnds EndsOf(uint64_t version, uint8_t term) {
+  NewestEnds ends{.partitions = 2, .by_partition = {}, .has_records = true};
   for (uint32_t partition : {0, 1}) {
-    PlacedMark placed;
-    placed.mark.partition = partition;
-    placed.mark.partitions = 2;
-    placed.mark.tip.seq = CommitSeq(version);
-    placed.mark.tip.head.fill(7);
-    placed.mark.term.fill(term);
+    PlacedEnd placed;
+    placed.end.partition = partition;
+    placed.end.partitions = 2;
+    placed.end.tip.seq = CommitSeq(version);
+    placed.end.tip.head.fill(7);
+    placed.end.term.fill(term);
     placed.origin.version = CommitSeq(version);
     placed.origin.lineage = *LineageIdOf(MakeClaim().lineage);
-    marks.marks[static_cast<int32_t>(partition)] = placed;
+    ends.by_partition[static_cast<int32_t>(partition)] = placed;
   }
-  return marks;
+  return ends;
 }
 
 TEST(FeedClaimTest, OneWhoWentOnInOrderGoesOn) {
-  EXPECT_TRUE(CheckClaim("t", {.partitions = 2, .marks = {}}, MakeClaim(), false));
+  EXPECT_TRUE(CheckClaim("t", {.partitions = 2, .by_partition = {}}, MakeClaim(), false));
   for (const auto& [version, term] : {std::pair{10, 2}, {7, 2}, {6, 2}, {4, 1}, {1, 1}})
-    EXPECT_TRUE(CheckClaim("t", MarksOf(static_cast<uint64_t>(version), static_cast<uint8_t>(term)),
+    EXPECT_TRUE(CheckClaim("t", EndsOf(static_cast<uint64_t>(version), static_cast<uint8_t>(term)),
                            MakeClaim(), false))
         << version;
 }
 
 TEST(FeedClaimTest, OlderCopiesAndForksAreRefusedByName) {
-  const auto expect_refused = [](const NewestMarks& marks, const FeedClaim& claim,
+  const auto expect_refused = [](const NewestEnds& ends, const FeedClaim& claim,
                                  const std::string& why, bool may_take_over = true) {
-    const Status refused = CheckClaim("t", marks, claim, false);
+    const Status refused = CheckClaim("t", ends, claim, false);
     ASSERT_FALSE(refused) << why;
     EXPECT_EQ(refused.error().code, ErrorCode::kRefused);
     EXPECT_THAT(refused.error().message, HasSubstr(why));
-    EXPECT_EQ(CheckClaim("t", marks, claim, true).has_value(), may_take_over) << why;
+    EXPECT_EQ(CheckClaim("t", ends, claim, true).has_value(), may_take_over) << why;
   };
-  expect_refused(MarksOf(11, 2), MakeClaim(), "it is an older copy");
-  expect_refused(MarksOf(7, 9), MakeClaim(), "two copies of it have gone on");
-  NewestMarks other_head = MarksOf(10, 2);
-  for (auto& [partition, one] : other_head.marks) one.mark.tip.head.fill(8);
+  expect_refused(EndsOf(11, 2), MakeClaim(), "it is an older copy");
+  expect_refused(EndsOf(7, 9), MakeClaim(), "two copies of it have gone on");
+  NewestEnds other_head = EndsOf(10, 2);
+  for (auto& [partition, one] : other_head.by_partition) one.end.tip.head.fill(8);
   expect_refused(other_head, MakeClaim(), "two copies of it have gone on");
   FeedClaim restored = MakeClaim();
   restored.ancestors = {{.lineage = restored.lineage, .through = CommitSeq(10), .head = {}}};
   restored.ancestors[0].head.fill(7);
   restored.lineage[0] = 'f';
-  expect_refused(MarksOf(10, 2), restored, "which was restored from it");
-  NewestMarks grown = MarksOf(7, 2);
+  expect_refused(EndsOf(10, 2), restored, "which was restored from it");
+  NewestEnds grown = EndsOf(7, 2);
   grown.partitions = 3;
   expect_refused(grown, MakeClaim(), "has 3 partitions, and its marks say 2", false);
-  NewestMarks mixed = MarksOf(7, 2);
-  mixed.marks[1].mark.feed.fill(1);
+  NewestEnds mixed = EndsOf(7, 2);
+  mixed.by_partition[1].end.feed.fill(1);
   expect_refused(mixed, MakeClaim(), "has marks of another feed", false);
-  expect_refused({.partitions = 2, .marks = {}, .has_records = true}, MakeClaim(), "no mark",
+  expect_refused({.partitions = 2, .by_partition = {}, .has_records = true}, MakeClaim(), "no mark",
                  false);
 }
 

@@ -51,7 +51,7 @@ RecordPlace PlaceOf(const std::string& kind) {
   if (kind == "dense") return {.kind = RecordKind::kDense, .learner = 3, .number = 5};
   if (kind == "released") return {.kind = RecordKind::kReleased, .learner = 0xffff};
   if (kind == "ledger") return {.kind = RecordKind::kLedger, .number = 300};
-  return {.kind = RecordKind::kMark};
+  return {.kind = RecordKind::kVersionEnd};
 }
 
 // Written by a transcript of the grammar in another language.
@@ -84,7 +84,7 @@ Bytes RandomRecord(std::mt19937_64& random) {
   RecordPlace place{.kind = static_cast<RecordKind>(random() % 6)};
   const bool of_rows = place.kind == RecordKind::kRow || place.kind == RecordKind::kBlock;
   if (of_rows) place.table = static_cast<uint16_t>(random());
-  if (place.kind != RecordKind::kLedger && place.kind != RecordKind::kMark)
+  if (place.kind != RecordKind::kLedger && place.kind != RecordKind::kVersionEnd)
     place.learner = static_cast<uint16_t>(random());
   if (of_rows || place.kind == RecordKind::kLedger) place.number = random();
   if (place.kind == RecordKind::kDense || place.kind == RecordKind::kReleased)
@@ -148,7 +148,7 @@ TEST(RecordTest, BytesOfOthersAreNamedAsSuch) {
 // The checksum is right, so it is another program's record and no damage.
 TEST(RecordTest, AnotherFormatIsRefusedByItsNumber) {
   std::string value;
-  const RecordPlace place{.kind = RecordKind::kMark};
+  const RecordPlace place{.kind = RecordKind::kVersionEnd};
   AppendValue(place, {}, "payload", &value);
   value[3] = 9;
   value.resize(value.size() - 4);
@@ -175,7 +175,7 @@ TEST(RecordTest, OneFromBeforeTheFirstFormatIsRefused) {
 
 // A length with a right checksum that says more or less than there is.
 TEST(RecordTest, ALengthThatDoesNotFitIsAnError) {
-  const RecordPlace place{.kind = RecordKind::kMark};
+  const RecordPlace place{.kind = RecordKind::kVersionEnd};
   std::string good;
   AppendValue(place, {}, "payload", &good);
   constexpr size_t kLengthAt = 36;

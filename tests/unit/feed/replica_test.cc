@@ -231,11 +231,11 @@ TEST_F(ReplicaTest, ABrokenLedgerChainIsRefusedByName) {
       const uint32_t sum = AppendValue(record->place, record->origin, entry->Encode(), &value);
       sums[found.partition] += sum - uint64_t{record->checksum};
       found.value = value;
-    } else if (record->place.kind == RecordKind::kMark) {
-      auto mark = DecodeMark(record->payload);
-      EXPECT_TRUE(mark);
-      mark->checksum += std::exchange(sums[found.partition], 0);
-      AppendValue(record->place, record->origin, EncodeMark(*mark), &value);
+    } else if (record->place.kind == RecordKind::kVersionEnd) {
+      auto end = DecodeVersionEnd(record->payload);
+      EXPECT_TRUE(end);
+      end->checksum += std::exchange(sums[found.partition], 0);
+      AppendValue(record->place, record->origin, EncodeVersionEnd(*end), &value);
       found.value = value;
     }
     return true;
