@@ -198,7 +198,7 @@ void KafkaPartition::ShowLag(std::optional<uint64_t> end, std::optional<uint64_t
   const auto behind = [&](uint64_t position) {
     return static_cast<double>(end_ > position ? end_ - position : 0);
   };
-  // Marks of transactions may follow the last record; librdkafka never delivers them.
+  // Markers of transactions may follow the last record; librdkafka never delivers them.
   lag_read_.Set(held() == 0 && empty_until_ >= end_ ? 0 : behind(next_));
   if (store_) lag_store_.Set(behind(*store_));
   if (group) lag_group_.Set(behind(*group));

@@ -41,7 +41,7 @@ struct KafkaSourceOptions {
 
 // Opens a topic of Kafka, read partition by partition from given offsets through assign(): no group
 // decides who reads what, and offsets committed for the group are only for others to see. A frame
-// is a run of consecutive offsets; where offsets are missing (marks of transactions, records that
+// is a run of consecutive offsets; where offsets are missing (markers of transactions, records that
 // compaction took) another frame begins. A record that cannot be delivered (a null value, one that
 // is too long, one that `envelope` refuses) is a faulty record.
 // `envelope` may be null: then values are payloads.

@@ -52,7 +52,7 @@ class KafkaTopicReader {
   // not there any more (or not yet). kIo: the brokers refuse us. Brokers that are away are waited
   // for.
   virtual Status Read(Milliseconds timeout, const Show& show) = 0;
-  // The offset up to which a partition was read, marks of transactions included.
+  // The offset up to which a partition was read, markers of transactions included.
   virtual uint64_t Position(int32_t partition) const = 0;
   // True if all partitions that are read were read to the ends that they had when last asked.
   virtual bool at_end() const = 0;

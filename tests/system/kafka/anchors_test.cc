@@ -54,7 +54,7 @@ TEST(AnchorsBrokerTest, SignersAtOnceLeaveAWholeChain) {
   EXPECT_GT(refused, 0u);  // they did meet
   const privacy::AnchorKeyId id = signer.id();
   EXPECT_TRUE(privacy::CheckSignatures(*anchors, {&id, 1}));
-  // The marks of transactions have offsets, too.
+  // The markers of transactions have offsets, too.
   EXPECT_NE(anchors->back().place, "offset " + std::to_string(anchors->size() - 1));
 }
 

@@ -105,7 +105,7 @@ TEST(KafkaSourceTest, PartitionsThatComeLaterAreReadFromTheirBeginning) {
   EXPECT_EQ(later.values[3].front(), "200");
 }
 
-// Marks of transactions take offsets; what was aborted is not there.
+// Markers of transactions take offsets; what was aborted is not there.
 TEST(KafkaSourceTest, OnlyWhatWasCommittedIsReadAndHolesAreHoles) {
   TACIT_NEED_BROKER(kDefaultVersion);
   Broker& broker = SharedBroker();

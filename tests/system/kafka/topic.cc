@@ -87,7 +87,7 @@ TopicRecord ToRecord(const rd_kafka_message_t& message) {
   return record;
 }
 
-// Offsets of a partition, [low, high). Not all of them have records: some are marks of
+// Offsets of a partition, [low, high). Not all of them have records: some are markers of
 // transactions, of aborted ones, or were compacted away.
 struct Extent {
   int64_t low = 0, high = 0;

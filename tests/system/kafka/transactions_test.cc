@@ -1,5 +1,5 @@
 // A producer that writes in transactions and takes some of them back: what was aborted is never
-// learnt from, its offsets count like any others, and marks at the end hold up no reader.
+// learnt from, its offsets count like any others, and markers at the end hold up no reader.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ using testing::HasSubstr;
 constexpr int kTimeoutMs = 60'000;
 
 // librdkafka's producer of transactions; a failure is one of the test. The broker answers before it
-// has written the marks that end a transaction, so Commit and Abort wait for these: what is written
+// has written the markers that end a transaction, so Commit and Abort wait for these: what is written
 // next lies after them.
 class Transaction {
  public:
@@ -80,7 +80,7 @@ class TransactionsTest : public FaultTest {
 };
 
 // Random lengths and fates on partition 0, aborted ones alone on partition 1, and nothing at all on
-// partition 2; each run ends at marks, of aborted and of committed transactions.
+// partition 2; each run ends at markers, of aborted and of committed transactions.
 TEST_F(TransactionsTest, WhatWasAbortedIsNeverLearntAndItsOffsetsCount) {
   const uint64_t seed = std::random_device()();
   SCOPED_TRACE(seed);
@@ -111,7 +111,7 @@ TEST_F(TransactionsTest, WhatWasAbortedIsNeverLearntAndItsOffsetsCount) {
     ASSERT_EQ(ended.exit_code, 0) << ended.err;
     ExpectLearnt();
     ExpectSteps(steps);
-    EXPECT_EQ(Learn().exit_code, 0);  // between two marks, nothing is to be done
+    EXPECT_EQ(Learn().exit_code, 0);  // between two markers, nothing is to be done
     ExpectSteps(steps);
   }
 }
@@ -153,10 +153,10 @@ TEST_F(TransactionsTest, AnOpenOneIsTheEndUntilItIsDecided) {
   ExpectLearnt();
 }
 
-// When retention has taken marks that lay after the last record that was read, it cannot be known
+// When retention has taken markers that lay after the last record that was read, it cannot be known
 // any more that no records were among them: the daemon says which offsets, and continues where it
 // may.
-TEST_F(TransactionsTest, MarksThatAreGoneAreTakenForRecords) {
+TEST_F(TransactionsTest, MarkersThatAreGoneAreTakenForRecords) {
   Transaction producer(*broker_, topic_);
   for (const bool commits : {true, false}) {
     producer.Begin();

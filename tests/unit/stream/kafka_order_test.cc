@@ -235,7 +235,7 @@ TEST(TurnOrder, OffsetsWithoutARecordHoldNobodyUp) {
   const auto turn = order.Next();
   EXPECT_EQ(turn.partition, 0);
   EXPECT_EQ(turn.until, 2 * kBlock + 3);
-  // The rest of the round are marks of transactions: known by what follows, or by an end.
+  // The rest of the round are markers of transactions: known by what follows, or by an end.
   order.Set({.partition = 0, .next = 2 * kBlock + 2});
   EXPECT_EQ(order.Next().kind, Kind::kLook);
   order.Set({.partition = 0, .next = 2 * kBlock + 2, .empty_until = 2 * kBlock + 3});

@@ -113,7 +113,7 @@ TEST_F(KafkaTurnsTest, APartitionThatDoesNotComeIsToldAndNotOvertaken) {
   EXPECT_EQ(Take(), "0:0-1");
 }
 
-// The offsets between are marks of transactions.
+// The offsets between are markers of transactions.
 TEST_F(KafkaTurnsTest, AMarkOfTheClockStandsAtTheEndOfItsRound) {
   for (int32_t p = 0; p < 3; ++p) turns_.Start({.partition = p});
   for (uint64_t offset = 0; offset < 4; ++offset) shelf_.Put(0, offset);

@@ -270,7 +270,7 @@ TEST(OnceDeathTest, RecordsThatComeAgainAreAProgrammersError) {
   EXPECT_DEATH(once->Cut(stream.Frame(2, 4, false), stream.Examples(2, 4), ignore), "repeated");
 }
 
-// Marks of transactions and compaction leave offsets without records: steps are the same as if
+// Markers of transactions and compaction leave offsets without records: steps are the same as if
 // these had been there and could not be decoded.
 TEST(OnceTest, HolesInTheOffsetsDoNotMoveSteps) {
   const uint32_t seed = std::random_device{}();
