@@ -12,7 +12,7 @@ void RawRecords::Clear() {
   timestamp_ms.clear();
   event_id.Clear();
   faults.clear();
-  marks.clear();
+  cuts.clear();
 }
 
 }  // namespace tacit::event

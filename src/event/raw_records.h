@@ -12,14 +12,14 @@ namespace tacit::event {
 
 // A public fact about the stream, located between two records. Steps and periods may be cut there
 // without revealing anything about the records themselves.
-struct PublicMark {
+struct PublicCut {
   enum class Kind {
     kFileEnd,
     kClockTick,
     kLost,  // records before this one are gone that were unread, or may have to be read again
   };
   Kind kind = Kind::kFileEnd;
-  uint64_t offset = 0;  // the mark is before this offset
+  uint64_t offset = 0;  // the cut is before this offset
   std::string name;     // name of the file that ended
 };
 
@@ -44,8 +44,8 @@ struct RawRecords {
   // The event ids from the headers beside each record (Envelope::event_id); empty if the source has
   // none. An event id in the record itself takes precedence.
   TextColumn event_id;
-  std::vector<Fault> faults;      // ascending by index
-  std::vector<PublicMark> marks;  // ascending by offset, in [first_offset, end_offset()]
+  std::vector<Fault> faults;    // ascending by index
+  std::vector<PublicCut> cuts;  // ascending by offset, in [first_offset, end_offset()]
 
   size_t size() const { return end.size(); }
   int64_t TimeOf(size_t i) const { return timestamp_ms.empty() ? 0 : timestamp_ms[i]; }

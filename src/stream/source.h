@@ -64,7 +64,7 @@ struct SourceHealth {
 };
 
 enum class PollOutcome {
-  kRecords,  // `records` holds at least one record or mark
+  kRecords,  // `records` holds at least one record or cut
   kNothing,  // none within the timeout; more may come
   kEnd,      // a source with an end (log files) has delivered everything
 };

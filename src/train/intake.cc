@@ -36,10 +36,10 @@ event::RawRecords RunFrom(const event::RawRecords& records, const event::Batch& 
   frame.partition = records.partition;
   frame.first_offset = from;
   frame.end.resize(to - from);
-  // A mark between two parts is the first one's.
-  for (const event::PublicMark& mark : records.marks)
-    if ((mark.offset > from || from == records.first_offset) && mark.offset <= to)
-      frame.marks.push_back(mark);
+  // A cut between two parts is the first one's.
+  for (const event::PublicCut& cut : records.cuts)
+    if ((cut.offset > from || from == records.first_offset) && cut.offset <= to)
+      frame.cuts.push_back(cut);
   const auto begin = std::ranges::lower_bound(examples.offset, from);
   const auto end = std::ranges::lower_bound(examples.offset, to);
   *part = EmptyLike(examples);

@@ -204,9 +204,9 @@ Status Trainer::Predict(BoundedQueue<LearnerStep>& steps) {
     if (!step) break;
     TACIT_CHECK(step->batch.kind == stream::StepBatch::Kind::kHeldOut);
     TACIT_RETURN_IF_ERROR(Preview(*seats_[step->learner.value], step->batch));
-    for (const event::PublicMark& mark : step->batch.marks)
-      if (mark.kind == event::PublicMark::Kind::kFileEnd)
-        progress_.EndHeldOutDay(step->learner.value, mark.name);
+    for (const event::PublicCut& cut : step->batch.cuts)
+      if (cut.kind == event::PublicCut::Kind::kFileEnd)
+        progress_.EndHeldOutDay(step->learner.value, cut.name);
   }
   return {};
 }
@@ -418,9 +418,9 @@ void Trainer::Record(Seat& seat, const stream::StepBatch& batch, const StepRepor
   if (!batch.whole_period()) Predicted(seat, batch, report);
   SeeQuality(seat, batch, report);
   progress_.AddStep(index.value, report.rows_written, seat.epsilon);
-  for (const event::PublicMark& mark : batch.marks)
-    if (mark.kind == event::PublicMark::Kind::kFileEnd)
-      if (const auto day = progress_.EndDay(index.value, mark.name)) TellBelowBaseline(seat, *day);
+  for (const event::PublicCut& cut : batch.cuts)
+    if (cut.kind == event::PublicCut::Kind::kFileEnd)
+      if (const auto day = progress_.EndDay(index.value, cut.name)) TellBelowBaseline(seat, *day);
   metrics_.Step(index.value, report, batch.units_refused, seconds.learn);
   // Later steps of a held period count nobody.
   if (batch.counts_users && seat.left_out)

@@ -23,8 +23,8 @@ void Slice(const event::RawRecords& frame, const event::Batch& batch, uint64_t b
   frame_part->partition = frame.partition;
   frame_part->first_offset = std::max(begin, frame.first_offset);
   frame_part->end.resize(std::min(end, frame.end_offset()) - frame_part->first_offset);
-  for (const event::PublicMark& mark : frame.marks)
-    if (mark.offset > begin && mark.offset <= end) frame_part->marks.push_back(mark);
+  for (const event::PublicCut& cut : frame.cuts)
+    if (cut.offset > begin && cut.offset <= end) frame_part->cuts.push_back(cut);
   const auto place = [&](uint64_t offset) {
     return static_cast<size_t>(std::lower_bound(batch.offset.begin(), batch.offset.end(), offset) -
                                batch.offset.begin());
@@ -61,7 +61,7 @@ void EventLog::Piece::Expand(const event::FeatureTransform& transform, event::Ra
   frame->Clear();
   frame->first_offset = first_offset;
   frame->end.assign(records, 0);
-  frame->marks = marks;
+  frame->cuts = cuts;
   transform.StartBatch(batch);
   for (const uint32_t o : offset) batch->offset.push_back(first_offset + o);
   batch->timestamp_ms.assign(offset.size(), 0);
@@ -92,13 +92,13 @@ Result<std::unique_ptr<EventLog>> EventLog::Open(const config::Source& log,
 void EventLog::Keep(const event::RawRecords& frame, const event::Batch& batch,
                     uint64_t cache_bytes_max) {
   records_ = frame.end_offset();
-  for (const event::PublicMark& mark : frame.marks)
-    if (mark.kind == event::PublicMark::Kind::kFileEnd) file_ends_.push_back(mark.offset);
+  for (const event::PublicCut& cut : frame.cuts)
+    if (cut.kind == event::PublicCut::Kind::kFileEnd) file_ends_.push_back(cut.offset);
   if (!cached_) return;
   Piece piece;
   piece.first_offset = frame.first_offset;
   piece.records = frame.size();
-  piece.marks = frame.marks;
+  piece.cuts = frame.cuts;
   for (const uint64_t offset : batch.offset)
     piece.offset.push_back(static_cast<uint32_t>(offset - frame.first_offset));
   piece.label.assign(batch.label.begin(), batch.label.end());
@@ -147,7 +147,7 @@ Status EventLog::ForEach(uint64_t begin, uint64_t end, const Take& take) const {
   const auto take_part = [&](const event::RawRecords& frame,
                              const event::Batch& batch) -> Result<bool> {
     if (frame.end_offset() <= begin) return true;
-    if (frame.first_offset > end) return false;  // its file-end mark may be at `end`
+    if (frame.first_offset > end) return false;  // its file-end cut may be at `end`
     if (frame.first_offset >= begin && frame.end_offset() <= end) return take(frame, batch);
     Slice(frame, batch, begin, end, &frame_part, &part);
     return take(frame_part, part);

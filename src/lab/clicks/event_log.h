@@ -20,7 +20,7 @@ namespace tacit::lab {
 class EventLog {
  public:
   // Takes a run of records and the examples decoded from them, as Participation::Cut does (the
-  // frame has offsets and marks, but no bytes). Returns false to stop.
+  // frame has offsets and cuts, but no bytes). Returns false to stop.
   using Take =
       std::function<Result<bool>(const event::RawRecords& frame, const event::Batch& examples)>;
 
@@ -53,7 +53,7 @@ class EventLog {
   struct Piece {
     uint64_t first_offset = 0;
     size_t records = 0;
-    std::vector<event::PublicMark> marks;
+    std::vector<event::PublicCut> cuts;
     std::vector<uint32_t> offset;  // from first_offset
     std::vector<uint8_t> label;
     std::vector<float> dense;

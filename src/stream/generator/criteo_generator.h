@@ -68,7 +68,7 @@ class CriteoGenerator {
   mutable std::vector<std::shared_ptr<const Tables>> recent_ TACIT_GUARDED_BY(mutex_);
 };
 
-// Makes the generator a source: offset = day * rows_per_day + row, a public mark at each day's end,
+// Makes the generator a source: offset = day * rows_per_day + row, a public cut at each day's end,
 // an end after the last day.
 std::unique_ptr<Source> MakeGeneratorSource(CriteoGeneratorOptions options);
 

@@ -39,7 +39,7 @@ class GeneratorSource final : public Source {
     DropNewlines(records);
     offset_ += n;
     if (row + n == rows_per_day)
-      records->marks.push_back({event::PublicMark::Kind::kFileEnd, offset_, records->origin});
+      records->cuts.push_back({event::PublicCut::Kind::kFileEnd, offset_, records->origin});
     return PollOutcome::kRecords;
   }
 

@@ -58,7 +58,7 @@ class TurnOrder {
   void Begin(const Round& round);
   Turn Next();
 
-  // The last round's mark, if it has one, and the round's end in a partition.
+  // The last round's tick, if it has one, and the round's end in a partition.
   bool tick() const { return tick_; }
   void ClearTick() { tick_ = false; }
   uint64_t End(int32_t partition) const;

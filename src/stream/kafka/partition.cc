@@ -12,7 +12,7 @@ namespace tacit::stream {
 namespace {
 
 using event::Envelope;
-using event::PublicMark;
+using event::PublicCut;
 
 // The size of a frame only decides how much memory is held at a time: steps are cut by offsets, and
 // a partition's turn does not end with a frame.
@@ -96,19 +96,19 @@ void KafkaPartition::TickAt(uint64_t offset) {
   tick_at_ = std::max(offset, next_);
 }
 
-// Offsets without a record may follow the last record of a round; a mark at the round's end comes
+// Offsets without a record may follow the last record of a round; a tick at the round's end comes
 // after those too.
-void KafkaPartition::TakeMarks(event::RawRecords* records) {
+void KafkaPartition::TakeCuts(event::RawRecords* records) {
   if (std::exchange(lost_, false)) {
     StartFrame(next_, records);
-    records->marks.push_back({PublicMark::Kind::kLost, next_, ""});
+    records->cuts.push_back({PublicCut::Kind::kLost, next_, ""});
     return;
   }
   tick_ = false;
   next_ = std::max(next_, tick_at_);
   tick_from_ = next_;
   StartFrame(next_, records);
-  records->marks.push_back({PublicMark::Kind::kClockTick, next_, ""});
+  records->cuts.push_back({PublicCut::Kind::kClockTick, next_, ""});
 }
 
 std::optional<RecordMark> KafkaPartition::Take(Envelope* envelope, uint64_t until,

@@ -46,11 +46,11 @@ class KafkaPartition {
   // True if a frame can be filled without fetching more.
   bool HoldsFrame() const;
 
-  // Makes a tick mark due at `offset`, unless no record has come since the last one.
+  // Makes a tick due at `offset`, unless no record has come since the last one.
   void TickAt(uint64_t offset);
-  bool has_marks() const { return lost_ || tick_; }
-  // Fills a cleared frame with the marks that are due.
-  void TakeMarks(event::RawRecords* records);
+  bool has_cuts() const { return lost_ || tick_; }
+  // Fills a cleared frame with the cuts that are due.
+  void TakeCuts(event::RawRecords* records);
   // Fills a frame, cleared or taken before, with the next run of consecutive offsets below `until`,
   // and returns the mark of its last record. Returns nullopt if no record was added: none is held,
   // or the first one has to wait.

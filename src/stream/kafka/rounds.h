@@ -21,7 +21,7 @@ struct PartitionEnd {
 };
 
 // The records that had arrived by a time chosen by the clock alone: the partitions that had grown
-// since the previous round, ascending, with their ends. With `tick` the clock's mark is at the
+// since the previous round, ascending, with their ends. With `tick` the clock's tick is at the
 // round's end.
 struct Round {
   std::vector<PartitionEnd> moved;

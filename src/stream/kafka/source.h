@@ -21,10 +21,10 @@ struct KafkaSourceOptions {
   // The interval at which the brokers are asked for the partitions' ends. Records of one answer are
   // ordered by their timestamps; those of the next come after them.
   std::chrono::milliseconds round{250};
-  // The interval of clock marks, in partitions where a record has come since the last one; 0: none.
-  // A mark is at the partition's end at that time, however far it has been read.
+  // The interval of clock ticks, in partitions where a record has come since the last one; 0: none.
+  // A tick is at the partition's end at that time, however far it has been read.
   std::chrono::milliseconds tick{0};
-  // If retention has taken records still to be read: continue after them, with a mark, or refuse.
+  // If retention has taken records still to be read: continue after them, with a cut, or refuse.
   bool go_on_when_lost = false;
   // Ends the source once everything that existed when it was opened has been read.
   bool until_end = false;

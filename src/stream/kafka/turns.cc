@@ -101,7 +101,7 @@ Result<bool> KafkaTurns::Take(MessageFetcher& fetcher, milliseconds timeout,
                               event::RawRecords* records, std::optional<RecordMark>* last) {
   const Deadline deadline = Steady::now() + timeout;
   while (true) {
-    if (TakeMarks(records)) return true;
+    if (TakeCuts(records)) return true;
     const TurnOrder::Turn turn = order_.Next();
     bool goes_on = false;
     switch (turn.kind) {
@@ -109,7 +109,7 @@ Result<bool> KafkaTurns::Take(MessageFetcher& fetcher, milliseconds timeout,
         if (!std::exchange(over_, true) && order_.tick())
           for (const auto& partition : partitions_) partition->TickAt(order_.End(partition->id()));
         order_.ClearTick();
-        if (TakeMarks(records)) return true;
+        if (TakeCuts(records)) return true;
         TACIT_ASSIGN(goes_on, BeginRound(fetcher, deadline));
         break;
       }
@@ -127,10 +127,10 @@ Result<bool> KafkaTurns::Take(MessageFetcher& fetcher, milliseconds timeout,
   }
 }
 
-bool KafkaTurns::TakeMarks(event::RawRecords* records) {
+bool KafkaTurns::TakeCuts(event::RawRecords* records) {
   for (const auto& partition : partitions_) {
-    if (!partition->has_marks()) continue;
-    partition->TakeMarks(records);
+    if (!partition->has_cuts()) continue;
+    partition->TakeCuts(records);
     Tell(*partition);
     return true;
   }

@@ -44,7 +44,7 @@ class KafkaTurns {
   const std::vector<std::unique_ptr<KafkaPartition>>& partitions() const { return partitions_; }
   KafkaPartition* Find(int32_t partition) const;
 
-  // Fills a cleared frame with marks or records, and returns the last record's mark in `*last`;
+  // Fills a cleared frame with cuts or records, and returns the last record's mark in `*last`;
   // waits up to `timeout` for the next round or the fetcher. Returns false if there is nothing yet.
   // Fails if the fetcher has to be opened anew.
   Result<bool> Take(MessageFetcher& fetcher, std::chrono::milliseconds timeout,
@@ -57,7 +57,7 @@ class KafkaTurns {
  private:
   using Deadline = std::chrono::steady_clock::time_point;
 
-  bool TakeMarks(event::RawRecords* records);
+  bool TakeCuts(event::RawRecords* records);
   // Begins the next round, its new partitions first. Returns false if there is none yet.
   Result<bool> BeginRound(MessageFetcher& fetcher, Deadline deadline);
   // Fetches what is missing of a partition. Returns false if nothing has come.

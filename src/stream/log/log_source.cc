@@ -235,7 +235,7 @@ Result<PollOutcome> LogSource::Poll(std::chrono::milliseconds timeout, event::Ra
   TACIT_ASSIGN(const bool at_end, reader_->AtEnd());
   if (at_end) {
     TACIT_RETURN_IF_ERROR(NoteEnd(*reader_, line_, &file));
-    records->marks.push_back({event::PublicMark::Kind::kFileEnd, offset_, file.name});
+    records->cuts.push_back({event::PublicCut::Kind::kFileEnd, offset_, file.name});
     if (!SetAlert("")) spdlog::info("{}: is whole now", file.path);
     reader_.reset();
     ++file_;

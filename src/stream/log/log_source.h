@@ -22,15 +22,15 @@ struct LogSourceOptions {
 };
 
 // Log files as one topic with one partition, 0: the offset of a record is its line number across
-// the files, from 0. Each file end is a public mark. The source ends after the last file; Seek({0,
+// the files, from 0. Each file end is a public cut. The source ends after the last file; Seek({0,
 // 0}) reads everything again.
 //
 // A corrupt packed file gives every line that can be read and then one faulty record; a line that
 // is too long is a faulty record as well. Neither stops the stream.
 //
 // A packed file that is cut, ending within a gzip member or a zstd frame, is not at its end: no
-// mark, no fault and no later file comes before the rest is there, be it appended or with the whole
-// file put in its place, now or at another start.
+// public cut, no fault and no later file comes before the rest is there, be it appended or with the
+// whole file put in its place, now or at another start.
 //
 // Records that were read must not change. A file is identified by its name, the SHA-256 of its
 // first MiB and, once its end was seen, its size and its number of lines. Files may be added after

@@ -65,7 +65,7 @@ bool HeldPeriods::LearnOrClose(StepBatch&& period, const Emit& emit) {
     Close(range);
     return true;
   }
-  const bool lost = !period.marks.empty() && period.marks[0].kind == event::PublicMark::Kind::kLost;
+  const bool lost = !period.cuts.empty() && period.cuts[0].kind == event::PublicCut::Kind::kLost;
   const bool begun = position_.period_step > 0;
   // Offsets decide, never what the records held: one record must not bring in a period's steps.
   if (!lost || (!begun && period.lost < range.size())) {
@@ -141,7 +141,7 @@ bool HeldPeriods::TakeSteps(const StepBatch& period, UnitBatch* units, const Emi
       position_.period_step = 0;
       position_.allocation.reset();
       ++position_.period;
-      step.marks = period.marks;
+      step.cuts = period.cuts;
     }
     // Until the last step, a crash makes the learner read the period again.
     MoveTo({range.partition, last ? range.end : range.begin, range.end});

@@ -10,13 +10,13 @@
 namespace tacit::stream {
 namespace {
 
-using event::PublicMark;
+using event::PublicCut;
 
 constexpr uint64_t kOffsetsMax = uint64_t{1} << 62;
 
-// Holds a step that has all its offsets until the next record or mark of its partition: only then
-// is it known whether a mark is at its end. So steps and their marks do not depend on how the
-// source cut its frames. With full_at_once no mark matters to a full step, so it is not held.
+// Holds a step that has all its offsets until the next record or public cut of its partition: only
+// then is it known whether a cut is at its end. So steps and their cuts do not depend on how the
+// source cut its frames. With full_at_once no cut matters to a full step, so it is not held.
 class OnceParticipation final : public Participation {
  public:
   explicit OnceParticipation(OnceOptions options)
@@ -73,13 +73,13 @@ class OnceParticipation final : public Participation {
     const uint64_t full = pending.begin + OffsetsOf(position_.step);
     return pending.ends_at > pending.begin ? std::min(pending.ends_at, full) : full;
   }
-  // Ends the step at the mark, but not before ends_at. The rest up to there counts as lost, even if
+  // Ends the step at the cut, but not before ends_at. The rest up to there counts as lost, even if
   // it exists.
-  bool EndAtLoss(Pending* pending, const PublicMark& mark, const Emit& emit);
+  bool EndAtLoss(Pending* pending, const PublicCut& cut, const Emit& emit);
   // Emits what is read of a step that is not full as a preview, once it is a part.
   bool EmitPart(Pending* pending, const Emit& emit);
   // Emits the step if it has any offsets, and starts the next one.
-  bool EmitPending(Pending* pending, const PublicMark* mark, const Emit& emit);
+  bool EmitPending(Pending* pending, const PublicCut* cut, const Emit& emit);
 
   const uint64_t offsets_per_step_;
   const uint64_t opening_offsets_;  // of step 0
@@ -111,7 +111,7 @@ void OnceParticipation::TakeExamples(Pending* pending, StepBatch* batch) {
   pending->parts_end = pending->end;
 }
 
-bool OnceParticipation::EmitPending(Pending* pending, const PublicMark* mark, const Emit& emit) {
+bool OnceParticipation::EmitPending(Pending* pending, const PublicCut* cut, const Emit& emit) {
   if (pending->begin == pending->end) return true;
   const auto index = static_cast<size_t>(pending - pending_.data());
   position_.next[index] = {pending->partition, pending->end, pending->end};
@@ -121,7 +121,7 @@ bool OnceParticipation::EmitPending(Pending* pending, const PublicMark* mark, co
   step.ranges = {{pending->partition, pending->begin, pending->end}};
   step.lost = std::exchange(pending->lost, 0);
   step.after = position_;
-  if (mark != nullptr) step.marks = {*mark};
+  if (cut != nullptr) step.cuts = {*cut};
   TakeExamples(pending, &step);
   step.sum_block_end = BlocksByOffset(step.examples.offset, 1);
 
@@ -141,12 +141,12 @@ bool OnceParticipation::EmitPart(Pending* pending, const Emit& emit) {
   return emit(std::move(part));
 }
 
-bool OnceParticipation::EndAtLoss(Pending* pending, const PublicMark& mark, const Emit& emit) {
+bool OnceParticipation::EndAtLoss(Pending* pending, const PublicCut& cut, const Emit& emit) {
   const uint64_t read_to = pending->end;
-  pending->end = std::max({pending->end, mark.offset, pending->ends_at});
+  pending->end = std::max({pending->end, cut.offset, pending->ends_at});
   pending->lost = pending->end - read_to;
   pending->skip_to = pending->end;
-  return EmitPending(pending, &mark, emit);
+  return EmitPending(pending, &cut, emit);
 }
 
 bool OnceParticipation::Cut(const event::RawRecords& frame, const event::Batch& examples,
@@ -158,43 +158,43 @@ bool OnceParticipation::Cut(const event::RawRecords& frame, const event::Batch& 
   pending->examples.dense_width = examples.dense_width;
   pending->examples.slots = examples.slots;
 
-  auto mark = frame.marks.begin();
-  for (; mark != frame.marks.end() && mark->kind == PublicMark::Kind::kLost; ++mark) {
+  auto cut = frame.cuts.begin();
+  for (; cut != frame.cuts.end() && cut->kind == PublicCut::Kind::kLost; ++cut) {
     // Another learner, further behind, lost records; all of this step's are there.
-    if (mark->offset <= pending->begin) continue;
-    if (!EndAtLoss(pending, *mark, emit)) return false;
+    if (cut->offset <= pending->begin) continue;
+    if (!EndAtLoss(pending, *cut, emit)) return false;
   }
   if (frame.end_offset() < pending->end) return true;
-  while (mark != frame.marks.end() && mark->offset < pending->end) ++mark;
+  while (cut != frame.cuts.end() && cut->offset < pending->end) ++cut;
   auto example = static_cast<size_t>(
       std::lower_bound(examples.offset.begin(), examples.offset.end(), pending->end) -
       examples.offset.begin());
   for (;;) {
-    for (; mark != frame.marks.end() && mark->offset == pending->end; ++mark) {
+    for (; cut != frame.cuts.end() && cut->offset == pending->end; ++cut) {
       if (pending->begin == pending->end) continue;
-      if (mark->kind == PublicMark::Kind::kFileEnd && ++pending->files_ended < files_per_step_)
+      if (cut->kind == PublicCut::Kind::kFileEnd && ++pending->files_ended < files_per_step_)
         continue;
-      if (!EmitPending(pending, &*mark, emit)) return false;
+      if (!EmitPending(pending, &*cut, emit)) return false;
     }
     const bool all = pending->end == frame.end_offset();
     if (all && !full_at_once_) break;
     if (pending->end == FullAt(*pending) && !EmitPending(pending, nullptr, emit)) return false;
     if (all) break;
 
-    uint64_t cut = std::min(frame.end_offset(), FullAt(*pending));
-    if (mark != frame.marks.end()) {
-      TACIT_CHECK(mark->offset > pending->end, "marks out of order");
-      cut = std::min(cut, mark->offset);
+    uint64_t to = std::min(frame.end_offset(), FullAt(*pending));
+    if (cut != frame.cuts.end()) {
+      TACIT_CHECK(cut->offset > pending->end, "cuts out of order");
+      to = std::min(to, cut->offset);
     }
     const auto after = std::lower_bound(examples.offset.begin() + static_cast<ptrdiff_t>(example),
-                                        examples.offset.end(), cut);
+                                        examples.offset.end(), to);
     const auto examples_end = static_cast<size_t>(after - examples.offset.begin());
     pending->examples.AppendRange(examples, example, examples_end);
     example = examples_end;
-    pending->end = cut;
+    pending->end = to;
   }
-  TACIT_CHECK(example == examples.size() && mark == frame.marks.end(),
-              "examples or marks outside their frame");
+  TACIT_CHECK(example == examples.size() && cut == frame.cuts.end(),
+              "examples or cuts outside their frame");
   return EmitPart(pending, emit);
 }
 

@@ -38,9 +38,9 @@ struct Position {
   std::vector<OffsetRange> next;
   uint64_t step = 0;  // steps taken
   // Progress in the unfinished period. Held periods: steps taken (period_step); `once`: offsets
-  // covered (period_step), and marks that cut a step (period_marks).
+  // covered (period_step), and public cuts that ended a step (period_cuts).
   uint64_t period_step = 0;
-  uint64_t period_marks = 0;
+  uint64_t period_cuts = 0;
   // Held periods: the most steps that any of them can have had. 0: none was held.
   uint64_t longest_period = 0;
   // A digest of how records are read, and the step since which all were read so. Where records were
@@ -65,10 +65,10 @@ struct UserOptions {
   uint64_t allowance = 0;               // steps
   uint64_t records_max = 0;             // examples of a user in a step: the first ones. 0: all
   // `once`: steps of a period that a user may be in (0: all). A period closes after a step once it
-  // has `period_offsets` offsets or `period_marks` marks that cut a step, whichever comes first; 0:
-  // never.
+  // has `period_offsets` offsets or `period_cuts` public cuts that ended a step, whichever comes
+  // first; 0: never.
   uint64_t per_period = 0;
-  uint64_t period_offsets = 0, period_marks = 0;
+  uint64_t period_offsets = 0, period_cuts = 0;
 };
 
 // The examples of one private update and the public frame around them.
@@ -96,11 +96,11 @@ struct StepBatch {
   // Which block a unit is in follows from its own offset or id and from public facts. Other units,
   // there or not, do not move it. Empty: all examples are one block, which takes longer to add.
   std::vector<uint32_t> sum_block_end;
-  std::vector<OffsetRange> ranges;       // offsets this step covers, dead letters included
-  uint64_t lost = 0;                     // of them, those at the end that were lost unread
-  uint64_t period_steps = 0;             // held periods: the number of steps taken of each
-  Position after;                        // the position once this step is applied
-  std::vector<event::PublicMark> marks;  // file ends, ticks or losses at this step's end
+  std::vector<OffsetRange> ranges;     // offsets this step covers, dead letters included
+  uint64_t lost = 0;                   // of them, those at the end that were lost unread
+  uint64_t period_steps = 0;           // held periods: the number of steps taken of each
+  Position after;                      // the position once this step is applied
+  std::vector<event::PublicCut> cuts;  // file ends, ticks or losses at this step's end
   // Unit user: the step counts users, and `uses` are their counts once it is taken. (Held periods:
   // the first step of one, and the first one after a crash, has the counts for all of its steps.)
   bool counts_users = false;
@@ -119,15 +119,15 @@ inline constexpr uint64_t kPreviewExamples = 4096;
 // A number that no step of this process has yet.
 uint64_t NewStepNumber();
 
-// Cuts the decoded stream into steps. The cuts depend only on public facts, offsets and marks,
-// never on how many records survived decoding. One thread calls it.
+// Cuts the decoded stream into steps. Only public facts decide where: offsets and public
+// cuts, never how many records survived decoding. One thread calls it.
 class Participation {
  public:
   using Emit = std::function<bool(StepBatch&&)>;  // false: stop
 
   virtual ~Participation() = default;
-  // Takes the examples decoded from `frame` (uses its offsets and marks, not its payload) and emits
-  // every step they complete. Returns false if Emit did, or after a failure (status()).
+  // Takes the examples decoded from `frame` (uses its offsets and public cuts, not its payload) and
+  // emits every step they complete. Returns false if Emit did, or after a failure (status()).
   virtual bool Cut(const event::RawRecords& frame, const event::Batch& examples,
                    const Emit& emit) = 0;
   // Emits the pending examples as a last step when the stream has ended for good.
@@ -149,7 +149,7 @@ struct OnceOptions {
   // more, up to offsets_per_step: a young model is not kept waiting for long. 0: all are full.
   uint64_t growing_from = 0;
   uint32_t files_per_step = 1;  // number of file ends that cut a step short
-  // A full step does not wait for a mark that may be at its end: for sources without files.
+  // A full step does not wait for a public cut at its end: for sources without files.
   bool full_at_once = false;
   // A step's examples come as they are read, as previews of so many offsets or more, and the rest
   // with the step; none of them is held. For learners that sum a step up, streams of one partition
@@ -159,7 +159,7 @@ struct OnceOptions {
 };
 std::unique_ptr<Participation> MakeOnceParticipation(OnceOptions options);
 
-// Cuts steps as `once` does, and marks them all as held out. With users, `allowances` and what
+// Cuts steps as `once` does, and holds them all out. With users, `allowances` and what
 // bounds their use are not looked at: nobody takes part in anything.
 std::unique_ptr<Participation> MakeHeldOutParticipation(OnceOptions options);
 

@@ -15,7 +15,7 @@ class UserOnceParticipation final : public Participation {
         offsets_per_step_(options.offsets_per_step),
         period_(options.start.period),
         period_offsets_(options.start.period_step),
-        period_marks_(options.start.period_marks) {
+        period_cuts_(options.start.period_cuts) {
     options.users.reset();
     steps_ = MakeOnceParticipation(std::move(options));
   }
@@ -39,7 +39,7 @@ class UserOnceParticipation final : public Participation {
   const uint64_t offsets_per_step_;
   std::unique_ptr<Participation> steps_;
   UserGroups groups_;
-  uint64_t period_, period_offsets_, period_marks_;
+  uint64_t period_, period_offsets_, period_cuts_;
   Status status_;
 };
 
@@ -54,14 +54,14 @@ bool UserOnceParticipation::Admit(UserUses* user) const {
   return true;
 }
 
-// Ends a period after the step that fills it. Only offsets and marks decide, not the users in them.
+// Ends a period after the step that fills it. Only offsets and cuts decide, not the users in them.
 void UserOnceParticipation::EndStep(const StepBatch& step) {
   for (const OffsetRange& range : step.ranges) period_offsets_ += range.size();
-  period_marks_ += step.marks.size();
+  period_cuts_ += step.cuts.size();
   const bool full = users_.period_offsets > 0 && period_offsets_ >= users_.period_offsets;
-  if (!full && (users_.period_marks == 0 || period_marks_ < users_.period_marks)) return;
+  if (!full && (users_.period_cuts == 0 || period_cuts_ < users_.period_cuts)) return;
   ++period_;
-  period_offsets_ = period_marks_ = 0;
+  period_offsets_ = period_cuts_ = 0;
 }
 
 bool UserOnceParticipation::Take(StepBatch&& step, const Emit& emit) {
@@ -74,7 +74,7 @@ bool UserOnceParticipation::Take(StepBatch&& step, const Emit& emit) {
   EndStep(step);
   step.after.period = period_;
   step.after.period_step = period_offsets_;
-  step.after.period_marks = period_marks_;
+  step.after.period_cuts = period_cuts_;
   step.units = static_cast<uint32_t>(taken.units());
   step.unit_of.clear();
   for (uint32_t u = 0; u < step.units; ++u) step.unit_of.resize(taken.unit_end[u], u);

@@ -33,7 +33,7 @@ bool GetRanges(ByteReader* in, std::vector<OffsetRange>* ranges) {
 std::string EncodePosition(const stream::Position& position) {
   ByteWriter out;
   out.Put(kFormat).Put(position.pass).Put(position.period);
-  out.Put(position.step).Put(position.period_step).Put(position.period_marks);
+  out.Put(position.step).Put(position.period_step).Put(position.period_cuts);
   out.Put(position.begun_anew).Put(position.longest_period);
   out.Put(position.reading).Put(position.reading_since);
   PutRanges(position.period_start, &out);
@@ -47,7 +47,7 @@ Result<stream::Position> DecodePosition(std::string_view bytes) {
   ByteReader in(bytes);
   const auto format = in.Get<uint8_t>();
   for (uint64_t* number : {&position.pass, &position.period, &position.step, &position.period_step,
-                           &position.period_marks, &position.begun_anew, &position.longest_period,
+                           &position.period_cuts, &position.begun_anew, &position.longest_period,
                            &position.reading, &position.reading_since})
     *number = in.Get<uint64_t>();
   const bool ranges =

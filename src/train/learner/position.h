@@ -10,7 +10,7 @@
 namespace tacit::train {
 
 // A learner's position as the store keeps it, in the notation of base/bytes.h:
-//     position := format:u8 pass:u64 period:u64 step:u64 period_step:u64 period_marks:u64
+//     position := format:u8 pass:u64 period:u64 step:u64 period_step:u64 period_cuts:u64
 //                 begun_anew:u64 longest_period:u64 reading:u64 reading_since:u64
 //                 period_start:ranges next:ranges
 //     format   := 1

@@ -232,7 +232,7 @@ stream::UserOptions UsersOf(const config::Learner& learner, const config::Source
                             .per_period = bounds.per_period};
   if (users.per_period > 0) {
     users.period_offsets = p.period;
-    users.period_marks = std::max(1u, p.period_files);
+    users.period_cuts = std::max(1u, p.period_files);
   }
   return users;
 }

@@ -50,7 +50,7 @@ void Write(const Broker& broker, const std::string& topic, int32_t partition, in
 struct Heard {
   std::map<int32_t, std::vector<std::string>> values;
   std::map<int32_t, std::vector<uint64_t>> offsets;
-  std::vector<event::PublicMark> marks;
+  std::vector<event::PublicCut> cuts;
   size_t records = 0;
 };
 
@@ -66,7 +66,7 @@ Status PollUntil(stream::Source& source, Heard* heard, const std::function<bool(
       heard->values[frame.partition].emplace_back(frame[i]);
       heard->offsets[frame.partition].push_back(frame.first_offset + i);
     }
-    for (const auto& mark : frame.marks) heard->marks.push_back(mark);
+    for (const auto& cut : frame.cuts) heard->cuts.push_back(cut);
     heard->records += frame.size();
   }
   return {};
@@ -149,7 +149,7 @@ TEST(KafkaSourceTest, OnlyWhatWasCommittedIsReadAndHolesAreHoles) {
   }));
 }
 
-TEST(KafkaSourceTest, WhatRetentionTookIsRefusedOrMarked) {
+TEST(KafkaSourceTest, WhatRetentionTookIsRefusedOrCut) {
   TACIT_NEED_BROKER(kDefaultVersion);
   Broker& broker = SharedBroker();
   const std::string topic = FreshName("retention");
@@ -169,9 +169,9 @@ TEST(KafkaSourceTest, WhatRetentionTookIsRefusedOrMarked) {
   Heard heard;
   PollRecords(*source, &heard, 60);
   EXPECT_EQ(heard.values[0].front(), "40");
-  ASSERT_EQ(heard.marks.size(), 1u);
-  EXPECT_EQ(heard.marks[0].kind, event::PublicMark::Kind::kLost);
-  EXPECT_EQ(heard.marks[0].offset, 40u);
+  ASSERT_EQ(heard.cuts.size(), 1u);
+  EXPECT_EQ(heard.cuts[0].kind, event::PublicCut::Kind::kLost);
+  EXPECT_EQ(heard.cuts[0].offset, 40u);
 }
 
 TEST(KafkaSourceTest, ATopicMadeAnewUnderAReaderIsRefused) {

@@ -18,7 +18,7 @@
 namespace tacit::stream {
 namespace {
 
-using event::PublicMark;
+using event::PublicCut;
 
 // Offsets [first, first + n); those divisible by 7 are lost. `label` is what each of them says.
 void MakeFrame(uint64_t first, uint64_t n, float label, event::RawRecords* frame,
@@ -63,7 +63,7 @@ std::vector<StepBatch> Collect(AllocationOptions options, const Run& run) {
     MakeFrame(next, n, run.label, &frame, &batch);
     for (const uint64_t end : run.ends)
       if (end > next && end <= next + n)
-        frame.marks.push_back({PublicMark::Kind::kFileEnd, end, "day"});
+        frame.cuts.push_back({PublicCut::Kind::kFileEnd, end, "day"});
     if (!allocation->Cut(frame, batch, emit)) return steps;
     next += n;
   }
@@ -318,7 +318,7 @@ TEST(AllocationTest, APeriodThatIsLostForgetsItsKey) {
   event::RawRecords lost;
   event::Batch none;
   MakeFrame(40, 0, 0, &lost, &none);
-  lost.marks.push_back({PublicMark::Kind::kLost, 40, ""});
+  lost.cuts.push_back({PublicCut::Kind::kLost, 40, ""});
   ASSERT_TRUE(after->Cut(lost, none, emit));
   event::RawRecords frame;
   event::Batch batch;

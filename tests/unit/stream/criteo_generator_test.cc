@@ -203,11 +203,11 @@ TEST(CriteoGeneratorTest, EveryRowDecodes) {
   EXPECT_TRUE(dead.empty());
 }
 
-TEST(GeneratorSourceTest, DaysAreFilesWithMarksAtTheirEnds) {
+TEST(GeneratorSourceTest, DaysAreFilesWithCutsAtTheirEnds) {
   const CriteoGeneratorOptions options{.days = 3, .rows_per_day = 5000, .seed = 5};
   const auto source = MakeGeneratorSource(options);
   const Delivered all = ReadAll(*source);
-  EXPECT_THAT(all.marks, ElementsAre("day 0@5000", "day 1@10000", "day 2@15000"));
+  EXPECT_THAT(all.cuts, ElementsAre("day 0@5000", "day 1@10000", "day 2@15000"));
   std::string joined;
   for (const std::string& record : all.records) joined += record + "\n";
   const CriteoGenerator generator(options);

@@ -28,7 +28,7 @@ using test::kPatience;
 struct Heard {
   std::map<int32_t, std::vector<std::string>> values;  // faults as "!REASON"
   std::map<int32_t, uint64_t> next;
-  std::vector<std::pair<int32_t, event::PublicMark>> marks;
+  std::vector<std::pair<int32_t, event::PublicCut>> cuts;
   size_t records = 0;
 
   void Add(const event::RawRecords& frame) {
@@ -41,7 +41,7 @@ struct Heard {
     for (const auto& fault : frame.faults)
       values[frame.partition][values[frame.partition].size() - frame.size() + fault.index] =
           "!" + fault.reason;
-    for (const auto& mark : frame.marks) marks.emplace_back(frame.partition, mark);
+    for (const auto& cut : frame.cuts) cuts.emplace_back(frame.partition, cut);
     records += frame.size();
     EXPECT_EQ(frame.timestamp_ms.size(), frame.size());
   }
@@ -366,7 +366,7 @@ TEST_F(KafkaSourceTest, WhatIsThereIsTheEndWhereOneIsAskedFor) {
   EXPECT_EQ(heard.records, 20u);
 }
 
-TEST_F(KafkaSourceTest, TheClockMarksPartitionsWhereSomethingCame) {
+TEST_F(KafkaSourceTest, TheClockTicksInPartitionsWhereSomethingCame) {
   kafka_.Create("t", 2);
   kafka_.WriteNumbers("t", 0, 0, 5);
   auto options = Options();
@@ -375,13 +375,13 @@ TEST_F(KafkaSourceTest, TheClockMarksPartitionsWhereSomethingCame) {
   const auto source = Open(options);
   ASSERT_TRUE(source->Seek({}));
   Heard heard;
-  ASSERT_TRUE(PollUntil(*source, &heard, [&] { return !heard.marks.empty(); }));
-  ASSERT_EQ(heard.marks.size(), 1u);
-  EXPECT_EQ(heard.marks[0].first, 0);
-  EXPECT_EQ(heard.marks[0].second.kind, event::PublicMark::Kind::kClockTick);
-  EXPECT_EQ(heard.marks[0].second.offset, 5u);
-  // An idle stream is not marked again: such a mark would come before the next record's mark, at
-  // the same offset as the first.
+  ASSERT_TRUE(PollUntil(*source, &heard, [&] { return !heard.cuts.empty(); }));
+  ASSERT_EQ(heard.cuts.size(), 1u);
+  EXPECT_EQ(heard.cuts[0].first, 0);
+  EXPECT_EQ(heard.cuts[0].second.kind, event::PublicCut::Kind::kClockTick);
+  EXPECT_EQ(heard.cuts[0].second.offset, 5u);
+  // An idle stream has no further tick: it would come before the next record's, at the same
+  // offset as the first.
   event::RawRecords frame;
   for (int i = 0; i < 10; ++i) {
     const auto outcome = source->Poll(20ms, &frame);
@@ -389,9 +389,9 @@ TEST_F(KafkaSourceTest, TheClockMarksPartitionsWhereSomethingCame) {
     EXPECT_EQ(*outcome, PollOutcome::kNothing);
   }
   kafka_.WriteNumbers("t", 0, 5, 5);
-  ASSERT_TRUE(PollUntil(*source, &heard, [&] { return heard.marks.size() == 2; }));
-  EXPECT_GT(heard.marks[1].second.offset, 5u);
-  EXPECT_LE(heard.marks[1].second.offset, 10u);
+  ASSERT_TRUE(PollUntil(*source, &heard, [&] { return heard.cuts.size() == 2; }));
+  EXPECT_GT(heard.cuts[1].second.offset, 5u);
+  EXPECT_LE(heard.cuts[1].second.offset, 10u);
 }
 
 TEST_F(KafkaSourceTest, WhatIsCommittedIsInTheGroupForOthersToSee) {

@@ -60,7 +60,7 @@ class Belt final : public MessageFetcher {
 
 class KafkaTurnsTest : public testing::Test {
  protected:
-  // "PARTITION:BEGIN-END" of a frame, "PARTITION:|OFFSET" of a mark; "" when there is none.
+  // "PARTITION:BEGIN-END" of a frame, "PARTITION:|OFFSET" of a cut; "" when there is none.
   std::string Take() {
     event::RawRecords frame;
     std::optional<RecordMark> last;
@@ -68,7 +68,7 @@ class KafkaTurnsTest : public testing::Test {
     EXPECT_TRUE(taken);
     if (!taken || !*taken) return "";
     const std::string partition = std::to_string(frame.partition) + ":";
-    if (frame.size() == 0) return partition + "|" + std::to_string(frame.marks.at(0).offset);
+    if (frame.size() == 0) return partition + "|" + std::to_string(frame.cuts.at(0).offset);
     for (const auto& fault : frame.faults) faults_.push_back(fault.reason);
     return partition + std::to_string(frame.first_offset) + "-" +
            std::to_string(frame.end_offset());
@@ -114,7 +114,7 @@ TEST_F(KafkaTurnsTest, APartitionThatDoesNotComeIsToldAndNotOvertaken) {
 }
 
 // The offsets between are markers of transactions.
-TEST_F(KafkaTurnsTest, AMarkOfTheClockStandsAtTheEndOfItsRound) {
+TEST_F(KafkaTurnsTest, ATickOfTheClockStandsAtTheEndOfItsRound) {
   for (int32_t p = 0; p < 3; ++p) turns_.Start({.partition = p});
   for (uint64_t offset = 0; offset < 4; ++offset) shelf_.Put(0, offset);
   shelf_.PutEnd(0, 6);

@@ -146,7 +146,7 @@ class Reading {
       batch.label.push_back(0);
     }
     course_.records += frame.size();
-    course_.ticks += frame.marks.size();
+    course_.ticks += frame.cuts.size();
     ASSERT_TRUE(participation_->Cut(frame, batch, Emitter()));
   }
 

@@ -170,7 +170,7 @@ std::vector<size_t> SizesOf(Random& random, const Packed& packed) {
 void Extend(Delivered* all, const Delivered& more) {
   all->records.insert(all->records.end(), more.records.begin(), more.records.end());
   all->places.insert(all->places.end(), more.places.begin(), more.places.end());
-  all->marks.insert(all->marks.end(), more.marks.begin(), more.marks.end());
+  all->cuts.insert(all->cuts.end(), more.cuts.begin(), more.cuts.end());
 }
 
 TEST_F(LogCutTest, ACutFileGivesItsWholeLinesAndNothingBehindThem) {
@@ -187,7 +187,7 @@ TEST_F(LogCutTest, ACutFileGivesItsWholeLinesAndNothingBehindThem) {
                                    HasSubstr(" at byte " + std::to_string(cut) + " of " + path),
                                    HasSubstr("put the whole file in its place"),
                                    HasSubstr("--past-cut " + path)));
-      EXPECT_THAT(all.marks, IsEmpty());
+      EXPECT_THAT(all.cuts, IsEmpty());
       ASSERT_LE(all.records.size(), 20000u);
       for (size_t i = 0; i < all.records.size(); ++i)
         ASSERT_EQ(all.records[i] + "\n", Lines(i, 1)) << "after a cut at " << cut;
@@ -229,14 +229,14 @@ TEST_F(LogCutTest, AnyCutIsGoneOnFromAfterARestart) {
         ++cuts;
         with_records += more.records.empty() ? 0 : 1;
         ASSERT_THAT(more.error, HasSubstr(fmt::format(" at byte {} of {}", size, files[0])));
-        ASSERT_THAT(more.marks, IsEmpty());
+        ASSERT_THAT(more.cuts, IsEmpty());
         // The last commit may have been anywhere before.
         if (Between(random, 0, 1) == 0) learnt.KeepFirst(Between(random, 0, learnt.records.size()));
         identity = source->Identity();
       }
       ASSERT_EQ(learnt.records, whole.records);
       ASSERT_EQ(learnt.places, whole.places);
-      ASSERT_EQ(learnt.marks, whole.marks);
+      ASSERT_EQ(learnt.cuts, whole.cuts);
     }
   }
   EXPECT_GT(cuts, 1000u);
@@ -264,14 +264,14 @@ TEST_F(LogCutTest, ASourceThatWaitsGoesOnAsTheFileGrows) {
       written = size;
       for (int look = 0; look < 3; ++look) Extend(&learnt, ReadAll(*source));
       if (size == packed.bytes.size()) break;
-      ASSERT_THAT(learnt.marks, IsEmpty());
+      ASSERT_THAT(learnt.cuts, IsEmpty());
       EXPECT_TRUE(source->health().connected);
       EXPECT_THAT(source->health().alert,
                   HasSubstr(fmt::format(" at byte {} of {}", size, files[0])));
     }
     ASSERT_EQ(learnt.records, whole.records);
     ASSERT_EQ(learnt.places, whole.places);
-    ASSERT_EQ(learnt.marks, whole.marks);
+    ASSERT_EQ(learnt.cuts, whole.cuts);
     EXPECT_EQ(source->health().alert, "");
   }
 }
@@ -296,7 +296,7 @@ TEST_F(LogCutTest, ALargeFileIsReadOnWhereItWas) {
     Append(files[0], packed.substr(3'100'000));
     Extend(&learnt, ReadAll(*source));
     EXPECT_TRUE(learnt.records == whole.records);
-    EXPECT_EQ(learnt.marks, whole.marks);
+    EXPECT_EQ(learnt.cuts, whole.cuts);
   }
 }
 
@@ -330,7 +330,7 @@ TEST_F(LogCutTest, TheWholeFileMayBePutInThePlaceOfTheCutOne) {
       EXPECT_EQ(rest.error, "");
       Extend(&learnt, rest);
       EXPECT_TRUE(learnt.records == whole.records);
-      EXPECT_EQ(learnt.marks, whole.marks);
+      EXPECT_EQ(learnt.cuts, whole.cuts);
     }
   }
 }
@@ -346,14 +346,14 @@ TEST_F(LogCutTest, LinesThatFillABufferAreWholeOrCutAsOthers) {
     for (const Pack pack : kPacks) {
       const Delivered all = ReadAll(*OpenWaiting({Write("day", PackPieces(pack, {text}))}));
       EXPECT_EQ(all.records.size(), lines);
-      EXPECT_THAT(all.marks, testing::SizeIs(1)) << all.error;
+      EXPECT_THAT(all.cuts, testing::SizeIs(1)) << all.error;
       const std::string whole = PackPieces(pack, {text, ""});
       const auto waiting = OpenWaiting({Write("day", whole.substr(0, whole.size() - 1))});
       EXPECT_EQ(ReadAll(*waiting).records.size(), lines - 1);
       Write("day", whole);
       const Delivered rest = ReadAll(*waiting);
       EXPECT_EQ(rest.records.size(), 1u);
-      EXPECT_THAT(rest.marks, testing::SizeIs(1)) << rest.error;
+      EXPECT_THAT(rest.cuts, testing::SizeIs(1)) << rest.error;
     }
   }
 }
@@ -431,7 +431,7 @@ TEST_F(LogCutTest, NoOtherCutIsPassed) {
                                           Write("b.gz", packed.substr(0, packed.size() / 3))};
   const auto passing = OpenWith({.files = files, .past_cut = files[0]});
   const Delivered all = ReadAll(*passing);
-  EXPECT_THAT(all.marks, testing::SizeIs(1));
+  EXPECT_THAT(all.cuts, testing::SizeIs(1));
   EXPECT_THAT(all.error, HasSubstr("of " + files[1]));
   auto none = OpenLogSource({.files = files, .past_cut = PathOf("c.gz")});
   ASSERT_FALSE(none);
@@ -460,7 +460,7 @@ TEST_F(LogCutTest, AFileThatGrewBehindItsEndIsGoneOnFromAsTheRefusalSays) {
     const std::vector<std::string> files = {Write("day", cut[i])};
     const auto source = OpenToEnd(files);
     Delivered learnt = ReadAll(*source);
-    EXPECT_THAT(learnt.marks, ElementsAre("day@1000"));
+    EXPECT_THAT(learnt.cuts, ElementsAre("day@1000"));
     Write("day", whole[i]);
     const auto grown = OpenToEnd(files)->VerifyIdentity(source->Identity());
     ASSERT_FALSE(grown);

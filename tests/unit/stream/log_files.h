@@ -73,7 +73,7 @@ class LogFilesTest : public ::testing::Test {
 // All that a source delivers from where it stands, to its end or to where it waits.
 struct Delivered {
   std::vector<std::string> records;  // a fault: "FAULT " and its reason
-  std::vector<std::string> marks;    // "name@offset"
+  std::vector<std::string> cuts;     // "name@offset"
   std::vector<std::string> places;   // "origin:line" of each record
   uint64_t first_offset = UINT64_MAX;
   std::string error;
@@ -95,7 +95,7 @@ inline Delivered ReadAll(Source& source, size_t records_max = SIZE_MAX) {
       break;
     }
     if (*outcome != PollOutcome::kRecords) break;
-    EXPECT_TRUE(frame.size() > 0 || !frame.marks.empty());
+    EXPECT_TRUE(frame.size() > 0 || !frame.cuts.empty());
     if (next == UINT64_MAX) all.first_offset = next = frame.first_offset;
     EXPECT_EQ(frame.first_offset, next) << "offsets have a gap";
     next = frame.end_offset();
@@ -110,8 +110,8 @@ inline Delivered ReadAll(Source& source, size_t records_max = SIZE_MAX) {
       all.places.push_back(std::filesystem::path(frame.origin).filename().string() + ":" +
                            std::to_string(frame.origin_line + i));
     }
-    for (const event::PublicMark& mark : frame.marks)
-      all.marks.push_back(mark.name + "@" + std::to_string(mark.offset));
+    for (const event::PublicCut& cut : frame.cuts)
+      all.cuts.push_back(cut.name + "@" + std::to_string(cut.offset));
   }
   return all;
 }

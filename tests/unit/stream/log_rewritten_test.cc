@@ -70,7 +70,7 @@ TEST_F(LogRewrittenTest, ATruncatedFileIsNoWholeOneAndCanBePutBack) {
     const Delivered rest = ReadWhile(content, [&] { fs::resize_file(path_, 0); });
     EXPECT_THAT(rest.error, AllOf(HasSubstr("/day.tsv: "), HasSubstr("shorter while it was read"),
                                   HasSubstr("put it back")));
-    EXPECT_THAT(rest.marks, IsEmpty());
+    EXPECT_THAT(rest.cuts, IsEmpty());
     for (const std::string& record : rest.records) EXPECT_THAT(record, ::testing::SizeIs(40));
     const Delivered again = StartAgain(content);
     EXPECT_EQ(again.error, "");
@@ -89,7 +89,7 @@ TEST_F(LogRewrittenTest, NoRecordOfOtherContentIsDelivered) {
     const Delivered rest =
         ReadWhile(pack(text_), [&] { Overwrite(path_, pack(other_ + "more\n")); });
     EXPECT_THAT(rest.error, AllOf(HasSubstr("/day.tsv: "), HasSubstr("while it was read")));
-    EXPECT_THAT(rest.marks, IsEmpty());
+    EXPECT_THAT(rest.cuts, IsEmpty());
     const Delivered again = StartAgain(pack(text_));
     ASSERT_GE(again.records.size(), rest.records.size());
     for (size_t i = 0; i < rest.records.size(); ++i)
@@ -104,7 +104,7 @@ TEST_F(LogRewrittenTest, AnotherFileInItsPlaceIsSeenAtTheEnd) {
   for (const std::string& content : {other_, similar, text_.substr(0, text_.size() - 41)}) {
     const Delivered rest = ReadWhile(text_, [&] { fs::rename(Write("new", content), path_); });
     EXPECT_THAT(rest.error, AllOf(HasSubstr("/day.tsv: "), HasSubstr("while it was read")));
-    EXPECT_THAT(rest.marks, IsEmpty());
+    EXPECT_THAT(rest.cuts, IsEmpty());
   }
   EXPECT_THAT(ReadWhile(text_, [&] { Overwrite(path_, similar); }).error,
               HasSubstr("while it was read"));
@@ -113,7 +113,7 @@ TEST_F(LogRewrittenTest, AnotherFileInItsPlaceIsSeenAtTheEnd) {
 TEST_F(LogRewrittenTest, AFileThatIsGoneFromItsPlaceIsTold) {
   const Delivered rest = ReadWhile(text_, [&] { fs::rename(path_, PathOf("day.tsv.1")); });
   EXPECT_THAT(rest.error, AllOf(HasSubstr("/day.tsv: "), HasSubstr("moved or removed")));
-  EXPECT_THAT(rest.marks, IsEmpty());
+  EXPECT_THAT(rest.cuts, IsEmpty());
   EXPECT_EQ(StartAgain(text_).error, "");
 }
 
@@ -123,7 +123,7 @@ TEST_F(LogRewrittenTest, AFileMayGrowAndBeCopiedAndTouched) {
   EXPECT_EQ(grown.error, "");
   EXPECT_EQ(grown.records.size(), kLines - kRead + 1);
   EXPECT_EQ(grown.records.back(), "late");
-  EXPECT_THAT(grown.marks, ElementsAre("day.tsv@" + std::to_string(kLines + 1)));
+  EXPECT_THAT(grown.cuts, ElementsAre("day.tsv@" + std::to_string(kLines + 1)));
 
   const Delivered copied = ReadWhile(text_, [&] { fs::rename(Write("copy", text_), path_); });
   EXPECT_EQ(copied.error, "");

@@ -19,22 +19,22 @@ using ::testing::StartsWith;
 
 using LogSourceTest = LogFilesTest;
 
-TEST_F(LogSourceTest, OffsetsRunThroughTheFilesAndEndsAreMarks) {
+TEST_F(LogSourceTest, OffsetsRunThroughTheFilesAndEndsAreCuts) {
   const auto source = Open({Write("a.tsv", "one\ntwo\n"), Write("b.tsv", "three\nfour")});
   const Delivered all = ReadAll(*source);
   EXPECT_THAT(all.records, ElementsAre("one", "two", "three", "four"));
-  EXPECT_THAT(all.marks, ElementsAre("a.tsv@2", "b.tsv@4"));
+  EXPECT_THAT(all.cuts, ElementsAre("a.tsv@2", "b.tsv@4"));
   EXPECT_THAT(all.places, ElementsAre("a.tsv:1", "a.tsv:2", "b.tsv:1", "b.tsv:2"));
   EXPECT_EQ(all.first_offset, 0u);
   EXPECT_THAT(ReadAll(*source).records, IsEmpty()) << "the end is not the end";
 }
 
-TEST_F(LogSourceTest, EmptyFilesAreMarksAlone) {
+TEST_F(LogSourceTest, EmptyFilesAreCutsAlone) {
   const auto source = Open(
       {Write("a", ""), Write("b", "x\n"), Write("c", ""), Write("d", Gzip("")), Write("e", "\n")});
   const Delivered all = ReadAll(*source);
   EXPECT_THAT(all.records, ElementsAre("x", ""));
-  EXPECT_THAT(all.marks, ElementsAre("a@0", "b@1", "c@1", "d@1", "e@2"));
+  EXPECT_THAT(all.cuts, ElementsAre("a@0", "b@1", "c@1", "d@1", "e@2"));
 }
 
 TEST_F(LogSourceTest, GzipIsToldByItsBytes) {
@@ -137,7 +137,7 @@ TEST_F(LogSourceTest, AByteOrderMarkIsNoPartOfTheFirstLine) {
     const auto source = Open(files);
     const Delivered all = ReadAll(*source);
     EXPECT_THAT(all.records, ElementsAre("one", mark + "two", "one", mark + "two", "\xef\xbb"));
-    EXPECT_THAT(all.marks, ElementsAre("a@2", "b@2", "c@4", "d@5"));
+    EXPECT_THAT(all.cuts, ElementsAre("a@2", "b@2", "c@4", "d@5"));
     EXPECT_THAT(all.places, ElementsAre("a:1", "a:2", "c:1", "c:2", "d:1"));
     for (uint64_t offset = 0; offset < 5; ++offset) {
       const auto again = Open(files);
@@ -192,15 +192,15 @@ TEST_F(LogSourceTest, SeekingEqualsReadingStraightThrough) {
 }
 
 // The end of the file before the position was reported before the position was stored.
-TEST_F(LogSourceTest, TheMarkAtAPositionIsNotToldAgain) {
+TEST_F(LogSourceTest, TheCutAtAPositionIsNotToldAgain) {
   const std::vector<std::string> files = {Write("a", "1\n2\n"), Write("b", "3\n")};
   const auto fresh = Open(files);
   ASSERT_TRUE(SeekTo(*fresh, 2));
-  EXPECT_THAT(ReadAll(*fresh).marks, ElementsAre("b@3"));
+  EXPECT_THAT(ReadAll(*fresh).cuts, ElementsAre("b@3"));
   ASSERT_TRUE(SeekTo(*fresh, 2));  // now that the ends are known
-  EXPECT_THAT(ReadAll(*fresh).marks, ElementsAre("b@3"));
+  EXPECT_THAT(ReadAll(*fresh).cuts, ElementsAre("b@3"));
   ASSERT_TRUE(SeekTo(*fresh, 3));
-  EXPECT_THAT(ReadAll(*fresh).marks, IsEmpty());
+  EXPECT_THAT(ReadAll(*fresh).cuts, IsEmpty());
 }
 
 TEST_F(LogSourceTest, WhatCannotBeALogIsRefusedByName) {

@@ -16,25 +16,25 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// A stream of offsets [begin, end), some of whose records did not decode, with marks.
+// A stream of offsets [begin, end), some of whose records did not decode, with cuts.
 struct Stream {
   uint64_t begin = 0, end = 0;
   std::set<uint64_t> dead;
-  std::map<uint64_t, std::string> marks;  // before this offset, the file of this name ended
+  std::map<uint64_t, std::string> cuts;  // before this offset, the file of this name ended
 
-  event::RawRecords Frame(uint64_t from, uint64_t to, bool with_end_mark) const {
+  event::RawRecords Frame(uint64_t from, uint64_t to, bool with_end_cut) const {
     event::RawRecords frame;
     frame.first_offset = from;
     frame.end.resize(to - from);
-    for (const auto& [offset, name] : marks)
-      if (offset > from && (offset < to || (offset == to && with_end_mark)))
-        frame.marks.push_back({event::PublicMark::Kind::kFileEnd, offset, name});
+    for (const auto& [offset, name] : cuts)
+      if (offset > from && (offset < to || (offset == to && with_end_cut)))
+        frame.cuts.push_back({event::PublicCut::Kind::kFileEnd, offset, name});
     return frame;
   }
-  event::RawRecords MarkOnly(uint64_t at) const {
+  event::RawRecords CutOnly(uint64_t at) const {
     event::RawRecords frame;
     frame.first_offset = at;
-    frame.marks.push_back({event::PublicMark::Kind::kFileEnd, at, marks.at(at)});
+    frame.cuts.push_back({event::PublicCut::Kind::kFileEnd, at, cuts.at(at)});
     return frame;
   }
   event::Batch Examples(uint64_t from, uint64_t to) const {
@@ -58,7 +58,7 @@ struct Stream {
 struct Step {
   OffsetRange range;
   std::vector<uint64_t> offsets;
-  std::vector<std::string> marks;
+  std::vector<std::string> cuts;
   uint64_t number = 0;
   friend bool operator==(const Step&, const Step&) = default;
 };
@@ -94,7 +94,7 @@ Participation::Emit Into(std::vector<Step>* steps, std::vector<uint64_t>* parts 
     seen.offsets.insert(seen.offsets.end(), step.examples.offset.begin(),
                         step.examples.offset.end());
     seen.number = step.after.step;
-    for (const auto& mark : step.marks) seen.marks.push_back(mark.name);
+    for (const auto& cut : step.cuts) seen.cuts.push_back(cut.name);
     return true;
   };
 }
@@ -116,14 +116,14 @@ std::vector<Step> NaiveSteps(const Stream& stream, uint64_t per_step, uint64_t f
   for (uint64_t begin = stream.begin; begin < stream.end;) {
     const uint64_t number = first_step + steps.size();
     uint64_t end = std::min(begin + (number < sizes.size() ? sizes[number] : per_step), stream.end);
-    const auto mark = stream.marks.upper_bound(begin);
-    if (mark != stream.marks.end()) end = std::min(end, mark->first);
+    const auto cut = stream.cuts.upper_bound(begin);
+    if (cut != stream.cuts.end()) end = std::min(end, cut->first);
     Step& step = steps.emplace_back();
     step.range = {0, begin, end};
     step.number = first_step + steps.size();
     for (uint64_t offset = begin; offset < end; ++offset)
       if (!stream.dead.contains(offset)) step.offsets.push_back(offset);
-    if (stream.marks.contains(end)) step.marks.push_back(stream.marks.at(end));
+    if (stream.cuts.contains(end)) step.cuts.push_back(stream.cuts.at(end));
     begin = end;
   }
   return steps;
@@ -141,9 +141,9 @@ TEST(OnceTest, StepsAreTheSameHoweverTheFramesAreCut) {
     const double share_dead = random() % 4 == 0 ? 0.9 : 0.1;
     for (uint64_t o = stream.begin; o < stream.end; ++o) {
       if (std::uniform_real_distribution<>()(random) < share_dead) stream.dead.insert(o);
-      if (random() % 30 == 0 && o > stream.begin) stream.marks[o] = "file" + std::to_string(o);
+      if (random() % 30 == 0 && o > stream.begin) stream.cuts[o] = "file" + std::to_string(o);
     }
-    if (random() % 2 == 0 && stream.end > stream.begin) stream.marks[stream.end] = "last";
+    if (random() % 2 == 0 && stream.end > stream.begin) stream.cuts[stream.end] = "last";
 
     std::vector<Step> steps;
     std::vector<uint64_t> parts;  // in a third of the rounds, steps come whole
@@ -161,10 +161,10 @@ TEST(OnceTest, StepsAreTheSameHoweverTheFramesAreCut) {
     const uint64_t frame_max = 1 + random() % 100;
     for (uint64_t at = stream.begin; at < stream.end;) {
       const uint64_t to = std::min(stream.end, at + 1 + random() % frame_max);
-      const bool late_mark = stream.marks.contains(to) && random() % 2 == 0;
-      ASSERT_TRUE(once->Cut(stream.Frame(at, to, !late_mark), stream.Examples(at, to), into));
-      if (late_mark) {
-        ASSERT_TRUE(once->Cut(stream.MarkOnly(to), stream.Examples(to, to), into));
+      const bool late_cut = stream.cuts.contains(to) && random() % 2 == 0;
+      ASSERT_TRUE(once->Cut(stream.Frame(at, to, !late_cut), stream.Examples(at, to), into));
+      if (late_cut) {
+        ASSERT_TRUE(once->Cut(stream.CutOnly(to), stream.Examples(to, to), into));
       }
       at = to;
     }
@@ -180,7 +180,7 @@ void GoingOnGivesTheSameSteps(uint64_t opening, uint64_t growing = 0) {
   Stream stream;
   stream.end = 100;
   stream.dead = {3, 4, 5, 6, 7, 8, 50};
-  stream.marks = {{33, "a"}, {66, "b"}, {100, "c"}};
+  stream.cuts = {{33, "a"}, {66, "b"}, {100, "c"}};
   const std::vector<Step> whole = NaiveSteps(stream, 7, 0, opening, growing);
   for (size_t done = 0; done < whole.size(); ++done) {
     Stream rest = stream;
@@ -218,15 +218,15 @@ TEST(OnceTest, AStepWithoutSurvivorsIsAStep) {
 TEST(OnceTest, EmptyFilesMakeNoSteps) {
   Stream stream;
   stream.end = 4;
-  stream.marks = {{0, "nothing"}, {4, "a"}};
+  stream.cuts = {{0, "nothing"}, {4, "a"}};
   std::vector<Step> steps;
   const auto once = MakeOnceParticipation({100, StartAt(0, 0)});
-  ASSERT_TRUE(once->Cut(stream.MarkOnly(0), stream.Examples(0, 0), Into(&steps)));
+  ASSERT_TRUE(once->Cut(stream.CutOnly(0), stream.Examples(0, 0), Into(&steps)));
   ASSERT_TRUE(once->Cut(stream.Frame(0, 4, true), stream.Examples(0, 4), Into(&steps)));
-  ASSERT_TRUE(once->Cut(stream.MarkOnly(4), stream.Examples(4, 4), Into(&steps)));
+  ASSERT_TRUE(once->Cut(stream.CutOnly(4), stream.Examples(4, 4), Into(&steps)));
   ASSERT_TRUE(once->Finish(Into(&steps)));
   ASSERT_EQ(steps.size(), 1u);
-  EXPECT_THAT(steps[0].marks, ElementsAre("a"));
+  EXPECT_THAT(steps[0].cuts, ElementsAre("a"));
 }
 
 TEST(OnceTest, NothingIsEmittedAfterEmitSaysStop) {
@@ -297,15 +297,15 @@ TEST(OnceTest, HolesInTheOffsetsDoNotMoveSteps) {
   }
 }
 
-event::RawRecords MarkAt(int32_t partition, uint64_t offset, event::PublicMark::Kind kind) {
+event::RawRecords CutAt(int32_t partition, uint64_t offset, event::PublicCut::Kind kind) {
   event::RawRecords frame;
   frame.partition = partition;
   frame.first_offset = offset;
-  frame.marks.push_back({kind, offset, ""});
+  frame.cuts.push_back({kind, offset, ""});
   return frame;
 }
 
-TEST(OnceTest, AFullStepWaitsForNothingWhereNoMarkCanCome) {
+TEST(OnceTest, AFullStepWaitsForNothingWhereNoCutCanCome) {
   Stream stream;
   stream.end = 20;
   for (const bool at_once : {false, true}) {
@@ -341,7 +341,7 @@ TEST(OnceTest, ATickClosesAStepWhateverFilesItIsMadeOf) {
   const auto once =
       MakeOnceParticipation({.offsets_per_step = 100, .start = StartAt(0, 0), .files_per_step = 3});
   const auto tick = [&](uint64_t at) {
-    return once->Cut(MarkAt(0, at, event::PublicMark::Kind::kClockTick), stream.Examples(0, 0),
+    return once->Cut(CutAt(0, at, event::PublicCut::Kind::kClockTick), stream.Examples(0, 0),
                      Into(&steps));
   };
   ASSERT_TRUE(tick(0));
@@ -358,8 +358,8 @@ TEST(OnceTest, WhatIsLostIsInTheStepItCutsShort) {
   std::vector<Step> steps;
   const auto once = MakeOnceParticipation({10, StartAt(0, 0)});
   ASSERT_TRUE(once->Cut(stream.Frame(0, 14, false), stream.Examples(0, 14), Into(&steps)));
-  ASSERT_TRUE(once->Cut(MarkAt(0, 990, event::PublicMark::Kind::kLost), stream.Examples(0, 0),
-                        Into(&steps)));
+  ASSERT_TRUE(
+      once->Cut(CutAt(0, 990, event::PublicCut::Kind::kLost), stream.Examples(0, 0), Into(&steps)));
   ASSERT_TRUE(once->Cut(stream.Frame(990, 1000, false), stream.Examples(990, 1000), Into(&steps)));
   ASSERT_TRUE(once->Finish(Into(&steps)));
   ASSERT_EQ(steps.size(), 3u);

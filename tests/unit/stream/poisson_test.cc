@@ -13,7 +13,7 @@
 namespace tacit::stream {
 namespace {
 
-using event::PublicMark;
+using event::PublicCut;
 
 // Coins from a seed: what they come to must not depend on which CSPRNG they are.
 // Offsets [first, first + n) with one number each, the offset; those divisible by 7 are lost.
@@ -52,7 +52,7 @@ std::vector<StepBatch> Collect(PoissonOptions options, uint64_t records, std::ve
     MakeFrame(next, n, &frame, &batch);
     for (const uint64_t end : ends)
       if (end > next && end <= next + n)
-        frame.marks.push_back({PublicMark::Kind::kFileEnd, end, "day"});
+        frame.cuts.push_back({PublicCut::Kind::kFileEnd, end, "day"});
     if (!participation->Cut(frame, batch, emit)) return steps;
     next += n;
   }
@@ -67,7 +67,7 @@ TEST(PoissonParticipation, APeriodsStepsAreEmittedOnceItIsClosed) {
   // Periods: [0, 1000), [1000, 1300) cut by the file end, [1300, 2300), [2300, 2500) at the end.
   const std::vector<std::pair<uint64_t, uint64_t>> periods = {
       {0, 1000}, {1000, 1300}, {1300, 2300}, {2300, 2500}};
-  size_t at = 0, marks = 0;
+  size_t at = 0, cuts = 0;
   for (size_t p = 0; p < periods.size(); ++p) {
     uint64_t previewed = 0;
     for (; at < steps.size() && steps[at].preview(); ++at) {
@@ -91,11 +91,11 @@ TEST(PoissonParticipation, APeriodsStepsAreEmittedOnceItIsClosed) {
         EXPECT_GE(offset, periods[p].first);
         EXPECT_LT(offset, periods[p].second);
       }
-      marks += step.marks.size();
+      cuts += step.cuts.size();
     }
   }
   EXPECT_EQ(at, steps.size());
-  EXPECT_EQ(marks, 1u);
+  EXPECT_EQ(cuts, 1u);
 }
 
 // Each event is in each step with the rate, independently of other events and other steps. The
@@ -243,9 +243,9 @@ Piece MakePiece(int32_t partition, uint64_t first, uint64_t n) {
   piece.frame.partition = piece.batch.partition = partition;
   return piece;
 }
-Piece MakeMark(int32_t partition, uint64_t at, PublicMark::Kind kind) {
+Piece MakeCut(int32_t partition, uint64_t at, PublicCut::Kind kind) {
   Piece piece = MakePiece(partition, at, 0);
-  piece.frame.marks.push_back({kind, at, ""});
+  piece.frame.cuts.push_back({kind, at, ""});
   return piece;
 }
 
@@ -314,7 +314,7 @@ TEST(PoissonParticipation, APeriodThatATickClosedEndsWhereItEndedWhenReadAgain) 
     return steps.size() != 1;
   };
   const auto before = MakePoissonParticipation(TwoPartitions(), std::make_unique<SeededCoins>(1));
-  const Piece some = MakePiece(0, 0, 60), tick = MakeMark(0, 60, PublicMark::Kind::kClockTick);
+  const Piece some = MakePiece(0, 0, 60), tick = MakeCut(0, 60, PublicCut::Kind::kClockTick);
   ASSERT_TRUE(before->Cut(some.frame, some.batch, emit));
   ASSERT_FALSE(before->Cut(tick.frame, tick.batch, emit));
   const auto after =
@@ -342,7 +342,7 @@ TEST(PoissonParticipation, APeriodThatIsLostIsClosed) {
     };
     const auto after =
         MakePoissonParticipation(TwoPartitions(start), std::make_unique<SeededCoins>(2));
-    const Piece loss = MakeMark(0, low, PublicMark::Kind::kLost);
+    const Piece loss = MakeCut(0, low, PublicCut::Kind::kLost);
     ASSERT_TRUE(after->Cut(loss.frame, loss.batch, emit));
     EXPECT_TRUE(steps.empty());
     const Piece rest = MakePiece(0, low, 250 - low);
@@ -369,7 +369,7 @@ TEST(PoissonParticipation, NoRecordDecidesWhetherAPeriodThatWasCutIsLearntFrom) 
     Piece piece = MakePiece(0, 1, read);
     if (nulled) piece.batch = EmptyLike(piece.batch);
     EXPECT_TRUE(participation->Cut(piece.frame, piece.batch, emit));
-    const Piece loss = MakeMark(0, 60, PublicMark::Kind::kLost);
+    const Piece loss = MakeCut(0, 60, PublicCut::Kind::kLost);
     EXPECT_TRUE(participation->Cut(loss.frame, loss.batch, emit));
     return steps;
   };
@@ -389,7 +389,7 @@ TEST(PoissonParticipation, APeriodWhoseRecordsAreAllThereIsNotLost) {
   };
   const auto after =
       MakePoissonParticipation(TwoPartitions(start), std::make_unique<SeededCoins>(2));
-  const Piece loss = MakeMark(0, 100, PublicMark::Kind::kLost);
+  const Piece loss = MakeCut(0, 100, PublicCut::Kind::kLost);
   ASSERT_TRUE(after->Cut(loss.frame, loss.batch, emit));
   const Piece rest = MakePiece(0, 100, 110);
   ASSERT_TRUE(after->Cut(rest.frame, rest.batch, emit));

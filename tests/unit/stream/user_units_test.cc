@@ -51,14 +51,14 @@ class FakeStore final : public AllowanceView {
 // Offset o is a record of users[o]; "-" did not decode.
 struct UserStream {
   std::vector<std::string> users;
-  std::set<uint64_t> marks;
+  std::set<uint64_t> cuts;
 
   void Frame(uint64_t from, uint64_t to, event::RawRecords* frame, event::Batch* batch) const {
     frame->first_offset = from;
     frame->end.resize(to - from);
-    for (uint64_t mark : marks)
-      if (mark > from && mark <= to)
-        frame->marks.push_back({event::PublicMark::Kind::kFileEnd, mark, "day"});
+    for (uint64_t cut : cuts)
+      if (cut > from && cut <= to)
+        frame->cuts.push_back({event::PublicCut::Kind::kFileEnd, cut, "day"});
     batch->dense_width = 1;
     batch->slots = 1;
     for (uint64_t offset = from; offset < to; ++offset) {
@@ -81,7 +81,7 @@ UserStream RandomUserStream(std::mt19937_64& random, uint64_t n, uint64_t users)
     // A few users have most of the records.
     const uint64_t user = std::min(random() % users, random() % users);
     stream.users.push_back(random() % 20 == 0 ? "-" : "u" + std::to_string(user));
-    if (random() % 60 == 0) stream.marks.insert(i + 1);
+    if (random() % 60 == 0) stream.cuts.insert(i + 1);
   }
   return stream;
 }
@@ -127,7 +127,7 @@ Members MembersOf(const StepBatch& step) {
 }
 
 struct OnceSettings {
-  uint64_t per_step = 10, allowance = 3, per_period = 0, period = 0, marks = 0, records_max = 0;
+  uint64_t per_step = 10, allowance = 3, per_period = 0, period = 0, cuts = 0, records_max = 0;
 };
 
 OnceOptions OptionsOf(const OnceSettings& s, const Position& start, AllowanceBook& book) {
@@ -139,17 +139,17 @@ OnceOptions OptionsOf(const OnceSettings& s, const Position& start, AllowanceBoo
                                .records_max = s.records_max,
                                .per_period = s.per_period,
                                .period_offsets = s.period,
-                               .period_marks = s.marks}};
+                               .period_cuts = s.cuts}};
 }
 
 std::vector<Members> NaiveOnce(const UserStream& stream, const OnceSettings& s) {
   std::vector<Members> steps;
   std::map<std::string, uint64_t> used, in_period;
-  uint64_t offsets = 0, marks = 0;
+  uint64_t offsets = 0, cuts = 0;
   for (uint64_t begin = 0; begin < stream.users.size();) {
     uint64_t end = std::min<uint64_t>(begin + s.per_step, stream.users.size());
-    const auto mark = stream.marks.upper_bound(begin);
-    if (mark != stream.marks.end()) end = std::min(end, *mark);
+    const auto cut = stream.cuts.upper_bound(begin);
+    if (cut != stream.cuts.end()) end = std::min(end, *cut);
     Members all, members;
     for (uint64_t offset = begin; offset < end; ++offset)
       if (stream.users[offset] != "-") all[stream.users[offset]].push_back(offset);
@@ -163,10 +163,10 @@ std::vector<Members> NaiveOnce(const UserStream& stream, const OnceSettings& s) 
     }
     steps.push_back(members);
     offsets += end - begin;
-    marks += stream.marks.contains(end);
-    if ((s.period > 0 && offsets >= s.period) || (s.marks > 0 && marks >= s.marks)) {
+    cuts += stream.cuts.contains(end);
+    if ((s.period > 0 && offsets >= s.period) || (s.cuts > 0 && cuts >= s.cuts)) {
       in_period.clear();
-      offsets = marks = 0;
+      offsets = cuts = 0;
     }
     begin = end;
   }
@@ -185,7 +185,7 @@ TEST(UserOnceTest, StepsAreThoseOfTheDefinitionOverCrashesAtAnyMoment) {
                                 .allowance = 1 + random() % 6,
                                 .per_period = random() % 3,
                                 .period = random() % 2 * (1 + random() % 100),
-                                .marks = random() % 3,
+                                .cuts = random() % 3,
                                 .records_max = random() % 4};
     const std::vector<Members> want = NaiveOnce(stream, settings);
     FakeStore store;
@@ -322,8 +322,8 @@ std::vector<Members> NaivePeriods(const UserStream& stream, uint64_t period, uin
   std::map<std::string, uint64_t> used;
   for (uint64_t begin = 0; begin < stream.users.size();) {
     uint64_t end = std::min<uint64_t>(begin + period, stream.users.size());
-    const auto mark = stream.marks.upper_bound(begin);
-    if (mark != stream.marks.end()) end = std::min(end, *mark);
+    const auto cut = stream.cuts.upper_bound(begin);
+    if (cut != stream.cuts.end()) end = std::min(end, *cut);
     Members all;
     for (uint64_t offset = begin; offset < end; ++offset)
       if (stream.users[offset] != "-") all[stream.users[offset]].push_back(offset);

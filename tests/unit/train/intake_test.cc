@@ -39,7 +39,7 @@ class ListSource final : public stream::Source {
     next_ += n;
     for (const uint64_t end : ends_)
       if (end > out->first_offset && end <= next_)
-        out->marks.push_back({event::PublicMark::Kind::kFileEnd, end, "file"});
+        out->cuts.push_back({event::PublicCut::Kind::kFileEnd, end, "file"});
     return stream::PollOutcome::kRecords;
   }
   Status Seek(std::span<const stream::PartitionOffset> positions) override {
@@ -391,7 +391,7 @@ TEST(IntakeTest, TheEndOfAWindowParts) {
       EXPECT_FALSE(step->source_identity.empty());
       unreadable.push_back(step->window_end->unreadable);
       ++windows;
-      // A step at most is left of the learners' open ones: a full one waits for a mark.
+      // A step at most is left of the learners' open ones: a full one waits for a cut.
       EXPECT_GE(reached[0] + 64, 100 * windows);
       EXPECT_GE(reached[1] + 30, 100 * windows);
       continue;

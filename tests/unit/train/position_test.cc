@@ -12,7 +12,7 @@ TEST(PositionTest, ComesBackAsItWas) {
                                   .next = {{0, 5'000'000'000, 5'000'000'000}, {7, 40, 40}},
                                   .step = 99,
                                   .period_step = 7,
-                                  .period_marks = 2,
+                                  .period_cuts = 2,
                                   .longest_period = 40,
                                   .reading = 77,
                                   .reading_since = 8,
@@ -22,7 +22,7 @@ TEST(PositionTest, ComesBackAsItWas) {
   EXPECT_EQ(decoded->pass, 2u);
   EXPECT_EQ(decoded->period, 3u);
   EXPECT_EQ(decoded->period_step, 7u);
-  EXPECT_EQ(decoded->period_marks, 2u);
+  EXPECT_EQ(decoded->period_cuts, 2u);
   EXPECT_EQ(decoded->step, 99u);
   EXPECT_EQ(decoded->longest_period, 40u);
   EXPECT_EQ(decoded->reading, 77u);

@@ -9,7 +9,7 @@
 namespace tacit::train {
 namespace {
 
-TEST(ProgressTest, DaysEndAtTheirMarks) {
+TEST(ProgressTest, DaysEndAtTheirCuts) {
   Progress progress(2);
   const std::vector<float> logits{-1, 1}, labels{0, 1};
   progress.AddPredictions(1, logits, labels, 0.5);

@@ -13,7 +13,7 @@ using test::TempDir;
 struct Seen {
   std::vector<uint64_t> offset, row;
   std::vector<float> label, dense;
-  std::vector<uint64_t> marks;
+  std::vector<uint64_t> cuts;
   uint64_t records = 0;
   friend bool operator==(const Seen&, const Seen&) = default;
 };
@@ -42,7 +42,7 @@ class Log : public testing::Test {
           EXPECT_EQ(frame.first_offset, next) << "records are missing or repeated";
           next = frame.end_offset();
           seen.records += frame.size();
-          for (const event::PublicMark& mark : frame.marks) seen.marks.push_back(mark.offset);
+          for (const event::PublicCut& cut : frame.cuts) seen.cuts.push_back(cut.offset);
           for (size_t i = 0; i < batch.size(); ++i) {
             seen.offset.push_back(batch.offset[i]);
             seen.label.push_back(batch.label[i]);
@@ -81,11 +81,11 @@ TEST_F(Log, IsTheSameFromMemoryAndFromFiles) {
 }
 
 // A file that ends where one stops reading ends within: the period it closes is closed.
-TEST_F(Log, AMarkAtTheEndIsWithin) {
+TEST_F(Log, ACutAtTheEndIsWithin) {
   const auto log = Open(1 << 30);
-  EXPECT_EQ(Look(*log, 0, 5000).marks, (std::vector<uint64_t>{5000}));
-  EXPECT_EQ(Look(*log, 0, 4999).marks, std::vector<uint64_t>());
-  EXPECT_EQ(Look(*log, 0, 15001).marks, (std::vector<uint64_t>{5000, 10001, 15001}));
+  EXPECT_EQ(Look(*log, 0, 5000).cuts, (std::vector<uint64_t>{5000}));
+  EXPECT_EQ(Look(*log, 0, 4999).cuts, std::vector<uint64_t>());
+  EXPECT_EQ(Look(*log, 0, 15001).cuts, (std::vector<uint64_t>{5000, 10001, 15001}));
 }
 
 TEST_F(Log, AnotherLogHasAnotherIdentity) {
