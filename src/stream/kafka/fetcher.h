@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 #include "stream/kafka/client.h"
-#include "stream/kafka/marks.h"
+#include "stream/kafka/identity.h"
 
 namespace tacit::stream {
 

@@ -9,7 +9,7 @@
 #include "event/raw_records.h"
 #include "metrics/registry.h"
 #include "stream/kafka/fetcher.h"
-#include "stream/kafka/marks.h"
+#include "stream/kafka/identity.h"
 
 namespace tacit::stream {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "stream/kafka/marks.h"
+#include "stream/kafka/identity.h"
 #include "stream/source.h"
 
 // Decides whether a topic still is what a store has read, and where to continue. Asks no broker:

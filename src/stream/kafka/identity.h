@@ -22,7 +22,7 @@ struct RecordMark {
 
 // The last record read of each partition of a topic; stored with the positions. When a topic is
 // deleted and made anew, Kafka numbers its records from 0 again, and librdkafka 2.0 does not tell
-// the two topics apart: their records do. marks.cc has the byte grammar.
+// the two topics apart: their records do. identity.cc has the byte grammar.
 struct KafkaIdentity {
   std::string topic;
   std::map<int32_t, RecordMark> last;

@@ -3,7 +3,7 @@
 //     format   := "KFA1"
 //     partition := partition:i32 offset:u64 timestamp_ms:i64 hash:u64    of the last record read
 // `hash` is XXH64 of the record's value, with seed 0; of no value with seed 1.
-#include "stream/kafka/marks.h"
+#include "stream/kafka/identity.h"
 
 #include <fmt/format.h>
 
