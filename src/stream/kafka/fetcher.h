@@ -23,7 +23,7 @@ struct FetchedMessage {
   KafkaMessage message = nullptr;
 };
 
-RecordMark MarkOf(const FetchedMessage& message);
+LastRecord LastRecordOf(const FetchedMessage& message);
 
 // A source of messages by partition: librdkafka, or a script in a test. One thread at a time.
 // Private to the room.

@@ -31,8 +31,8 @@ std::optional<std::string_view> TakeField(std::string_view name, std::string_vie
 std::string KafkaIdentity::Encode() const {
   ByteWriter out;
   out.Put(kFormat).PutString(topic).Put(static_cast<uint32_t>(last.size()));
-  for (const auto& [partition, mark] : last)
-    out.Put(partition).Put(mark.offset).Put(mark.timestamp_ms).Put(mark.hash);
+  for (const auto& [partition, record] : last)
+    out.Put(partition).Put(record.offset).Put(record.timestamp_ms).Put(record.hash);
   return std::move(out).Take();
 }
 
@@ -47,10 +47,10 @@ Result<KafkaIdentity> KafkaIdentity::Decode(std::string_view bytes) {
   const auto count = in.Get<uint32_t>();
   for (uint32_t i = 0; i < count && in.ok(); ++i) {
     const auto partition = in.Get<int32_t>();
-    RecordMark& mark = identity.last[partition];
-    mark.offset = in.Get<uint64_t>();
-    mark.timestamp_ms = in.Get<int64_t>();
-    mark.hash = in.Get<uint64_t>();
+    LastRecord& record = identity.last[partition];
+    record.offset = in.Get<uint64_t>();
+    record.timestamp_ms = in.Get<int64_t>();
+    record.hash = in.Get<uint64_t>();
   }
   if (!in.at_end())
     return Fail(ErrorCode::kCorruption, "the stored identity of the topic cannot be read");

@@ -9,15 +9,16 @@
 #include "base/result.h"
 #include "stream/source.h"
 
-// Marks that are stored to recognise a topic again.
+// Stored to recognise a topic, or a store's commit, again.
 namespace tacit::stream {
 
-// A mark that tells a record from another one put in its place, as far as that is possible.
-struct RecordMark {
+// The last record read of a partition: tells it from another one put in its place, as far as that
+// is possible.
+struct LastRecord {
   uint64_t offset = 0;
   int64_t timestamp_ms = 0;
   uint64_t hash = 0;  // XXH64 of its value
-  friend bool operator==(const RecordMark&, const RecordMark&) = default;
+  friend bool operator==(const LastRecord&, const LastRecord&) = default;
 };
 
 // The last record read of each partition of a topic; stored with the positions. When a topic is
@@ -25,7 +26,7 @@ struct RecordMark {
 // the two topics apart: their records do. identity.cc has the byte grammar.
 struct KafkaIdentity {
   std::string topic;
-  std::map<int32_t, RecordMark> last;
+  std::map<int32_t, LastRecord> last;
 
   std::string Encode() const;
   // kRefused: the identity of another kind of source. kCorruption: bytes that are no identity.

@@ -111,7 +111,7 @@ void KafkaPartition::TakeCuts(event::RawRecords* records) {
   records->cuts.push_back({PublicCut::Kind::kClockTick, next_, ""});
 }
 
-std::optional<RecordMark> KafkaPartition::Take(Envelope* envelope, uint64_t until,
+std::optional<LastRecord> KafkaPartition::Take(Envelope* envelope, uint64_t until,
                                                event::RawRecords* records) {
   const FetchedMessage* message = Head();
   if (message == nullptr) return std::nullopt;
@@ -128,9 +128,9 @@ std::optional<RecordMark> KafkaPartition::Take(Envelope* envelope, uint64_t unti
     last = head_;
   }
   if (!last) return std::nullopt;
-  const RecordMark mark = MarkOf(held_[*last]);
+  const LastRecord record = LastRecordOf(held_[*last]);
   Release(&held_[*last]);
-  return mark;
+  return record;
 }
 
 bool KafkaPartition::LookAhead(Envelope* envelope) {

@@ -52,9 +52,9 @@ class KafkaPartition {
   // Fills a cleared frame with the cuts that are due.
   void TakeCuts(event::RawRecords* records);
   // Fills a frame, cleared or taken before, with the next run of consecutive offsets below `until`,
-  // and returns the mark of its last record. Returns nullopt if no record was added: none is held,
+  // and returns its last record. Returns nullopt if no record was added: none is held,
   // or the first one has to wait.
-  std::optional<RecordMark> Take(event::Envelope* envelope, uint64_t until,
+  std::optional<LastRecord> Take(event::Envelope* envelope, uint64_t until,
                                  event::RawRecords* records);
   // Begins to look up the schemas of the messages that are held. Returns false if no more can be
   // looked up at a time.

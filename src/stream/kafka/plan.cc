@@ -76,28 +76,28 @@ Result<std::vector<PartitionStart>> PlanStarts(const std::string& topic,
   return starts;
 }
 
-Result<std::vector<PartitionOffset>> MarksToCheck(const KafkaIdentity& identity,
-                                                  std::span<const PartitionSpan> there) {
+Result<std::vector<PartitionOffset>> LastRecordsToCheck(const KafkaIdentity& identity,
+                                                        std::span<const PartitionSpan> there) {
   std::vector<PartitionOffset> check;
-  for (const auto& [partition, mark] : identity.last) {
+  for (const auto& [partition, last] : identity.last) {
     const PartitionSpan* span = Find(there, partition);
     if (span == nullptr) return Missing(identity.topic, partition);
-    if (mark.offset >= span->end)
+    if (last.offset >= span->end)
       return Refuse(identity.topic, partition,
                     fmt::format("ends at offset {}, but the store has read the record at offset "
                                 "{}: {}",
-                                span->end, mark.offset, kMadeAnew));
-    if (mark.offset >= span->begin)
-      check.push_back({.partition = partition, .offset = mark.offset});
+                                span->end, last.offset, kMadeAnew));
+    if (last.offset >= span->begin)
+      check.push_back({.partition = partition, .offset = last.offset});
   }
   return check;
 }
 
-Status CheckMarks(const KafkaIdentity& identity, const std::map<int32_t, RecordMark>& found) {
+Status CheckLastRecords(const KafkaIdentity& identity, const std::map<int32_t, LastRecord>& found) {
   for (const auto& [partition, record] : found) {
-    const auto mark = identity.last.find(partition);
-    if (mark == identity.last.end() || record.offset != mark->second.offset) continue;
-    if (record == mark->second) continue;
+    const auto last = identity.last.find(partition);
+    if (last == identity.last.end() || record.offset != last->second.offset) continue;
+    if (record == last->second) continue;
     return Refuse(identity.topic, partition,
                   fmt::format("the record at offset {} is not the one that was read: {}",
                               record.offset, kMadeAnew));

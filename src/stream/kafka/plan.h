@@ -48,13 +48,13 @@ Result<std::vector<PartitionStart>> PlanStarts(const std::string& topic,
                                                std::span<const PartitionOffset> wanted,
                                                OnLost on_lost);
 
-// Returns the marks of records that still exist. kRefused: a partition does not exist or ends
-// before its mark.
-Result<std::vector<PartitionOffset>> MarksToCheck(const KafkaIdentity& identity,
-                                                  std::span<const PartitionSpan> there);
-// kRefused: the record found at a mark's offset is another one. `found`: by partition, the first
-// record at or after the mark's offset; a mark whose record compaction has taken is not checked.
-Status CheckMarks(const KafkaIdentity& identity, const std::map<int32_t, RecordMark>& found);
+// Returns the places of last records that still exist. kRefused: a partition does not exist or ends
+// before its last record.
+Result<std::vector<PartitionOffset>> LastRecordsToCheck(const KafkaIdentity& identity,
+                                                        std::span<const PartitionSpan> there);
+// kRefused: the record found at the last record's offset is another one. `found`: by partition, the
+// first record at or after that offset; a last record that compaction has taken is not checked.
+Status CheckLastRecords(const KafkaIdentity& identity, const std::map<int32_t, LastRecord>& found);
 
 // kRefused: another store has read with this group, or this one when it was further, or a copy of
 // this one that diverged, however far this one is by now.

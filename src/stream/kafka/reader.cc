@@ -103,10 +103,10 @@ Result<std::vector<PartitionStart>> KafkaReader::Open(const KafkaExpectation& ex
 // Checks that this is the topic that was read and that no other store reads it.
 Status KafkaReader::Check(const KafkaExpectation& expected,
                           std::span<const PartitionSpan> spans) const {
-  TACIT_ASSIGN(const auto to_check, MarksToCheck(expected.identity, spans));
+  TACIT_ASSIGN(const auto to_check, LastRecordsToCheck(expected.identity, spans));
   TACIT_ASSIGN(const auto found,
-               ReadMarks(options_.properties, options_.topic, to_check, kSlowQuestion));
-  TACIT_RETURN_IF_ERROR(CheckMarks(expected.identity, found));
+               ReadRecordsAt(options_.properties, options_.topic, to_check, kSlowQuestion));
+  TACIT_RETURN_IF_ERROR(CheckLastRecords(expected.identity, found));
   if (!expected.store) return {};
   std::vector<int32_t> partitions;
   for (const PartitionSpan& span : spans) partitions.push_back(span.partition);

@@ -64,7 +64,7 @@ class KafkaSource final : public Source {
   void SetPaused(std::span<const int32_t> partitions, bool paused);
   bool AllPaused() const;
   Result<bool> Take(Milliseconds timeout, event::RawRecords* records,
-                    std::optional<RecordMark>* last);
+                    std::optional<LastRecord>* last);
 
   // Tries to open. A failed Status ends the source for good.
   Status Open();
@@ -249,7 +249,7 @@ Result<PollOutcome> KafkaSource::Poll(Milliseconds timeout, event::RawRecords* r
     std::this_thread::sleep_for(timeout);
     return PollOutcome::kNothing;
   }
-  std::optional<RecordMark> last;
+  std::optional<LastRecord> last;
   const Result<bool> taken = Take(timeout, records, &last);
   if (!taken) {
     // The fault lies after the records delivered so far; a new client meets it again if it
@@ -264,7 +264,7 @@ Result<PollOutcome> KafkaSource::Poll(Milliseconds timeout, event::RawRecords* r
 }
 
 Result<bool> KafkaSource::Take(Milliseconds timeout, event::RawRecords* records,
-                               std::optional<RecordMark>* last) {
+                               std::optional<LastRecord>* last) {
   TACIT_RETURN_IF_ERROR(reader_.Serve());
   return turns_.Take(reader_, timeout, records, last);
 }

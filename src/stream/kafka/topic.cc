@@ -26,10 +26,10 @@ Result<KafkaClient> MakeLooker(const KafkaProperties& properties, KafkaContext* 
   return MakeKafkaClient(std::move(conf), KafkaRole::kConsumer, *context);
 }
 
-Result<std::map<int32_t, RecordMark>> ReadMarks(rd_kafka_t* client, const std::string& topic,
-                                                std::span<const PartitionOffset> offsets,
-                                                Steady::time_point deadline) {
-  std::map<int32_t, RecordMark> marks;
+Result<std::map<int32_t, LastRecord>> ReadRecordsAt(rd_kafka_t* client, const std::string& topic,
+                                                    std::span<const PartitionOffset> offsets,
+                                                    Steady::time_point deadline) {
+  std::map<int32_t, LastRecord> found;
   rd_kafka_poll_set_consumer(client);
   const KafkaPartitions list = MakePartitions(topic, offsets);
   const auto assigned = rd_kafka_assign(client, list.get());
@@ -38,7 +38,7 @@ Result<std::map<int32_t, RecordMark>> ReadMarks(rd_kafka_t* client, const std::s
   for (const PartitionOffset& offset : offsets) asked[offset.partition] = offset.offset;
   // Partitions that ended without a record. An end may be told again, and a record may follow it.
   std::set<int32_t> ended;
-  while (marks.size() + ended.size() < offsets.size()) {
+  while (found.size() + ended.size() < offsets.size()) {
     if (Steady::now() >= deadline)
       return Unanswered(fmt::format("topic '{}': the last records read", topic),
                         RD_KAFKA_RESP_ERR__TIMED_OUT);
@@ -47,19 +47,19 @@ Result<std::map<int32_t, RecordMark>> ReadMarks(rd_kafka_t* client, const std::s
     if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
       const int32_t partition = message->partition;
       ended.erase(partition);
-      marks.emplace(partition, MarkOf(TakeOver(message.release())));
+      found.emplace(partition, LastRecordOf(TakeOver(message.release())));
     } else if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
       // A new leader tells an end of before at first: one that does not lie behind the record says
       // nothing about it.
       const bool behind = static_cast<uint64_t>(message->offset) > asked[message->partition];
-      if (behind && !marks.contains(message->partition)) ended.insert(message->partition);
+      if (behind && !found.contains(message->partition)) ended.insert(message->partition);
     } else if (!IsTransientFetch(message->err)) {
       return Unanswered(
           fmt::format("topic '{}' partition {}: the last record read", topic, message->partition),
           message->err);
     }
   }
-  return marks;
+  return found;
 }
 
 }  // namespace
@@ -166,7 +166,7 @@ FetchedMessage TakeOver(rd_kafka_message_t* message) {
           .message = KafkaMessage(message)};
 }
 
-RecordMark MarkOf(const FetchedMessage& message) {
+LastRecord LastRecordOf(const FetchedMessage& message) {
   return {.offset = message.offset,
           .timestamp_ms = message.timestamp_ms,
           .hash = BucketHash(message.value, message.null)};
@@ -180,17 +180,17 @@ KafkaPartitions MakePartitions(const std::string& topic, std::span<const Partiti
   return list;
 }
 
-Result<std::map<int32_t, RecordMark>> ReadMarks(const KafkaProperties& properties,
-                                                const std::string& topic,
-                                                std::span<const PartitionOffset> offsets,
-                                                Milliseconds timeout) {
-  if (offsets.empty()) return std::map<int32_t, RecordMark>();
+Result<std::map<int32_t, LastRecord>> ReadRecordsAt(const KafkaProperties& properties,
+                                                    const std::string& topic,
+                                                    std::span<const PartitionOffset> offsets,
+                                                    Milliseconds timeout) {
+  if (offsets.empty()) return std::map<int32_t, LastRecord>();
   const auto deadline = Steady::now() + timeout;
   const auto context = std::make_shared<KafkaContext>();
   TACIT_ASSIGN(KafkaClient client, MakeLooker(properties, context.get()));
-  auto marks = ReadMarks(client.get(), topic, offsets, deadline);
+  auto found = ReadRecordsAt(client.get(), topic, offsets, deadline);
   EndKafkaClient(std::move(client), context);
-  return marks;
+  return found;
 }
 
 }  // namespace tacit::stream

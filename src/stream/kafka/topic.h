@@ -37,10 +37,10 @@ Result<std::vector<GroupOffset>> ReadGroup(rd_kafka_t* client, const std::string
 // Reads the first record at or after each of these offsets, through a client of its own that reads
 // nothing else. Leaves out partitions that end behind the offset without one; an end before it is
 // not believed.
-Result<std::map<int32_t, RecordMark>> ReadMarks(const KafkaProperties& properties,
-                                                const std::string& topic,
-                                                std::span<const PartitionOffset> offsets,
-                                                Milliseconds timeout);
+Result<std::map<int32_t, LastRecord>> ReadRecordsAt(const KafkaProperties& properties,
+                                                    const std::string& topic,
+                                                    std::span<const PartitionOffset> offsets,
+                                                    Milliseconds timeout);
 
 // Asks the brokers for a topic's settings under these names, as ReadTopicSettings does.
 Result<std::map<std::string, std::string>> AskSettings(rd_kafka_t* client, const std::string& topic,

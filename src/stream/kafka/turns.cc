@@ -98,7 +98,7 @@ std::string KafkaTurns::stall() const {
 }
 
 Result<bool> KafkaTurns::Take(MessageFetcher& fetcher, milliseconds timeout,
-                              event::RawRecords* records, std::optional<RecordMark>* last) {
+                              event::RawRecords* records, std::optional<LastRecord>* last) {
   const Deadline deadline = Steady::now() + timeout;
   while (true) {
     if (TakeCuts(records)) return true;
@@ -175,7 +175,7 @@ Result<bool> KafkaTurns::Look(MessageFetcher& fetcher, int32_t partition, Deadli
 
 Result<bool> KafkaTurns::TakeTurn(MessageFetcher& fetcher, const TurnOrder::Turn& turn,
                                   Deadline deadline, event::RawRecords* records,
-                                  std::optional<RecordMark>* last) {
+                                  std::optional<LastRecord>* last) {
   KafkaPartition& partition = *Find(turn.partition);
   if (partition.paused()) {
     std::this_thread::sleep_for(Left(deadline));

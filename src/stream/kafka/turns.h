@@ -44,11 +44,11 @@ class KafkaTurns {
   const std::vector<std::unique_ptr<KafkaPartition>>& partitions() const { return partitions_; }
   KafkaPartition* Find(int32_t partition) const;
 
-  // Fills a cleared frame with cuts or records, and returns the last record's mark in `*last`;
+  // Fills a cleared frame with cuts or records, and returns the last record in `*last`;
   // waits up to `timeout` for the next round or the fetcher. Returns false if there is nothing yet.
   // Fails if the fetcher has to be opened anew.
   Result<bool> Take(MessageFetcher& fetcher, std::chrono::milliseconds timeout,
-                    event::RawRecords* records, std::optional<RecordMark>* last);
+                    event::RawRecords* records, std::optional<LastRecord>* last);
   // Returns true if all closed rounds have been handed on.
   bool idle() const;
   // Returns why existing records do not come, for the operator; empty: no problem.
@@ -63,7 +63,7 @@ class KafkaTurns {
   // Fetches what is missing of a partition. Returns false if nothing has come.
   Result<bool> Look(MessageFetcher& fetcher, int32_t partition, Deadline deadline);
   Result<bool> TakeTurn(MessageFetcher& fetcher, const TurnOrder::Turn& turn, Deadline deadline,
-                        event::RawRecords* records, std::optional<RecordMark>* last);
+                        event::RawRecords* records, std::optional<LastRecord>* last);
   // Looks up schemas of all fetched records ahead, those of this partition first.
   void LookAhead(KafkaPartition& first);
   // Reports a partition's place to the order.

@@ -73,30 +73,30 @@ TEST_F(KafkaLookupTest, AnEndThatStaysIsBelieved) {
   EXPECT_EQ(MustFind(&lookup, 3).value, "3");
 }
 
-TEST_F(KafkaLookupTest, MarksOutliveAnExceptionInTheBroker) {
+TEST_F(KafkaLookupTest, RecordsOutliveAnExceptionInTheBroker) {
   kafka_.FailFetches(2);
   const PartitionOffset from[] = {{.partition = 0, .offset = 4}};
   KafkaProperties of_group = properties();
   of_group.values.emplace_back("group.id", "g");
-  const auto marks = ReadMarks(of_group, "t", from, test::kPatience);
-  ASSERT_TRUE(marks) << marks.error().message;
-  ASSERT_EQ(marks->size(), 1u);
-  EXPECT_EQ(marks->at(0).offset, 4u);
+  const auto found = ReadRecordsAt(of_group, "t", from, test::kPatience);
+  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_EQ(found->size(), 1u);
+  EXPECT_EQ(found->at(0).offset, 4u);
 }
 
 // Taken for the end of the partition, it would leave the record that was read unchecked.
-TEST_F(KafkaLookupTest, MarksAreNotLeftOutForAnEndBeforeThem) {
+TEST_F(KafkaLookupTest, RecordsAreNotLeftOutForAnEndBeforeThem) {
   const PartitionOffset from[] = {{.partition = 0, .offset = 10}};
   KafkaProperties of_group = properties();
   of_group.values.emplace_back("group.id", "g");
-  const auto early = ReadMarks(of_group, "t", from, milliseconds(2000));
+  const auto early = ReadRecordsAt(of_group, "t", from, milliseconds(2000));
   ASSERT_FALSE(early);
   EXPECT_EQ(early.error().code, ErrorCode::kUnavailable);
   kafka_.WriteNumbers("t", 0, 10, 1);
-  const auto marks = ReadMarks(of_group, "t", from, test::kPatience);
-  ASSERT_TRUE(marks) << marks.error().message;
-  ASSERT_EQ(marks->size(), 1u);
-  EXPECT_EQ(marks->at(0).offset, 10u);
+  const auto found = ReadRecordsAt(of_group, "t", from, test::kPatience);
+  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_EQ(found->size(), 1u);
+  EXPECT_EQ(found->at(0).offset, 10u);
 }
 
 }  // namespace

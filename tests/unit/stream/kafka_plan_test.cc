@@ -69,22 +69,22 @@ TEST(KafkaPlan, ATopicThatShrankIsRefusedWhateverMayBeLost) {
 TEST(KafkaPlan, TheLastRecordReadTellsATopicFromAnother) {
   const KafkaIdentity identity{"t", {{0, {9, 1000, 77}}, {1, {4, 1000, 78}}}};
   const auto check = [&](std::vector<PartitionSpan> there) {
-    const auto marks = MarksToCheck(identity, there);
-    return marks ? std::to_string(marks->size()) : marks.error().message;
+    const auto places = LastRecordsToCheck(identity, there);
+    return places ? std::to_string(places->size()) : places.error().message;
   };
   EXPECT_EQ(check({{0, 0, 10}, {1, 0, 5}}), "2");
   EXPECT_EQ(check({{0, 10, 10}, {1, 4, 5}}), "1") << "retention took the other one";
   EXPECT_THAT(check({{0, 0, 9}, {1, 0, 5}}), HasSubstr("partition 0: ends at offset 9"));
   EXPECT_THAT(check({{0, 0, 10}}), HasSubstr("partition 1: is not there"));
 
-  EXPECT_EQ(Refusal(CheckMarks(identity, {{0, {9, 1000, 77}}, {1, {4, 1000, 78}}})), "");
-  EXPECT_EQ(Refusal(CheckMarks(identity, {{0, {11, 5, 5}}})), "") << "compaction took it";
-  for (const RecordMark& other : {RecordMark{9, 1001, 77}, RecordMark{9, 1000, 76}})
-    EXPECT_THAT(Refusal(CheckMarks(identity, {{0, other}})),
+  EXPECT_EQ(Refusal(CheckLastRecords(identity, {{0, {9, 1000, 77}}, {1, {4, 1000, 78}}})), "");
+  EXPECT_EQ(Refusal(CheckLastRecords(identity, {{0, {11, 5, 5}}})), "") << "compaction took it";
+  for (const LastRecord& other : {LastRecord{9, 1001, 77}, LastRecord{9, 1000, 76}})
+    EXPECT_THAT(Refusal(CheckLastRecords(identity, {{0, other}})),
                 HasSubstr("partition 0: the record at offset 9 is not the one that was read"));
 }
 
-TEST(KafkaPlan, IdentitiesAndMarksAreReadAsTheyWereWritten) {
+TEST(KafkaPlan, IdentitiesAndStoreMarksAreReadAsTheyWereWritten) {
   const KafkaIdentity identity{"clicks", {{0, {9, -1, 77}}, {3, {1ull << 60, 1000, 1}}}};
   const auto read = KafkaIdentity::Decode(identity.Encode());
   ASSERT_TRUE(read);

@@ -63,7 +63,7 @@ class KafkaTurnsTest : public testing::Test {
   // "PARTITION:BEGIN-END" of a frame, "PARTITION:|OFFSET" of a cut; "" when there is none.
   std::string Take() {
     event::RawRecords frame;
-    std::optional<RecordMark> last;
+    std::optional<LastRecord> last;
     const auto taken = turns_.Take(shelf_, milliseconds(0), &frame, &last);
     EXPECT_TRUE(taken);
     if (!taken || !*taken) return "";
@@ -138,7 +138,7 @@ TEST_F(KafkaTurnsTest, LargeRecordsStayInTheClientsQueue) {
   turns_.Start({.partition = 0});
   Close({{0, 4096}});
   event::RawRecords frame;
-  std::optional<RecordMark> last;
+  std::optional<LastRecord> last;
   for (uint64_t handed_on = 0; handed_on < 100;) {
     frame.Clear();
     const auto taken = turns_.Take(belt, milliseconds(0), &frame, &last);
@@ -155,7 +155,7 @@ TEST_F(KafkaTurnsTest, ABacklogWithGapsLeavesNothingBehind) {
   turns_.Start({.partition = 0});
   Close({{0, kOffsets}});
   event::RawRecords frame;
-  std::optional<RecordMark> last;
+  std::optional<LastRecord> last;
   size_t places = 0, records = 0;
   while (records < kOffsets / 2) {
     frame.Clear();
@@ -224,7 +224,7 @@ TEST_F(KafkaTurnsTest, SchemasOfAllFetchedRecordsAreLookedUpAtOnce) {
   shelf_.messages[1].push_back({.offset = 0, .timestamp_ms = 1, .value = other});
   Close({{0, 100}, {1, 1}});
   event::RawRecords frame;
-  std::optional<RecordMark> last;
+  std::optional<LastRecord> last;
   ASSERT_TRUE(turns.Take(shelf_, std::chrono::minutes(1), &frame, &last).value_or(false));
   EXPECT_EQ(frame.size(), 100u);
   EXPECT_EQ(frame.faults.size(), 50u);

@@ -92,7 +92,7 @@ class Reading {
       registry_.now_ms = clock_.ms();
       CloseRounds();
       event::RawRecords frame;
-      std::optional<RecordMark> last;
+      std::optional<LastRecord> last;
       const auto taken = turns_.Take(broker_, milliseconds(0), &frame, &last);
       if (!taken) {
         OpenAnew();
