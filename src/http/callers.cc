@@ -28,8 +28,8 @@ std::unique_ptr<Callers> Callers::Fixed(CallerTable table) {
 Status Callers::Reload() {
   const MutexLock reading(reading_);
   if (path_.empty()) return {};
-  mark_ = {};
-  TACIT_ASSIGN(const std::string text, ReadKeptFile("serve.callers", path_, &mark_));
+  stamp_ = {};
+  TACIT_ASSIGN(const std::string text, ReadKeptFile("serve.callers", path_, &stamp_));
   const auto before = table();
   auto parsed = CallerTable::Parse(text, path_, rates_, before.get());
   if (!parsed) return Fail(std::move(parsed.error()).Context("serve.callers"));
@@ -50,7 +50,7 @@ void Callers::TakeOver(const Callers& other) {
   const MutexLock reading(reading_), reading_other(other.reading_);
   path_ = other.path_;
   rates_ = other.rates_;
-  mark_ = other.mark_;
+  stamp_ = other.stamp_;
   Put(other.table());
 }
 
@@ -68,7 +68,7 @@ void Callers::SetRates(const CallerRates& rates) {
 Result<bool> Callers::ReloadIfChanged() {
   {
     const MutexLock reading(reading_);
-    if (path_.empty() || MarkOfFile(path_) == mark_) return false;
+    if (path_.empty() || StampOfFile(path_) == stamp_) return false;
   }
   TACIT_RETURN_IF_ERROR(Reload());
   return true;

@@ -49,7 +49,7 @@ class Callers {
   mutable Mutex reading_;  // one thread reads at a time
   std::string path_ TACIT_GUARDED_BY(reading_);
   CallerRates rates_ TACIT_GUARDED_BY(reading_);
-  FileMark mark_ TACIT_GUARDED_BY(reading_);
+  FileStamp stamp_ TACIT_GUARDED_BY(reading_);
   mutable Mutex mutex_;
   std::shared_ptr<const CallerTable> table_ TACIT_GUARDED_BY(mutex_);
   std::atomic<uint64_t> generation_{0};

@@ -15,7 +15,7 @@ namespace {
 
 constexpr off_t kFileBytesMost = 8 << 20;
 
-FileMark MarkFrom(const struct stat& info) {
+FileStamp StampFrom(const struct stat& info) {
   return {info.st_dev, info.st_ino, info.st_size,
           static_cast<int64_t>(info.st_ctim.tv_sec) * 1'000'000'000 + info.st_ctim.tv_nsec};
 }
@@ -33,16 +33,16 @@ std::string WhyOpenToOthers(const struct stat& info) {
   return "";
 }
 
-// Reads a file; with `mark`, one that is closed to others.
-Result<std::string> ReadWhole(const std::string& key, const std::string& path, FileMark* mark) {
+// Reads a file; with `stamp`, one that is closed to others.
+Result<std::string> ReadWhole(const std::string& key, const std::string& path, FileStamp* stamp) {
   const auto refuse = [&](std::string_view why) {
     return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: {}: {}", key, path, why));
   };
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat info {};
   if (file.get() < 0 || ::fstat(file.get(), &info) != 0) return refuse(std::strerror(errno));
-  if (mark != nullptr) {
-    *mark = MarkFrom(info);
+  if (stamp != nullptr) {
+    *stamp = StampFrom(info);
     if (const std::string why = WhyOpenToOthers(info); !why.empty()) return refuse(why);
   }
   if (info.st_size > kFileBytesMost) return refuse("has more than 8 MiB");
@@ -61,17 +61,18 @@ Result<std::string> ReadWhole(const std::string& key, const std::string& path, F
 
 }  // namespace
 
-FileMark MarkOfFile(const std::string& path) {
+FileStamp StampOfFile(const std::string& path) {
   struct stat info {};
-  return ::stat(path.c_str(), &info) == 0 ? MarkFrom(info) : FileMark{};
+  return ::stat(path.c_str(), &info) == 0 ? StampFrom(info) : FileStamp{};
 }
 
 Result<std::string> ReadOpenFile(const std::string& key, const std::string& path) {
   return ReadWhole(key, path, nullptr);
 }
 
-Result<std::string> ReadKeptFile(const std::string& key, const std::string& path, FileMark* mark) {
-  return ReadWhole(key, path, mark);
+Result<std::string> ReadKeptFile(const std::string& key, const std::string& path,
+                                 FileStamp* stamp) {
+  return ReadWhole(key, path, stamp);
 }
 
 }  // namespace tacit::http

@@ -58,8 +58,8 @@ std::string TextOf(const ASN1_TIME* time) {
 }
 
 // Uses the certificate and those that it hangs on; returns the time when the first of them ends.
-Result<int64_t> UseCertificate(SSL_CTX* context, const std::string& path, FileMark* mark) {
-  *mark = MarkOfFile(path);
+Result<int64_t> UseCertificate(SSL_CTX* context, const std::string& path, FileStamp* stamp) {
+  *stamp = StampOfFile(path);
   TACIT_ASSIGN(const std::string text, ReadOpenFile(kCertificateKey, path));
   const auto chain = CertificatesIn(text);
   if (chain.empty()) return BadTls(kCertificateKey, path, "has no certificate in PEM");
@@ -83,8 +83,8 @@ Result<int64_t> UseCertificate(SSL_CTX* context, const std::string& path, FileMa
   return ends;
 }
 
-Status UseKey(SSL_CTX* context, const TlsFiles& files, FileMark* mark) {
-  TACIT_ASSIGN(std::string text, ReadKeptFile(kPrivateKey, files.key, mark));
+Status UseKey(SSL_CTX* context, const TlsFiles& files, FileStamp* stamp) {
+  TACIT_ASSIGN(std::string text, ReadKeptFile(kPrivateKey, files.key, stamp));
   const Owned<BIO> reader = Reader(text);
   const Owned<EVP_PKEY> key(PEM_read_bio_PrivateKey(reader.get(), nullptr, NoPassphrase, nullptr));
   OPENSSL_cleanse(text.data(), text.size());
@@ -97,8 +97,8 @@ Status UseKey(SSL_CTX* context, const TlsFiles& files, FileMark* mark) {
 }
 
 // Has every client show a certificate that one of the file's has signed.
-Status AskClients(SSL_CTX* context, const std::string& path, FileMark* mark) {
-  *mark = MarkOfFile(path);
+Status AskClients(SSL_CTX* context, const std::string& path, FileStamp* stamp) {
+  *stamp = StampOfFile(path);
   TACIT_ASSIGN(const std::string text, ReadOpenFile(kClientCaKey, path));
   const auto authorities = CertificatesIn(text);
   if (authorities.empty()) return BadTls(kClientCaKey, path, "has no certificate in PEM");
@@ -124,31 +124,31 @@ void Harden(SSL_CTX* context) {
 
 Status TlsFromFiles::Reload() {
   const MutexLock reading(reading_);
-  marks_ = {};
+  stamps_ = {};
   auto context = std::make_shared<TlsContext>(TlsContext::tls_server);
   SSL_CTX* const native = context->native_handle();
   Harden(native);
-  // Every mark is taken, so that a file that was bad is looked at again once it changes.
-  marks_ = Look();
-  TACIT_ASSIGN(const int64_t ends, UseCertificate(native, files_.certificate, &marks_[0]));
-  TACIT_RETURN_IF_ERROR(UseKey(native, files_, &marks_[1]));
+  // Every stamp is taken, so that a file that was bad is looked at again once it changes.
+  stamps_ = Look();
+  TACIT_ASSIGN(const int64_t ends, UseCertificate(native, files_.certificate, &stamps_[0]));
+  TACIT_RETURN_IF_ERROR(UseKey(native, files_, &stamps_[1]));
   if (!files_.client_ca.empty())
-    TACIT_RETURN_IF_ERROR(AskClients(native, files_.client_ca, &marks_[2]));
+    TACIT_RETURN_IF_ERROR(AskClients(native, files_.client_ca, &stamps_[2]));
   const MutexLock lock(mutex_);
   context_ = std::move(context);
   expires_s_ = ends;
   return {};
 }
 
-TlsFromFiles::Marks TlsFromFiles::Look() const {
-  return {MarkOfFile(files_.certificate), MarkOfFile(files_.key),
-          files_.client_ca.empty() ? FileMark{} : MarkOfFile(files_.client_ca)};
+TlsFromFiles::Stamps TlsFromFiles::Look() const {
+  return {StampOfFile(files_.certificate), StampOfFile(files_.key),
+          files_.client_ca.empty() ? FileStamp{} : StampOfFile(files_.client_ca)};
 }
 
 Result<bool> TlsFromFiles::ReloadIfChanged() {
   {
     const MutexLock reading(reading_);
-    if (Look() == marks_) return false;
+    if (Look() == stamps_) return false;
   }
   TACIT_RETURN_IF_ERROR(Reload());
   return true;
@@ -160,7 +160,7 @@ void TlsFromFiles::TakeOver(const Tls& other) {
   const MutexLock reading(reading_), reading_other(from.reading_);
   const MutexLock lock(mutex_), lock_other(from.mutex_);
   files_ = from.files_;
-  marks_ = from.marks_;
+  stamps_ = from.stamps_;
   context_ = from.context_;
   expires_s_ = from.expires_s_;
 }

@@ -30,12 +30,12 @@ class TlsFromFiles final : public Tls {
 
  private:
   // The files, in the order of their names here.
-  using Marks = std::array<FileMark, 3>;
-  Marks Look() const TACIT_REQUIRES(reading_);
+  using Stamps = std::array<FileStamp, 3>;
+  Stamps Look() const TACIT_REQUIRES(reading_);
 
   mutable Mutex reading_;  // one thread reads at a time
   TlsFiles files_ TACIT_GUARDED_BY(reading_);
-  Marks marks_ TACIT_GUARDED_BY(reading_);
+  Stamps stamps_ TACIT_GUARDED_BY(reading_);
   mutable Mutex mutex_;
   std::shared_ptr<TlsContext> context_ TACIT_GUARDED_BY(mutex_);
   int64_t expires_s_ TACIT_GUARDED_BY(mutex_) = 0;

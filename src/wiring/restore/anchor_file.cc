@@ -136,8 +136,8 @@ Result<privacy::Anchor> AppendAnchor(const std::string& path, privacy::Anchor an
 }
 
 Result<privacy::AnchorSigner> ReadAnchorSigner(const std::string& key, const std::string& path) {
-  http::FileMark mark;
-  TACIT_ASSIGN(const std::string pem, http::ReadKeptFile(key, path, &mark));
+  http::FileStamp stamp;
+  TACIT_ASSIGN(const std::string pem, http::ReadKeptFile(key, path, &stamp));
   auto signer = privacy::AnchorSigner::FromPem(pem);
   if (!signer)
     return Fail(ErrorCode::kInvalidArgument,
