@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "cli/replay/line_fields.h"
-#include "cli/replay/mark.h"
+#include "cli/replay/replay_header.h"
 #include "stream/kafka/producer.h"
 
 namespace tacit::cli {

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "cli/replay/line_fields.h"
-#include "cli/replay/mark.h"
+#include "cli/replay/replay_header.h"
 #include "cli/replay/pacer.h"
 #include "support/process.h"
 #include "unit/stream/mock_kafka.h"

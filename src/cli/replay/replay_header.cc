@@ -1,4 +1,4 @@
-#include "cli/replay/mark.h"
+#include "cli/replay/replay_header.h"
 
 #include <fmt/format.h>
 
