@@ -69,14 +69,15 @@ class Replayer {
     auto partitions = producer_->CountPartitions(kAnswer);
     if (!partitions) return Fail(AtRunTime(std::move(partitions.error())));
     summary_.partitions = *partitions;
-    Status read = stream::ReadKafkaTail(options_.properties, options_.topic, kTailRecords, kAnswer,
-                                        [this](const stream::KafkaTopicRecord& record) -> Status {
-                                          for (const event::MessageHeader& header : record.headers)
-                                            if (header.name == kReplayHeader)
-                                              if (const auto mark = ParseReplayMark(header.value))
-                                                history_.Note(record.partition, *mark);
-                                          return {};
-                                        });
+    Status read =
+        stream::ReadKafkaTail(options_.properties, options_.topic, kTailRecords, kAnswer,
+                              [this](const stream::KafkaTopicRecord& record) -> Status {
+                                for (const event::MessageHeader& header : record.headers)
+                                  if (header.name == kReplayHeaderName)
+                                    if (const auto parsed = ParseReplayHeader(header.value))
+                                      history_.Note(record.partition, *parsed);
+                                return {};
+                              });
     if (!read)
       return Fail(AtRunTime(std::move(read.error()).Context("looking for what is there already")));
     if (options_.again) return {};
@@ -146,13 +147,13 @@ class Replayer {
   Status Send(const ReplayPlace& place, int32_t partition, std::optional<std::string_view> key,
               std::string_view line) {
     const ReplayFile& file = files_[place.file];
-    const std::string mark = ReplayMarkText({.name = file.name,
-                                             .line = place.line,
-                                             .id = file.id,
-                                             .run = run(),
-                                             .partitions = summary_.partitions,
-                                             .key = options_.key});
-    const event::MessageHeader header{kReplayHeader, mark};
+    const std::string text = ReplayHeaderText({.name = file.name,
+                                               .line = place.line,
+                                               .id = file.id,
+                                               .run = run(),
+                                               .partitions = summary_.partitions,
+                                               .key = options_.key});
+    const event::MessageHeader header{kReplayHeaderName, text};
     std::string_view value = line;
     if (!options_.frame.empty()) {
       framed_ = options_.frame;
@@ -223,7 +224,7 @@ class Replayer {
   Status Look() {
     for (const stream::FailedDelivery& failed : producer_->TakeFailures()) {
       const ReplayPlace place{failed.tag >> 48, failed.tag & ((uint64_t{1} << 48) - 1)};
-      // Marks could no longer give the order of the records after the failed one.
+      // Headers could no longer give the order of the records after the failed one.
       if (!failed.too_large) return Fail(ErrorCode::kIo, failed.reason);
       NotSent(place, failed.reason);
     }

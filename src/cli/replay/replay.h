@@ -17,7 +17,7 @@ namespace tacit::cli {
 struct ReplayOptions {
   stream::KafkaProperties properties = {};
   std::string topic;
-  std::string key;     // as written; for the marks
+  std::string key;     // as written; for the headers
   double rate = 0;     // lines a second; 0: as fast as it goes
   double speed = 0;    // times real time; 0: as fast as it goes
   bool again = false;  // from the first line, whatever the topic has of the log already

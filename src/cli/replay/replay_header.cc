@@ -23,9 +23,9 @@ bool ParseNumber(std::string_view text, T* number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// Takes off the word after the last `mark`; returns false when there is none.
-bool TakeLast(std::string_view* text, char mark, std::string_view* word) {
-  const size_t at = text->rfind(mark);
+// Takes off the word after the last `separator`; returns false when there is none.
+bool TakeLast(std::string_view* text, char separator, std::string_view* word) {
+  const size_t at = text->rfind(separator);
   if (at == std::string_view::npos) return false;
   *word = text->substr(at + 1);
   *text = text->substr(0, at);
@@ -34,22 +34,22 @@ bool TakeLast(std::string_view* text, char mark, std::string_view* word) {
 
 }  // namespace
 
-std::string ReplayMarkText(const ReplayMark& mark) {
-  return fmt::format("{}:{}\t{}\t{}\t{}\t{}", mark.name, mark.line, mark.id, mark.run,
-                     mark.partitions, mark.key);
+std::string ReplayHeaderText(const ReplayHeader& header) {
+  return fmt::format("{}:{}\t{}\t{}\t{}\t{}", header.name, header.line, header.id, header.run,
+                     header.partitions, header.key);
 }
 
 // Parses from the end, since a file's name may contain any character.
-std::optional<ReplayMark> ParseReplayMark(std::string_view text) {
+std::optional<ReplayHeader> ParseReplayHeader(std::string_view text) {
   std::string_view key, partitions, run, id, line;
   if (!TakeLast(&text, '\t', &key) || !TakeLast(&text, '\t', &partitions) ||
       !TakeLast(&text, '\t', &run) || !TakeLast(&text, '\t', &id) || !TakeLast(&text, ':', &line))
     return std::nullopt;
-  ReplayMark mark{.name = std::string(text), .id = std::string(id), .key = std::string(key)};
-  if (!ParseNumber(line, &mark.line) || !ParseNumber(run, &mark.run) ||
-      !ParseNumber(partitions, &mark.partitions))
+  ReplayHeader header{.name = std::string(text), .id = std::string(id), .key = std::string(key)};
+  if (!ParseNumber(line, &header.line) || !ParseNumber(run, &header.run) ||
+      !ParseNumber(partitions, &header.partitions))
     return std::nullopt;
-  return mark;
+  return header;
 }
 
 Result<std::vector<ReplayFile>> LookAtFiles(std::span<const std::string> paths) {
@@ -72,22 +72,22 @@ Result<std::vector<ReplayFile>> LookAtFiles(std::span<const std::string> paths) 
   return files;
 }
 
-void ReplayHistory::Note(int32_t partition, const ReplayMark& mark) {
+void ReplayHistory::Note(int32_t partition, const ReplayHeader& header) {
   const auto file =
-      std::ranges::find_if(files_, [&](const ReplayFile& one) { return one.id == mark.id; });
+      std::ranges::find_if(files_, [&](const ReplayFile& one) { return one.id == header.id; });
   if (file == files_.end()) {
-    if (std::ranges::find(files_, mark.name, &ReplayFile::name) != files_.end())
-      changed_ = mark.name;
+    if (std::ranges::find(files_, header.name, &ReplayFile::name) != files_.end())
+      changed_ = header.name;
     return;
   }
-  if (mark.run > run_) {
-    run_ = mark.run;
+  if (header.run > run_) {
+    run_ = header.run;
     last_.clear();
   }
-  if (mark.run < run_) return;
-  any_ = mark;
+  if (header.run < run_) return;
+  any_ = header;
   ReplayPlace& last = last_[partition];
-  last = std::max(last, {static_cast<size_t>(file - files_.begin()), mark.line});
+  last = std::max(last, {static_cast<size_t>(file - files_.begin()), header.line});
 }
 
 Status ReplayHistory::Check(int32_t partitions, const std::string& key) const {

@@ -11,14 +11,14 @@
 
 #include "base/result.h"
 
-// The mark of a replayed record. With it, an interrupted replay resumes after the last record of
+// The header of a replayed record. With it, an interrupted replay resumes after the last record of
 // each partition, without a gap or a duplicate.
 namespace tacit::cli {
 
-inline constexpr std::string_view kReplayHeader = "tacit-replay";
+inline constexpr std::string_view kReplayHeaderName = "tacit-replay";
 
 // The header's value: NAME:LINE, ID, RUN, PARTITIONS and KEY with tabs between them.
-struct ReplayMark {
+struct ReplayHeader {
   std::string name;   // the file's, without folders
   uint64_t line = 0;  // in the file, from 1
   std::string id;     // a digest of the file's contents
@@ -26,9 +26,9 @@ struct ReplayMark {
   int32_t partitions = 0;
   std::string key;  // the field that records are keyed by, which decides a line's partition
 };
-std::string ReplayMarkText(const ReplayMark& mark);
-// Returns nothing for a text that is not a mark.
-std::optional<ReplayMark> ParseReplayMark(std::string_view text);
+std::string ReplayHeaderText(const ReplayHeader& header);
+// Returns nothing for a text that is not a header.
+std::optional<ReplayHeader> ParseReplayHeader(std::string_view text);
 
 // A file to replay.
 struct ReplayFile {
@@ -47,13 +47,13 @@ struct ReplayPlace {
   friend auto operator<=>(const ReplayPlace&, const ReplayPlace&) = default;
 };
 
-// The records already in the topic, known by their marks.
+// The records already in the topic, known by their headers.
 class ReplayHistory {
  public:
   explicit ReplayHistory(std::span<const ReplayFile> files) : files_(files) {}
 
-  // Notes the mark of a record; records may come in any order. Ignores marks of other logs.
-  void Note(int32_t partition, const ReplayMark& mark);
+  // Notes the header of a record; records may come in any order. Ignores headers of other logs.
+  void Note(int32_t partition, const ReplayHeader& header);
 
   // kRefused where the remaining lines could not go to the same partitions as the first ones: the
   // number of partitions or the key has changed, or a file is no longer the same.
@@ -68,7 +68,7 @@ class ReplayHistory {
   const std::span<const ReplayFile> files_;
   uint64_t run_ = 0;
   std::map<int32_t, ReplayPlace> last_;  // in run_
-  std::optional<ReplayMark> any_;        // the mark noted last, of run_
+  std::optional<ReplayHeader> any_;      // the header noted last, of run_
   std::optional<std::string> changed_;   // a file with the same name but other contents
 };
 

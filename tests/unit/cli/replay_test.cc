@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "cli/replay/line_fields.h"
-#include "cli/replay/replay_header.h"
 #include "cli/replay/pacer.h"
+#include "cli/replay/replay_header.h"
 #include "support/process.h"
 #include "unit/stream/mock_kafka.h"
 
@@ -58,24 +58,24 @@ TEST(ReplayPacerTest, WithoutEitherEveryLineIsDue) {
   for (int line = 0; line < 10; ++line) EXPECT_EQ(SecondsBehind(clock, pacer.Next(1e9 * line)), 0);
 }
 
-TEST(ReplayMarkTest, ComesBackFromItsText) {
+TEST(ReplayHeaderTest, ComesBackFromItsText) {
   for (const char* name : {"day-00.tsv.gz", "with space: 7.jsonl", ""}) {
-    const ReplayMark mark{name, 12345678901, "0123456789abcdef", 3, 12, "user"};
-    const auto parsed = ParseReplayMark(ReplayMarkText(mark));
+    const ReplayHeader header{name, 12345678901, "0123456789abcdef", 3, 12, "user"};
+    const auto parsed = ParseReplayHeader(ReplayHeaderText(header));
     ASSERT_TRUE(parsed) << name;
     EXPECT_EQ(parsed->name, name);
-    EXPECT_EQ(parsed->line, mark.line);
-    EXPECT_EQ(parsed->id, mark.id);
-    EXPECT_EQ(parsed->run, mark.run);
-    EXPECT_EQ(parsed->partitions, mark.partitions);
-    EXPECT_EQ(parsed->key, mark.key);
+    EXPECT_EQ(parsed->line, header.line);
+    EXPECT_EQ(parsed->id, header.id);
+    EXPECT_EQ(parsed->run, header.run);
+    EXPECT_EQ(parsed->partitions, header.partitions);
+    EXPECT_EQ(parsed->key, header.key);
   }
   for (const char* text : {"", "x", "a:1\tid\t1\t2", "a:x\tid\t1\t2\tuser", "a:1\tid\t-1\t2\tuser",
                            "a\tid\t1\t2\tuser", "a:1\tid\t1\tmany\tuser"})
-    EXPECT_FALSE(ParseReplayMark(text)) << text;
+    EXPECT_FALSE(ParseReplayHeader(text)) << text;
 }
 
-ReplayMark Mark(const std::string& id, uint64_t line, uint64_t run = 1) {
+ReplayHeader Header(const std::string& id, uint64_t line, uint64_t run = 1) {
   return {"name-" + id, line, id, run, 4, "user"};
 }
 
@@ -85,17 +85,17 @@ TEST(ReplayHistoryTest, TheLastLineOfEachPartitionInTheOrderOfTheFilesIsKnown) {
   ReplayHistory history(files);
   EXPECT_EQ(history.run(), 0u);
   EXPECT_EQ(history.Last(0), ReplayPlace{});
-  history.Note(0, Mark("b", 3));
-  history.Note(0, Mark("a", 900));  // an earlier file's
-  history.Note(1, Mark("a", 17));
-  history.Note(2, Mark("other", 5));  // not ours to continue
+  history.Note(0, Header("b", 3));
+  history.Note(0, Header("a", 900));  // an earlier file's
+  history.Note(1, Header("a", 17));
+  history.Note(2, Header("other", 5));  // not ours to continue
   EXPECT_TRUE(history.Check(4, "user"));
   EXPECT_EQ(history.run(), 1u);
   EXPECT_EQ(history.Last(0), (ReplayPlace{1, 3}));
   EXPECT_EQ(history.Last(1), (ReplayPlace{0, 17}));
   EXPECT_EQ(history.Last(2), ReplayPlace{});
   // A later run makes all that was before a thing of the past.
-  history.Note(1, Mark("a", 2, 2));
+  history.Note(1, Header("a", 2, 2));
   EXPECT_EQ(history.run(), 2u);
   EXPECT_EQ(history.Last(0), ReplayPlace{});
   EXPECT_EQ(history.Last(1), (ReplayPlace{0, 2}));
@@ -104,11 +104,11 @@ TEST(ReplayHistoryTest, TheLastLineOfEachPartitionInTheOrderOfTheFilesIsKnown) {
 TEST(ReplayHistoryTest, WhatCannotBeGoneOnWithIsToldByName) {
   const std::vector<ReplayFile> files{{"/x/name-a", "name-a", "a", 0}};
   ReplayHistory history(files);
-  history.Note(0, Mark("a", 3));
+  history.Note(0, Header("a", 3));
   EXPECT_THAT(history.Check(5, "user").error().message,
               HasSubstr("4 partitions when the replay began, and has 5 now"));
   EXPECT_THAT(history.Check(4, "item").error().message, HasSubstr("--key user"));
-  ReplayMark other = Mark("b", 3);
+  ReplayHeader other = Header("b", 3);
   other.name = "name-a";
   history.Note(0, other);
   EXPECT_THAT(history.Check(4, "user").error().message, HasSubstr("name-a is not the file"));
