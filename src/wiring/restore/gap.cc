@@ -49,7 +49,7 @@ bool IsCharged(const Charged& charged, const LearnerPlan& plan) {
 }
 
 // The steps of a gap by price and by the bounds that were in force, each once.
-class Bill {
+class LostSteps {
  public:
   struct Line {
     privacy::Charge charge;
@@ -185,7 +185,7 @@ class GapFinder {
       if (end <= begin) continue;
       // A ledger knows the promise of its learners, but a copy may not know this learner.
       if (!IsPromised(store::ChargedIn(entry), plan_)) return RefusePrice();
-      bill_.Add(entry.charge, entry.bounds, end - begin);
+      lost_.Add(entry.charge, entry.bounds, end - begin);
     }
     if (seen == later_steps()) return {};
     return RefuseLearner(plan_, fmt::format("the later copy's ledger has entries of {} steps, and "
@@ -206,7 +206,7 @@ class GapFinder {
       if (steps == before) continue;
       if (!IsPromised(charged, plan_)) return RefusePrice();
       TACIT_RETURN_IF_ERROR(CheckRemembered(charged, steps - before));
-      bill_.Add(charged.charge, charged.bounds, steps - before);
+      lost_.Add(charged.charge, charged.bounds, steps - before);
       lost += steps - before;
     }
     const uint64_t charged = trail_.last.steps - later_steps();
@@ -242,7 +242,7 @@ class GapFinder {
   void FindLongestPeriod() {
     longest_period_ = std::max(period_steps_, end_.longest_period);
     bool in_bounds = true;
-    for (const Bill::Line& line : bill_.lines()) {
+    for (const LostSteps::Line& line : lost_.lines()) {
       longest_period_ = std::max(longest_period_, line.bounds.period_steps);
       in_bounds = in_bounds && line.bounds.period_steps > 0;
     }
@@ -252,7 +252,7 @@ class GapFinder {
   }
 
   // Tells how many of these steps an offset can be in.
-  uint64_t PerOffset(const Bill::Line& line) const {
+  uint64_t PerOffset(const LostSteps::Line& line) const {
     const auto& opening = plan_.opening_charge;
     const auto mechanism = line.charge.mechanism;
     const bool opens = opening && mechanism == opening->mechanism &&
@@ -266,7 +266,7 @@ class GapFinder {
     const std::vector<OffsetRange> ranges = RangesBetween(begin_, end_);
     const auto charges_at = [&](const privacy::Bounds& bounds) {
       std::vector<privacy::CommitCharge> charges;
-      for (const Bill::Line& line : bill_.lines())
+      for (const LostSteps::Line& line : lost_.lines())
         if (line.bounds == bounds)
           charges.push_back({.learner = plan_.id,
                              .charge = line.charge,
@@ -276,7 +276,7 @@ class GapFinder {
                              .ranges = ranges});
       return charges;
     };
-    for (const Bill::Line& line : bill_.lines()) {
+    for (const LostSteps::Line& line : lost_.lines()) {
       const auto has =
           std::ranges::find(gap->earlier, line.bounds, &store::LearnerGap::Earlier::bounds);
       if (line.bounds == plan_.promise.bounds || has != gap->earlier.end()) continue;
@@ -320,7 +320,7 @@ class GapFinder {
   // Finds the largest allowance that any step was taken under; without one a user may be in all.
   uint64_t LargestAllowance() const {
     uint64_t largest = 0;
-    for (const Bill::Line& line : bill_.lines()) {
+    for (const LostSteps::Line& line : lost_.lines()) {
       if (line.bounds.allowance == 0) return std::numeric_limits<uint64_t>::max();
       largest = std::max(largest, line.bounds.allowance);
     }
@@ -344,7 +344,7 @@ class GapFinder {
   bool knows_shared_records_ = false;  // those that are in several periods
   std::string position_;
   stream::Position begin_, end_;
-  Bill bill_;
+  LostSteps lost_;
 };
 
 }  // namespace
