@@ -29,7 +29,7 @@ class RunCodec : public Codec {
     typename Derived::Scratch scratch = codec.MakeScratch(*batch);
     auto fault = records.faults.begin();
     for (size_t i = 0; i < records.size(); ++i) {
-      const BatchMark mark(*batch);
+      const BatchSizes before(*batch);
       MaybeBad bad;
       if (fault != records.faults.end() && fault->index == i) {
         bad.emplace(fault->reason, fault->part);
@@ -43,7 +43,7 @@ class RunCodec : public Codec {
         batch->offset.push_back(records.first_offset + i);
         continue;
       }
-      mark.CutBack(batch);
+      before.CutBack(batch);
       const uint64_t line = records.origin_line == 0 ? 0 : records.origin_line + i;
       dead->push_back({records.origin, line, records.partition, records.first_offset + i,
                        std::move(bad->reason), bad->part});
@@ -52,9 +52,9 @@ class RunCodec : public Codec {
 
  private:
   // The sizes of the batch's columns.
-  class BatchMark {
+  class BatchSizes {
    public:
-    explicit BatchMark(const Batch& batch)
+    explicit BatchSizes(const Batch& batch)
         : examples_(batch.size()),
           rows_(batch.row.size()),
           weights_(batch.weight.size()),
