@@ -194,7 +194,7 @@ CandidateSource::CandidateSource(const transitions::Estimate& estimate,
     ForBits(genres, [&](size_t genre) { genre_share_[genre] += share; });
     genre_unit_.push_back(genres == 0 ? 0
                                       : 1 / std::sqrt(static_cast<float>(std::popcount(genres))));
-    era_.push_back(buckets.marks(item)[Buckets::kYears]);
+    era_.push_back(buckets.bins(item)[Buckets::kYears]);
     if (era_.back() >= era_share_.size()) era_share_.resize(era_.back() + 1);
     era_share_[era_.back()] += share;
   }

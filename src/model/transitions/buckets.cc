@@ -22,14 +22,14 @@ std::vector<uint32_t> ByPopularity(std::span<const double> popularity) {
 
 Buckets::Buckets(const PublicItems& catalogue, std::span<const double> popularity,
                  uint32_t rank_bins)
-    : catalogue_(catalogue), marks_(catalogue.items()) {
+    : catalogue_(catalogue), item_bins_(catalogue.items()) {
   TACIT_CHECK(popularity.size() == catalogue.items() && rank_bins > 0);
   bins_[kRanks] = rank_bins;
   const double total = std::accumulate(popularity.begin(), popularity.end(), 0.0);
   double before = 0;
   for (uint32_t item : ByPopularity(popularity)) {
     const auto bin = static_cast<uint32_t>(before / total * rank_bins);
-    marks_[item][kRanks] = std::min(bin, rank_bins - 1);
+    item_bins_[item][kRanks] = std::min(bin, rank_bins - 1);
     before += popularity[item];
   }
   sizes_[kRanks] = rank_bins * rank_bins;
@@ -40,11 +40,11 @@ Buckets::Buckets(const PublicItems& catalogue, std::span<const double> popularit
   bins_[kGenres] = catalogue.first_genres();
   for (uint32_t item = 0; item < items(); ++item) {
     const ItemFeatures& features = catalogue.features(item);
-    marks_[item][kGenres] = features.first_genre;
+    item_bins_[item][kGenres] = features.first_genre;
     if (features.year == 0) continue;
     // Items of one year share the bin of the year's first item.
     const auto rank = std::lower_bound(years.begin(), years.end(), features.year) - years.begin();
-    marks_[item][kYears] =
+    item_bins_[item][kYears] =
         1 + static_cast<uint32_t>(static_cast<uint64_t>(rank) * kYearBins / years.size());
   }
   sizes_[kYears] = bins_[kYears] * bins_[kYears];

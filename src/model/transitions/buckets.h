@@ -24,21 +24,21 @@ class Buckets {
  public:
   enum Table : size_t { kRanks, kYears, kGenres, kKinship };
   static constexpr size_t kTablesMost = 4;
-  using Marks = std::array<uint32_t, kTablesMost - 1>;
+  using Bins = std::array<uint32_t, kTablesMost - 1>;
 
   // `popularity` as released, positive.
   Buckets(const PublicItems& catalogue, std::span<const double> popularity, uint32_t rank_bins);
 
-  uint32_t items() const { return static_cast<uint32_t>(marks_.size()); }
+  uint32_t items() const { return static_cast<uint32_t>(item_bins_.size()); }
   size_t tables() const { return catalogue_.described() ? kTablesMost : 1; }
   uint32_t size(size_t table) const { return sizes_[table]; }
   uint32_t Of(size_t table, uint32_t a, uint32_t b) const {
-    return table == kKinship ? Kinship(a, b) : MarkBucket(table, marks_[a], marks_[b]);
+    return table == kKinship ? Kinship(a, b) : BinBucket(table, item_bins_[a], item_bins_[b]);
   }
 
   // The item's bin in each table but kKinship.
-  const Marks& marks(uint32_t item) const { return marks_[item]; }
-  uint32_t MarkBucket(size_t table, const Marks& a, const Marks& b) const {
+  const Bins& bins(uint32_t item) const { return item_bins_[item]; }
+  uint32_t BinBucket(size_t table, const Bins& a, const Bins& b) const {
     return a[table] * bins_[table] + b[table];
   }
   // Kinship depends on these steps of a pair, each from 0: of the years from a to b, of their ids,
@@ -90,7 +90,7 @@ class Buckets {
   const PublicItems& catalogue_;
   std::array<uint32_t, kTablesMost - 1> bins_ = {1, 1, 1};
   std::array<uint32_t, kTablesMost> sizes_ = {};
-  std::vector<Marks> marks_;
+  std::vector<Bins> item_bins_;
 };
 
 }  // namespace tacit::model::transitions

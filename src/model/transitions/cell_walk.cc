@@ -63,17 +63,17 @@ Walk::Walk(const Prior& prior, uint64_t count, const Options& options)
 void Walk::FillGroups() {
   static constexpr ItemFeatures kNothing = {};
   const Buckets& buckets = prior_.buckets();
-  std::map<Buckets::Marks, std::map<uint64_t, Part>> groups;
+  std::map<Buckets::Bins, std::map<uint64_t, Part>> groups;
   for (uint32_t i = 0; i < prior_.items(); ++i) {
     const ItemFeatures& features = described_ ? buckets.catalogue().features(i) : kNothing;
-    Part& part = groups[buckets.marks(i)][features.genres];
+    Part& part = groups[buckets.bins(i)][features.genres];
     part.items.push_back(i);
     part.words |= features.words;
     part.first_year = std::min(part.first_year, features.year);
     part.last_year = std::max(part.last_year, features.year);
   }
-  for (auto& [marks, parts] : groups) {
-    Group group{.marks = marks};
+  for (auto& [bins, parts] : groups) {
+    Group group{.bins = bins};
     for (auto& [genres, part] : parts) {
       part.genres = genres;
       std::ranges::stable_sort(part.items, [&](uint32_t a, uint32_t b) { return to_[a] > to_[b]; });
@@ -91,7 +91,7 @@ void Walk::FillGroups() {
 
 void Walk::FillNear() {
   for (uint32_t item = 0; item < prior_.items(); ++item)
-    by_id_.push_back({IdOf(item), item, prior_.buckets().marks(item)});
+    by_id_.push_back({IdOf(item), item, prior_.buckets().bins(item)});
   std::ranges::sort(by_id_, {}, [](const ById& one) { return std::pair(one.id, one.item); });
   place_.resize(by_id_.size());
   for (uint32_t i = 0; i < by_id_.size(); ++i) {

@@ -65,7 +65,7 @@ class KinshipBounds {
   float near_most_ = 0;
 };
 
-// Walks the cells whose score is at least a threshold. Items are in groups that the tables of marks
+// Walks the cells whose score is at least a threshold. Items are in groups that the tables of bins
 // cannot tell apart, and within these in parts of the same genres: so nearly all of a pair's
 // kinship is known before the pair is looked at, and few are looked at in vain. What is not known
 // is whether ids are near: such pairs are found by going along the ids.
@@ -113,7 +113,7 @@ class Walk {
     uint64_t genres = 0;
   };
   struct Group {
-    Buckets::Marks marks = {};
+    Buckets::Bins bins = {};
     float most_from = 0;           // of the first part
     std::vector<Part> parts = {};  // those of the most popular items first
     std::vector<Head> heads = {};  // per part
@@ -122,7 +122,7 @@ class Walk {
   struct ById {
     int64_t id = 0;
     uint32_t item = 0;
-    Buckets::Marks marks = {};
+    Buckets::Bins bins = {};
   };
 
   void FillGroups();
@@ -131,17 +131,17 @@ class Walk {
   // Raises a bound so that it stays one when products are rounded.
   static float Above(float x) { return x * (1 + 0x1p-18f); }
   static bool SameGenre(const Group& from, const Group& to) {
-    return from.marks[Buckets::kGenres] == to.marks[Buckets::kGenres];
+    return from.bins[Buckets::kGenres] == to.bins[Buckets::kGenres];
   }
   // Bounds of the factors of pairs that are far, and of those that are near.
   float Far(const Group& from, const Group& to) const {
     float most = 0;
     for (uint32_t overlap = 0; overlap < Buckets::kOverlaps; ++overlap)
       most = std::max(most, kinship_.Far(overlap, SameGenre(from, to)));
-    return Above(prior_.MarkFactor(from.marks, to.marks) * most);
+    return Above(prior_.BinFactor(from.bins, to.bins) * most);
   }
   float Near(const Group& from, const Group& to) const {
-    return Above(prior_.MarkFactor(from.marks, to.marks) * kinship_.Near());
+    return Above(prior_.BinFactor(from.bins, to.bins) * kinship_.Near());
   }
   // The most of kinship from items of these years and words to those of a part, where ids are far.
   float KinshipMost(int16_t first_year, int16_t last_year, uint64_t words, uint32_t overlap,
@@ -152,10 +152,10 @@ class Walk {
                   std::atomic<uint64_t>* walked, const Visit& visit) const {
     const float bound = Far(from, to), popular = to.heads[0].most_to;
     if (from.most_from * popular * bound < threshold) return;
-    const float marks = prior_.MarkFactor(from.marks, to.marks);
+    const float by_bins = prior_.BinFactor(from.bins, to.bins);
     std::array<float, Buckets::kOverlaps> bounds;
     for (uint32_t overlap = 0; overlap < bounds.size(); ++overlap)
-      bounds[overlap] = Above(marks * kinship_.Far(overlap, SameGenre(from, to)));
+      bounds[overlap] = Above(by_bins * kinship_.Far(overlap, SameGenre(from, to)));
     for (const Part& left : from.parts) {
       const float own = from_[left.items[0]];
       if (own * popular * bound < threshold) return;
@@ -164,21 +164,22 @@ class Walk {
         if (own * head.most_to * bound < threshold) break;
         const uint32_t overlap = Buckets::OverlapStep(left.genres, head.genres);
         if (own * head.most_to * bounds[overlap] < threshold) continue;
-        WalkParts(left, to.parts[i], marks, overlap, SameGenre(from, to), threshold, walked, visit);
+        WalkParts(left, to.parts[i], by_bins, overlap, SameGenre(from, to), threshold, walked,
+                  visit);
       }
       if (*walked > walked_most_) return;
     }
   }
 
   template <class Visit>
-  void WalkParts(const Part& from, const Part& to, float marks, uint32_t overlap, bool same,
+  void WalkParts(const Part& from, const Part& to, float by_bins, uint32_t overlap, bool same,
                  float threshold, std::atomic<uint64_t>* walked, const Visit& visit) const {
     // A bound of an item's own is worth its work where there is much to leave out.
     constexpr size_t kLargePart = 16;
     const bool large = described_ && to.items.size() >= kLargePart;
     const auto bound_of = [&](int16_t first_year, int16_t last_year, uint64_t words) {
-      if (!described_) return Above(marks);
-      return Above(marks * KinshipMost(first_year, last_year, words, overlap, same, to));
+      if (!described_) return Above(by_bins);
+      return Above(by_bins * KinshipMost(first_year, last_year, words, overlap, same, to));
     };
     const float bound = bound_of(from.first_year, from.last_year, from.words);
     uint64_t looked_at = 0;
@@ -193,7 +194,7 @@ class Walk {
         if (from_[a] * to_[b] * own < threshold) break;
         ++looked_at;
         if (a == b || (described_ && Buckets::AreNear(IdOf(a), IdOf(b)))) continue;
-        Look(a, b, marks, threshold, visit);
+        Look(a, b, by_bins, threshold, visit);
       }
     }
     if (looked_at > 0) walked->fetch_add(looked_at, std::memory_order_relaxed);
@@ -209,11 +210,11 @@ class Walk {
       ++passed;
       if (from_[a.item] * to_by_id_[place] * most < threshold) return;
       const ById& b = by_id_[place];
-      const float marks = prior_.MarkFactor(from.marks, b.marks);
+      const float by_bins = prior_.BinFactor(from.bins, b.bins);
       ++looked_at;
-      const float bound = Above(marks * kinship_.Near(Buckets::IdStep(a.id, b.id)));
+      const float bound = Above(by_bins * kinship_.Near(Buckets::IdStep(a.id, b.id)));
       if (from_[a.item] * to_by_id_[place] * bound < threshold) return;
-      Look(a.item, b.item, marks, threshold, visit);
+      Look(a.item, b.item, by_bins, threshold, visit);
     };
     for (const Part& part : from.parts)
       for (const uint32_t item : part.items) {
@@ -228,8 +229,8 @@ class Walk {
   }
 
   template <class Visit>
-  void Look(uint32_t a, uint32_t b, float marks, float threshold, const Visit& visit) const {
-    const float score = from_[a] * to_[b] * (marks * prior_.KinshipFactor(a, b));
+  void Look(uint32_t a, uint32_t b, float by_bins, float threshold, const Visit& visit) const {
+    const float score = from_[a] * to_[b] * (by_bins * prior_.KinshipFactor(a, b));
     if (score >= threshold) visit(Scored{score, a, b});
   }
   int64_t IdOf(uint32_t item) const { return prior_.buckets().catalogue().features(item).id; }

@@ -55,10 +55,10 @@ Prior::Prior(const Buckets& buckets, std::vector<double> popularity,
   }
 }
 
-float Prior::MarkFactor(const Buckets::Marks& a, const Buckets::Marks& b) const {
+float Prior::BinFactor(const Buckets::Bins& a, const Buckets::Bins& b) const {
   float factor = 1;
   for (size_t table = 0; table < std::min(buckets_.tables(), a.size()); ++table)
-    factor *= factors_[table][buckets_.MarkBucket(table, a, b)];
+    factor *= factors_[table][buckets_.BinBucket(table, a, b)];
   return factor;
 }
 
@@ -77,14 +77,14 @@ std::vector<uint16_t> Prior::Kinships(WorkerPool& workers) const {
 void Prior::FillRow(uint32_t a, std::span<const uint16_t> kinships, std::span<float> row) const {
   // The part of each table that a's bin selects; a table that is missing has the one factor 1.
   static constexpr float kOne = 1;
-  std::array<const float*, Buckets::Marks().size()> factors = {&kOne, &kOne, &kOne};
+  std::array<const float*, Buckets::Bins().size()> factors = {&kOne, &kOne, &kOne};
   for (size_t t = 0; t < std::min(buckets_.tables(), factors.size()); ++t)
-    factors[t] = &factors_[t][buckets_.MarkBucket(t, buckets_.marks(a), {})];
+    factors[t] = &factors_[t][buckets_.BinBucket(t, buckets_.bins(a), {})];
   const auto own = static_cast<float>(popularity_[a]);
   for (uint32_t b = 0; b < items(); ++b) {
-    const Buckets::Marks& marks = buckets_.marks(b);
-    row[b] = own * static_cast<float>(popularity_[b]) * factors[0][marks[0]] *
-             factors[1][marks[1]] * factors[2][marks[2]];
+    const Buckets::Bins& bins = buckets_.bins(b);
+    row[b] = own * static_cast<float>(popularity_[b]) * factors[0][bins[0]] * factors[1][bins[1]] *
+             factors[2][bins[2]];
   }
   if (!kinships.empty()) {
     const float* kinship = factors_[Buckets::kKinship].data();
@@ -107,7 +107,7 @@ std::vector<double> Prior::Sums(size_t table, std::span<const uint16_t> kinships
                         const uint32_t bucket =
                             table == Buckets::kKinship
                                 ? own[b]
-                                : buckets_.MarkBucket(table, buckets_.marks(a), buckets_.marks(b));
+                                : buckets_.BinBucket(table, buckets_.bins(a), buckets_.bins(b));
                         sums[bucket] += row[b];
                       }
                     }

@@ -40,10 +40,10 @@ class Prior {
   }
   // The factor of all tables together.
   float Factor(uint32_t a, uint32_t b) const {
-    return MarkFactor(buckets_.marks(a), buckets_.marks(b)) * KinshipFactor(a, b);
+    return BinFactor(buckets_.bins(a), buckets_.bins(b)) * KinshipFactor(a, b);
   }
   // The factor of all tables but kKinship, and that of kKinship.
-  float MarkFactor(const Buckets::Marks& a, const Buckets::Marks& b) const;
+  float BinFactor(const Buckets::Bins& a, const Buckets::Bins& b) const;
   float KinshipFactor(uint32_t a, uint32_t b) const {
     return has_kinship() ? factors_[Buckets::kKinship][KinshipOf(a, b)] : 1;
   }

@@ -25,21 +25,21 @@ std::vector<float> Powers(std::span<const double> values, double power) {
   return powers;
 }
 
-// The groups of items that the tables of marks cannot tell apart.
-struct MarkGroups {
-  std::vector<Buckets::Marks> marks;  // per group
-  std::vector<uint32_t> of;           // per item
+// The groups of items that the tables of bins cannot tell apart.
+struct BinGroups {
+  std::vector<Buckets::Bins> bins;  // per group
+  std::vector<uint32_t> of;         // per item
 };
 
 // `without`: a table that does not count.
-MarkGroups GroupByMarks(const Buckets& buckets, size_t without) {
-  MarkGroups groups;
-  std::map<Buckets::Marks, uint32_t> number;
+BinGroups GroupByBins(const Buckets& buckets, size_t without) {
+  BinGroups groups;
+  std::map<Buckets::Bins, uint32_t> number;
   for (uint32_t item = 0; item < buckets.items(); ++item) {
-    Buckets::Marks marks = buckets.marks(item);
-    if (without < marks.size()) marks[without] = 0;
-    const auto [at, fresh] = number.emplace(marks, static_cast<uint32_t>(groups.marks.size()));
-    if (fresh) groups.marks.push_back(marks);
+    Buckets::Bins bins = buckets.bins(item);
+    if (without < bins.size()) bins[without] = 0;
+    const auto [at, fresh] = number.emplace(bins, static_cast<uint32_t>(groups.bins.size()));
+    if (fresh) groups.bins.push_back(bins);
     groups.of.push_back(at->second);
   }
   return groups;
@@ -134,21 +134,21 @@ void Scorer::FillGroups(const Estimate& estimate, WorkerPool& workers) {
   const Prior& prior = estimate.prior();
   const Buckets& buckets = prior.buckets();
   size_t without = Buckets::kTablesMost;
-  MarkGroups groups = GroupByMarks(buckets, without);
-  if (groups.marks.size() > kGroupsMost) groups = GroupByMarks(buckets, without = Buckets::kYears);
-  TACIT_CHECK(groups.marks.size() <= kGroupsMost, "bins of popularity and genres are few");
-  const size_t count = groups.marks.size();
-  const auto factor = [&](const Buckets::Marks& a, const Buckets::Marks& b) {
+  BinGroups groups = GroupByBins(buckets, without);
+  if (groups.bins.size() > kGroupsMost) groups = GroupByBins(buckets, without = Buckets::kYears);
+  TACIT_CHECK(groups.bins.size() <= kGroupsMost, "bins of popularity and genres are few");
+  const size_t count = groups.bins.size();
+  const auto factor = [&](const Buckets::Bins& a, const Buckets::Bins& b) {
     double product = 1;
     for (size_t table = 0; table < std::min(buckets.tables(), a.size()); ++table)
-      if (table != without) product *= prior.factors(table)[buckets.MarkBucket(table, a, b)];
+      if (table != without) product *= prior.factors(table)[buckets.BinBucket(table, a, b)];
     return product;
   };
   group_factor_.resize(count * count);
   workers.Run(count, [&](size_t begin, size_t end, size_t) {
     for (size_t a = begin; a < end; ++a)
       for (size_t b = 0; b < count; ++b) {
-        const Buckets::Marks &from = groups.marks[a], &to = groups.marks[b];
+        const Buckets::Bins &from = groups.bins[a], &to = groups.bins[b];
         const double both = factor(from, to) + options_.reverse_weight * factor(to, from);
         group_factor_[a * count + b] = static_cast<float>(std::pow(both, options_.score_power));
       }

@@ -132,7 +132,7 @@ std::vector<double> CandidatesTest::Naive(const std::vector<uint32_t>& history, 
     return squares > 0 ? dot / std::sqrt(squares) : 0;
   };
   const auto era = [&](double decay) {
-    const auto bin = [&](uint32_t i) { return buckets_->marks(i)[Buckets::kYears]; };
+    const auto bin = [&](uint32_t i) { return buckets_->bins(i)[Buckets::kYears]; };
     return ratio(decay, 2, [&](uint32_t i) { return bin(i) == bin(b); });
   };
   x[kGenresRecent] = cosine(.9), x[kGenresEver] = cosine(1);

@@ -166,7 +166,7 @@ TEST_F(PriorTest, TheTopCellsAreThoseOfASortOfAll) {
   }
 }
 
-// Many items of the same marks and genres, some with ids that are near and some with ids at the
+// Many items of the same bins and genres, some with ids that are near and some with ids at the
 // ends of what an id can be: most pairs are left out by bounds, and none may be that belongs to the
 // top.
 TEST_F(PriorTest, TheTopCellsOfManyItemsThatAreAlikeAreThoseOfASortOfAll) {

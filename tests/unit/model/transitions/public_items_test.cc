@@ -80,8 +80,8 @@ TEST(PublicItems, ItemsAreAsTheyAreAmongAllThatAreDescribed) {
     for (uint32_t j = 0; j < 5; ++j)
       EXPECT_EQ(some.ShareRareWord(i, j), all.ShareRareWord(items[i], items[j]));
     for (const size_t table : {Buckets::kYears, Buckets::kGenres}) {
-      EXPECT_EQ(of_some.marks(i)[table], of_all.marks(items[i])[table]);
-      otherwise += of_alone.marks(i)[table] != of_all.marks(items[i])[table] ? 1 : 0;
+      EXPECT_EQ(of_some.bins(i)[table], of_all.bins(items[i])[table]);
+      otherwise += of_alone.bins(i)[table] != of_all.bins(items[i])[table] ? 1 : 0;
     }
   }
   EXPECT_GT(otherwise, 0u) << "counted over the data's items alone it would be told";
@@ -169,10 +169,10 @@ TEST(Buckets, RankBinsHoldEqualPopularity) {
   double total = 0;
   std::vector<double> held(4);
   for (uint32_t i = 0; i < 1000; ++i) {
-    held[buckets.marks(i)[Buckets::kRanks]] += popularity[i];
+    held[buckets.bins(i)[Buckets::kRanks]] += popularity[i];
     total += popularity[i];
     if (i > 0) {
-      EXPECT_GE(buckets.marks(i)[0], buckets.marks(i - 1)[0]);
+      EXPECT_GE(buckets.bins(i)[0], buckets.bins(i - 1)[0]);
     }
   }
   for (const double h : held) EXPECT_NEAR(h / total, 0.25, 0.1);
