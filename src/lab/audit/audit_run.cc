@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "console/terminal_line.h"
-#include "lab/audit/white_box.h"
+#include "lab/audit/likelihood_audit.h"
 #include "lab/run_store.h"
 
 namespace tacit::lab {

@@ -1,6 +1,6 @@
 // The audit by twins, of learners that choose a release by their earlier ones: right ones are not
 // accused and prove most of their charge; each planted fault is seen.
-#include "lab/audit/twin_box.h"
+#include "lab/audit/twin_audit.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -10,8 +10,8 @@
 #include <fstream>
 #include <map>
 
+#include "lab/audit/likelihood_audit.h"
 #include "lab/audit/twin_noise.h"
-#include "lab/audit/white_box.h"
 #include "support/fixed_noise.h"
 #include "support/process.h"
 #include "support/silent_noise.h"

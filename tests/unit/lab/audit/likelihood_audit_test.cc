@@ -1,6 +1,6 @@
 // The audit of configured learners: what is right stays under its charge and proves most of it;
 // noise that is not what it says is accused.
-#include "lab/audit/white_box.h"
+#include "lab/audit/likelihood_audit.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

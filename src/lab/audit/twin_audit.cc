@@ -1,4 +1,4 @@
-#include "lab/audit/twin_box.h"
+#include "lab/audit/twin_audit.h"
 
 #include <fmt/format.h>
 

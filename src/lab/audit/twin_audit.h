@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "base/result.h"
-#include "lab/audit/white_box.h"
+#include "lab/audit/likelihood_audit.h"
 #include "wiring/assembly.h"
 
 namespace tacit::lab {

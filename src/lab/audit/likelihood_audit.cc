@@ -1,4 +1,4 @@
-#include "lab/audit/white_box.h"
+#include "lab/audit/likelihood_audit.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "base/threads/worker_pool.h"
 #include "lab/audit/tap.h"
-#include "lab/audit/twin_box.h"
+#include "lab/audit/twin_audit.h"
 #include "lab/audit/worlds.h"
 #include "ops/backend.h"
 #include "privacy/bill.h"
