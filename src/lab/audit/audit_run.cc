@@ -67,7 +67,7 @@ class KeptRuns {
 };
 
 // Makes the runs that are left. Returns false if it was stopped before the last one.
-Result<bool> MakeAuditRuns(WhiteBox& box, const std::string& learner,
+Result<bool> MakeAuditRuns(LikelihoodAudit& made, const std::string& learner,
                            const AuditRunOptions& options, audit::RunStatistics* runs) {
   const KeptRuns kept(options, learner);
   TACIT_RETURN_IF_ERROR(kept.Read(runs));
@@ -89,7 +89,7 @@ Result<bool> MakeAuditRuns(WhiteBox& box, const std::string& learner,
           WithThousands(done), WithThousands(options.runs)));
     }
     audit::RunStatistics part;
-    TACIT_RETURN_IF_ERROR(box.Run(std::min(each, options.runs - runs->with.size()), &part));
+    TACIT_RETURN_IF_ERROR(made.Run(std::min(each, options.runs - runs->with.size()), &part));
     TACIT_RETURN_IF_ERROR(kept.Add(part));
     runs->without.insert(runs->without.end(), part.without.begin(), part.without.end());
     runs->with.insert(runs->with.end(), part.with.begin(), part.with.end());
@@ -110,32 +110,32 @@ Result<AuditReport> RunAudits(const config::Config& config, const AuditRunOption
   std::vector<std::string> ids = options.learners;
   if (ids.empty())
     for (const config::Learner& learner : config.learners) ids.push_back(learner.id);
-  std::vector<std::pair<std::string, std::unique_ptr<WhiteBox>>> boxes;
+  std::vector<std::pair<std::string, std::unique_ptr<LikelihoodAudit>>> audits;
   for (const std::string& id : ids) {
-    auto box = WhiteBox::Make(config, id, {.workers = options.workers});
-    if (box) {
-      boxes.emplace_back(id, *std::move(box));
-    } else if (options.learners.empty() && box.error().code == ErrorCode::kRefused) {
-      report.refused.push_back({id, box.error().message});
+    auto made = LikelihoodAudit::Make(config, id, {.workers = options.workers});
+    if (made) {
+      audits.emplace_back(id, *std::move(made));
+    } else if (options.learners.empty() && made.error().code == ErrorCode::kRefused) {
+      report.refused.push_back({id, made.error().message});
     } else {
-      return Fail(std::move(box.error()));
+      return Fail(std::move(made.error()));
     }
   }
   // Every bound that is printed has its part of the error, those not yet made included.
-  const double alpha = options.alpha / static_cast<double>(std::max<size_t>(1, boxes.size()));
-  for (const auto& [id, box] : boxes) {
+  const double alpha = options.alpha / static_cast<double>(std::max<size_t>(1, audits.size()));
+  for (const auto& [id, made] : audits) {
     audit::RunStatistics runs;
-    TACIT_ASSIGN(const bool whole, MakeAuditRuns(*box, id, options, &runs));
+    TACIT_ASSIGN(const bool whole, MakeAuditRuns(*made, id, options, &runs));
     if (!whole) {
       report.stopped = true;
       break;
     }
     TACIT_ASSIGN(const audit::JudgedRuns judged,
-                 audit::JudgeRuns(runs, options.runs / 10, box->events(), box->delta(), alpha));
+                 audit::JudgeRuns(runs, options.runs / 10, made->events(), made->delta(), alpha));
     report.audited.push_back({.id = id,
-                              .run = box->run_text(),
+                              .run = made->run_text(),
                               .runs = options.runs,
-                              .reach = box->reach(),
+                              .reach = made->reach(),
                               .judged = judged,
                               .losses = {}});
   }

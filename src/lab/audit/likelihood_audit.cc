@@ -180,10 +180,10 @@ double Along(const Known& known, const Known& other) {
 }
 
 // Shared by the two kinds of runs.
-class WhiteBoxBase : public WhiteBox {
+class LikelihoodAuditBase : public LikelihoodAudit {
  public:
-  WhiteBoxBase(std::shared_ptr<const wiring::Assembly> assembly, size_t index,
-               WhiteBoxOptions options)
+  LikelihoodAuditBase(std::shared_ptr<const wiring::Assembly> assembly, size_t index,
+                      LikelihoodAuditOptions options)
       : assembly_(std::move(assembly)), index_(index), options_(std::move(options)) {
     if (!options_.source) options_.source = [](size_t) { return noise::MakeNoiseSource(); };
   }
@@ -264,7 +264,7 @@ class WhiteBoxBase : public WhiteBox {
 
   const std::shared_ptr<const wiring::Assembly> assembly_;
   const size_t index_;
-  WhiteBoxOptions options_;
+  LikelihoodAuditOptions options_;
   std::vector<privacy::CountedEvent> events_;
   double reach_ = 0;
   Form form_;  // of the canary
@@ -310,9 +310,9 @@ Result<Form> Farthest(bool moves, F&& squared_at) {
 }
 
 // A step of `once`.
-class OnceBox final : public WhiteBoxBase {
+class OnceAudit final : public LikelihoodAuditBase {
  public:
-  using WhiteBoxBase::WhiteBoxBase;
+  using LikelihoodAuditBase::LikelihoodAuditBase;
 
   Status Prepare() {
     events_ = plan().charge.Events(1);
@@ -374,9 +374,9 @@ class OnceBox final : public WhiteBoxBase {
 
 // A period of `poisson` or `allocate`: the product's participation draws who is in which step. The
 // auditor looks at the dense parameters, which every step releases.
-class HeldBox final : public WhiteBoxBase {
+class HeldAudit final : public LikelihoodAuditBase {
  public:
-  using WhiteBoxBase::WhiteBoxBase;
+  using LikelihoodAuditBase::LikelihoodAuditBase;
 
   Status Prepare() {
     const config::Participation& p = configured().participation;
@@ -505,8 +505,9 @@ class HeldBox final : public WhiteBoxBase {
 
 }  // namespace
 
-Result<std::unique_ptr<WhiteBox>> WhiteBox::Make(config::Config config, const std::string& learner,
-                                                 WhiteBoxOptions options) {
+Result<std::unique_ptr<LikelihoodAudit>> LikelihoodAudit::Make(config::Config config,
+                                                               const std::string& learner,
+                                                               LikelihoodAuditOptions options) {
   // The others' noise takes its time to be found, and says nothing of this one's.
   std::erase_if(config.learners, [&](const config::Learner& other) { return other.id != learner; });
   if (config.learners.empty())
@@ -528,15 +529,15 @@ Result<std::unique_ptr<WhiteBox>> WhiteBox::Make(config::Config config, const st
   if (!why.empty()) return RefuseAudit(learner, why);
   if (NeedsTwin(as_it_is.learners[index], plan)) {
     TACIT_ASSIGN(assembly, assemble(as_it_is));
-    return MakeTwinBox(assembly, index, std::move(options));
+    return MakeTwinAudit(assembly, index, std::move(options));
   }
-  const auto prepare = [&](auto box) -> Result<std::unique_ptr<WhiteBox>> {
-    TACIT_RETURN_IF_ERROR(box->Prepare());
-    return std::unique_ptr<WhiteBox>(std::move(box));
+  const auto prepare = [&](auto made) -> Result<std::unique_ptr<LikelihoodAudit>> {
+    TACIT_RETURN_IF_ERROR(made->Prepare());
+    return std::unique_ptr<LikelihoodAudit>(std::move(made));
   };
   if (plan.promise.participation == privacy::ParticipationMode::kOnce)
-    return prepare(std::make_unique<OnceBox>(assembly, index, std::move(options)));
-  return prepare(std::make_unique<HeldBox>(assembly, index, std::move(options)));
+    return prepare(std::make_unique<OnceAudit>(assembly, index, std::move(options)));
+  return prepare(std::make_unique<HeldAudit>(assembly, index, std::move(options)));
 }
 
 }  // namespace tacit::lab

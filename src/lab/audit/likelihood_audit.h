@@ -18,7 +18,7 @@
 // as wiring makes them, run again and again with a canary and without it.
 namespace tacit::lab {
 
-struct WhiteBoxOptions {
+struct LikelihoodAuditOptions {
   uint32_t workers = 2;
   // Makes the noise of a worker; null: the product's.
   std::function<std::unique_ptr<noise::NoiseSource>(size_t worker)> source = {};
@@ -34,12 +34,13 @@ struct WhiteBoxOptions {
 // chosen included), and makes of them the ln of the likelihood ratio of the canary's being there.
 // One run is what a promise is charged for at once: a step of `once`, a period of `poisson` or
 // `allocate`. The canary's records are chosen to fill the clip.
-class WhiteBox {
+class LikelihoodAudit {
  public:
   // kRefused, with the reason, for a learner that cannot be audited in this way.
-  static Result<std::unique_ptr<WhiteBox>> Make(config::Config config, const std::string& learner,
-                                                WhiteBoxOptions options = {});
-  virtual ~WhiteBox() = default;
+  static Result<std::unique_ptr<LikelihoodAudit>> Make(config::Config config,
+                                                       const std::string& learner,
+                                                       LikelihoodAuditOptions options = {});
+  virtual ~LikelihoodAudit() = default;
 
   // The charge of one run.
   virtual const std::vector<privacy::CountedEvent>& events() const = 0;

@@ -106,9 +106,10 @@ class NobodyBefore final : public stream::AllowanceView {
   Result<uint64_t> Read(std::span<UserUses>) override { return uint64_t{0}; }
 };
 
-class TwinBox final : public WhiteBox {
+class TwinAudit final : public LikelihoodAudit {
  public:
-  TwinBox(std::shared_ptr<const wiring::Assembly> assembly, size_t index, WhiteBoxOptions options)
+  TwinAudit(std::shared_ptr<const wiring::Assembly> assembly, size_t index,
+            LikelihoodAuditOptions options)
       : assembly_(std::move(assembly)), index_(index), options_(std::move(options)) {
     if (!options_.source) options_.source = [](size_t) { return noise::MakeNoiseSource(); };
   }
@@ -386,7 +387,7 @@ class TwinBox final : public WhiteBox {
 
   const std::shared_ptr<const wiring::Assembly> assembly_;
   const size_t index_;
-  WhiteBoxOptions options_;
+  LikelihoodAuditOptions options_;
   std::shared_ptr<const wiring::ModelPlan> model_;
   uint32_t items_ = 0;
   std::vector<privacy::CountedEvent> events_;
@@ -398,7 +399,7 @@ class TwinBox final : public WhiteBox {
   std::vector<Worker> workers_;
 };
 
-Result<double> TwinBox::RunPeriod(Worker& worker, bool canary) {
+Result<double> TwinAudit::RunPeriod(Worker& worker, bool canary) {
   Twin &without = worker.twins->without, &with = worker.twins->with;
   std::optional<Twin>& beside = worker.twins->beside;
   NobodyBefore nobody;
@@ -476,11 +477,12 @@ Result<double> TwinBox::RunPeriod(Worker& worker, bool canary) {
 
 }  // namespace
 
-Result<std::unique_ptr<WhiteBox>> MakeTwinBox(std::shared_ptr<const wiring::Assembly> assembly,
-                                              size_t index, WhiteBoxOptions options) {
-  auto box = std::make_unique<TwinBox>(std::move(assembly), index, std::move(options));
-  TACIT_RETURN_IF_ERROR(box->Prepare());
-  return std::unique_ptr<WhiteBox>(std::move(box));
+Result<std::unique_ptr<LikelihoodAudit>> MakeTwinAudit(
+    std::shared_ptr<const wiring::Assembly> assembly, size_t index,
+    LikelihoodAuditOptions options) {
+  auto made = std::make_unique<TwinAudit>(std::move(assembly), index, std::move(options));
+  TACIT_RETURN_IF_ERROR(made->Prepare());
+  return std::unique_ptr<LikelihoodAudit>(std::move(made));
 }
 
 }  // namespace tacit::lab

@@ -18,7 +18,7 @@ namespace tacit::lab {
 //
 // A unit that is in some steps of a period has a third twin, for the period's first step: it is in
 // what opens the period and not in the step.
-Result<std::unique_ptr<WhiteBox>> MakeTwinBox(std::shared_ptr<const wiring::Assembly> assembly,
-                                              size_t index, WhiteBoxOptions options);
+Result<std::unique_ptr<LikelihoodAudit>> MakeTwinAudit(
+    std::shared_ptr<const wiring::Assembly> assembly, size_t index, LikelihoodAuditOptions options);
 
 }  // namespace tacit::lab

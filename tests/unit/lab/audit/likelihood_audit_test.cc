@@ -81,23 +81,24 @@ class FaultyNoise final : public noise::SilentNoise {
   std::map<size_t, std::vector<int64_t>> same_;
 };
 
-audit::JudgedRuns AuditOf(const std::string& learner, uint64_t runs, WhiteBoxOptions options = {}) {
-  auto box = WhiteBox::Make(Load(learner), "a", std::move(options));
-  EXPECT_TRUE(box.has_value()) << box.error().message;
+audit::JudgedRuns AuditOf(const std::string& learner, uint64_t runs,
+                          LikelihoodAuditOptions options = {}) {
+  auto made = LikelihoodAudit::Make(Load(learner), "a", std::move(options));
+  EXPECT_TRUE(made.has_value()) << made.error().message;
   audit::RunStatistics statistics;
-  const Status run = (*box)->Run(runs, &statistics);
+  const Status run = (*made)->Run(runs, &statistics);
   EXPECT_TRUE(run.has_value());
-  EXPECT_GT((*box)->reach(), learner.find("linear") < learner.size() ? 0.95 : 0.9) << learner;
-  EXPECT_LT((*box)->reach(), 1.0001) << learner;
+  EXPECT_GT((*made)->reach(), learner.find("linear") < learner.size() ? 0.95 : 0.9) << learner;
+  EXPECT_LT((*made)->reach(), 1.0001) << learner;
   auto judged =
-      audit::JudgeRuns(statistics, runs / 10, (*box)->events(), (*box)->delta(), kFalseAlarm);
+      audit::JudgeRuns(statistics, runs / 10, (*made)->events(), (*made)->delta(), kFalseAlarm);
   EXPECT_TRUE(judged.has_value()) << judged.error().message;
   return *judged;
 }
 
 // Right learners: the noise is the product's own and never seeded. All accusations together are
 // wrong with a probability below 1e-6.
-TEST(WhiteBox, RightLearnersStayUnderTheirChargeAndProveMostOfIt) {
+TEST(LikelihoodAudit, RightLearnersStayUnderTheirChargeAndProveMostOfIt) {
   for (const std::string& learner :
        {Learner("a", "{kind: dp-sgd}", kOnce),
         Learner("a", "{kind: adafest, threshold: 2, sigma_ratio: 2}", kOnce),
@@ -111,7 +112,7 @@ TEST(WhiteBox, RightLearnersStayUnderTheirChargeAndProveMostOfIt) {
   }
 }
 
-TEST(WhiteBox, PeriodsThatDrawTheirStepsStayUnderTheirCharge) {
+TEST(LikelihoodAudit, PeriodsThatDrawTheirStepsStayUnderTheirCharge) {
   for (const char* participation :
        {"{mode: poisson, batch: 16, sampling_rate: 0.25, steps_per_period: 4, period: 64}",
         "{mode: allocate, batch: 16, steps_per_period: 4, period: 64}"}) {
@@ -121,9 +122,9 @@ TEST(WhiteBox, PeriodsThatDrawTheirStepsStayUnderTheirCharge) {
   }
 }
 
-TEST(WhiteBox, NoiseThatIsNotWhatItSaysIsAccused) {
+TEST(LikelihoodAudit, NoiseThatIsNotWhatItSaysIsAccused) {
   for (const auto fault : {FaultyNoise::kLess, FaultyNoise::kAgain}) {
-    const WhiteBoxOptions faulty{
+    const LikelihoodAuditOptions faulty{
         .workers = 1, .source = [&](size_t) { return std::make_unique<FaultyNoise>(fault); }};
     EXPECT_TRUE(AuditOf(Learner("a", "{kind: dp-sgd}", kOnce), 6000, faulty).exceeds) << fault;
     EXPECT_TRUE(
@@ -140,20 +141,20 @@ TEST(WhiteBox, NoiseThatIsNotWhatItSaysIsAccused) {
 }
 
 // A canary that fills less of the charge than 95 % would hide such noise for good.
-TEST(WhiteBox, NoiseOfALinearModelThatIsATenthTooSmallIsAccused) {
+TEST(LikelihoodAudit, NoiseOfALinearModelThatIsATenthTooSmallIsAccused) {
   const std::string sums = Learner("a", "{kind: sums}", kOnce, "event", "{kind: linear}");
   constexpr uint64_t kRuns = 12'000;
   const audit::JudgedRuns right = AuditOf(sums, kRuns);
   EXPECT_FALSE(right.exceeds);
   EXPECT_GT(right.proved_mu, 0.9 * right.charged_mu);
-  const WhiteBoxOptions faulty{
+  const LikelihoodAuditOptions faulty{
       .source = [](size_t) { return std::make_unique<FaultyNoise>(FaultyNoise::kTenthLess); }};
   const audit::JudgedRuns wrong = AuditOf(sums, kRuns, faulty);
   EXPECT_TRUE(wrong.exceeds) << wrong.proved_mu << " of " << wrong.charged_mu;
 }
 
 // Whatever its columns: of large tables only rows of many records are released.
-TEST(WhiteBox, FillsTheChargeOfLinearModels) {
+TEST(LikelihoodAudit, FillsTheChargeOfLinearModels) {
   for (const char* unit : {"event", "user"})
     for (const char* model : {"{kind: linear}", "{kind: linear, crosses: ['I1*C2', 'C3*I2']}"}) {
       const std::string once = fmt::format("{{mode: once, batch: 64{}}}",
@@ -165,26 +166,26 @@ TEST(WhiteBox, FillsTheChargeOfLinearModels) {
       std::ofstream(dir / "audit.yaml") << text;
       const auto config = config::Load(dir / "audit.yaml", {}, config::LogFiles::kUnread);
       ASSERT_TRUE(config.has_value()) << config.error().message;
-      const auto box = WhiteBox::Make(*config, "a");
-      ASSERT_TRUE(box.has_value()) << box.error().message;
-      EXPECT_GT((*box)->reach(), 0.95) << unit << " " << model;
-      EXPECT_LT((*box)->reach(), 1.0001) << unit << " " << model;
+      const auto made = LikelihoodAudit::Make(*config, "a");
+      ASSERT_TRUE(made.has_value()) << made.error().message;
+      EXPECT_GT((*made)->reach(), 0.95) << unit << " " << model;
+      EXPECT_LT((*made)->reach(), 1.0001) << unit << " " << model;
     }
 }
 
-TEST(WhiteBox, LearnersThatCannotBeAuditedAreRefusedByName) {
+TEST(LikelihoodAudit, LearnersThatCannotBeAuditedAreRefusedByName) {
   const auto refusal = [](const std::string& learner) {
-    auto box = WhiteBox::Make(Load(learner), "a");
-    EXPECT_FALSE(box.has_value());
-    EXPECT_EQ(box.error().code, ErrorCode::kRefused);
-    EXPECT_THAT(box.error().message, HasSubstr("learner 'a'"));
-    return box.error().message;
+    auto made = LikelihoodAudit::Make(Load(learner), "a");
+    EXPECT_FALSE(made.has_value());
+    EXPECT_EQ(made.error().code, ErrorCode::kRefused);
+    EXPECT_THAT(made.error().message, HasSubstr("learner 'a'"));
+    return made.error().message;
   };
   EXPECT_THAT(refusal(Learner("a", "{kind: none}", kOnce)), HasSubstr("promises nothing"));
   EXPECT_THAT(refusal(Learner(
                   "a", "{kind: exponential, rows: 5, row_epsilon: 0.001, row_clip: 0.5}", kOnce)),
               HasSubstr("exponential noise"));
-  auto missing = WhiteBox::Make(Load(Learner("a", "{kind: dp-sgd}", kOnce)), "b");
+  auto missing = LikelihoodAudit::Make(Load(Learner("a", "{kind: dp-sgd}", kOnce)), "b");
   EXPECT_EQ(missing.error().code, ErrorCode::kNotFound);
 }
 

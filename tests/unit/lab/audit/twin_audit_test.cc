@@ -98,7 +98,7 @@ memory: {{total_bytes: 2GiB}}
   return *std::move(config);
 }
 
-WhiteBoxOptions Fixed() {
+LikelihoodAuditOptions Fixed() {
   return {.workers = 2, .source = [](size_t worker) {
             return std::make_unique<noise::FixedNoise>(static_cast<uint8_t>(7 + worker));
           }};
@@ -108,18 +108,18 @@ struct Found {
   audit::JudgedRuns judged;
   double reach = 0;
 };
-Found AuditOf(const Audited& audited, WhiteBoxOptions options = Fixed()) {
+Found AuditOf(const Audited& audited, LikelihoodAuditOptions options = Fixed()) {
   const TempDir dir;
-  auto box = WhiteBox::Make(Load(dir, audited), "a", std::move(options));
-  EXPECT_TRUE(box.has_value()) << box.error().message;
-  if (!box) return {};
+  auto made = LikelihoodAudit::Make(Load(dir, audited), "a", std::move(options));
+  EXPECT_TRUE(made.has_value()) << made.error().message;
+  if (!made) return {};
   audit::RunStatistics statistics;
-  const Status run = (*box)->Run(audited.runs, &statistics);
+  const Status run = (*made)->Run(audited.runs, &statistics);
   EXPECT_TRUE(run.has_value()) << run.error().message;
   auto judged =
-      audit::JudgeRuns(statistics, audited.runs / 10, (*box)->events(), (*box)->delta(), kFalse);
+      audit::JudgeRuns(statistics, audited.runs / 10, (*made)->events(), (*made)->delta(), kFalse);
   EXPECT_TRUE(judged.has_value()) << judged.error().message;
-  return {*judged, (*box)->reach()};
+  return {*judged, (*made)->reach()};
 }
 
 class RightTwins : public testing::TestWithParam<Audited> {};
@@ -191,8 +191,8 @@ TEST(PlantedTwins, CountsOfNobodyWithoutNoiseAreAccused) {
   EXPECT_TRUE(found.judged.exceeds);
 }
 
-WhiteBoxOptions With(decltype(WhiteBoxOptions::learner) learner) {
-  WhiteBoxOptions options = Fixed();
+LikelihoodAuditOptions With(decltype(LikelihoodAuditOptions::learner) learner) {
+  LikelihoodAuditOptions options = Fixed();
   options.learner = std::move(learner);
   return options;
 }
@@ -311,11 +311,11 @@ TEST(PlantedTwins, AStepOfNobodyThatReleasesNothingIsAccused) {
 TEST(Twins, WhatHasNoLikelihoodIsRefusedByName) {
   const auto refusal = [](const Audited& audited) {
     const TempDir dir;
-    auto box = WhiteBox::Make(Load(dir, audited), "a");
-    EXPECT_FALSE(box.has_value());
-    EXPECT_EQ(box.error().code, ErrorCode::kRefused);
-    EXPECT_THAT(box.error().message, HasSubstr("learner 'a'"));
-    return box.error().message;
+    auto made = LikelihoodAudit::Make(Load(dir, audited), "a");
+    EXPECT_FALSE(made.has_value());
+    EXPECT_EQ(made.error().code, ErrorCode::kRefused);
+    EXPECT_THAT(made.error().message, HasSubstr("learner 'a'"));
+    return made.error().message;
   };
   Audited gumbel = kVocabulary;
   gumbel.mechanism =
@@ -329,11 +329,11 @@ TEST(Twins, RowsOfDrawnStepsTellNothingForCertain) {
   const TempDir dir;
   Audited audited = kUsers;
   audited.participation = kUserAllocate;
-  auto box = WhiteBox::Make(Load(dir, audited), "a", Fixed());
-  ASSERT_TRUE(box.has_value()) << box.error().message;
-  EXPECT_GT((*box)->reach(), 0.9);
+  auto made = LikelihoodAudit::Make(Load(dir, audited), "a", Fixed());
+  ASSERT_TRUE(made.has_value()) << made.error().message;
+  EXPECT_GT((*made)->reach(), 0.9);
   audit::RunStatistics statistics;
-  ASSERT_TRUE((*box)->Run(200, &statistics).has_value());
+  ASSERT_TRUE((*made)->Run(200, &statistics).has_value());
   for (const std::vector<double>& world : {statistics.without, statistics.with})
     for (const double ratio : world) EXPECT_LT(std::abs(ratio), 100);
 }
