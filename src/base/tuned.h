@@ -45,7 +45,7 @@ inline constexpr double kCountsShare = 0.9, kCountsWeight = 3;
 inline constexpr double kRankerShare = 0.05;
 inline constexpr double kRankerTablesSignal = 20e3;  // of the counts beside it
 inline constexpr uint32_t kRankerSteps = 200;
-inline constexpr uint32_t kRankerCandidates = 100, kRankerCandidatesAsked = 200;
+inline constexpr uint32_t kRankerCandidates = 100, kRankerOrders = 200;
 // Both where items are not described. All that the ranker knows there comes from counts, and
 // answers that lie far down in their order teach it to undo the order of the first ones: "a ranker
 // of items that are not described".

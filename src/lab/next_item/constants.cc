@@ -64,7 +64,7 @@ void ForEachConstant(Setting& setting, const Visit& visit) {
   visit("ranker_share", r.share);
   visit("ranker_steps", r.steps);
   visit("ranker_candidates", r.candidates);
-  visit("ranker_candidates_asked", r.candidates_asked);
+  visit("ranker_candidates_asked", r.orders);
   visit("ranker_last_items", r.last_items);
   visit("ranker_focus", r.focus);
   visit("ranker_learning_rate", r.learning_rate);

@@ -44,9 +44,8 @@ RankerOptions WithCandidates(const RankerOptions& options, bool described) {
   RankerOptions filled = options;
   if (!filled.candidates)
     filled.candidates = described ? tuned::kRankerCandidates : tuned::kRankerCandidatesUndescribed;
-  if (!filled.candidates_asked)
-    filled.candidates_asked =
-        described ? tuned::kRankerCandidatesAsked : tuned::kRankerCandidatesUndescribed;
+  if (!filled.orders)
+    filled.orders = described ? tuned::kRankerOrders : tuned::kRankerCandidatesUndescribed;
   return filled;
 }
 
@@ -63,11 +62,11 @@ Status CheckOptions(const RankedLearnerOptions& options) {
   constexpr double kShareLeast = 1e-6, kBytesMost = 0x1p34;
   const RankerOptions& r = options.ranker;
   if (options.catalogue == nullptr) return RefuseRanked("a ranker needs a catalogue");
-  TACIT_CHECK(r.candidates && r.candidates_asked, "WithCandidates comes before a ranker is made");
+  TACIT_CHECK(r.candidates && r.orders, "WithCandidates comes before a ranker is made");
   if (!(r.share >= kShareLeast && r.share <= 1 - kShareLeast))
     return RefuseRanked(
         fmt::format("ranker_share {}: counts and ranker both need some of mu", r.share));
-  if (*r.candidates_asked == 0)
+  if (*r.orders == 0)
     return RefuseRanked("ranker_candidates_asked 0: there is nothing to put in order");
   if (const double bytes = QuestionBytes(options); !(bytes <= kBytesMost))
     return RefuseRanked(
@@ -187,8 +186,7 @@ Result<bool> RankedLearner::TakeStep(const stream::StepBatch& step,
 
 void RankedLearner::Score(std::span<const uint32_t> history, std::span<float> scores) const {
   TACIT_CHECK(source_.has_value(), "a period is released before anything is scored");
-  model::ranking::ScoreRanked(*source_, parameters_, *options_.ranker.candidates_asked, history,
-                              scores);
+  model::ranking::ScoreRanked(*source_, parameters_, *options_.ranker.orders, history, scores);
 }
 
 bool RankedLearner::AreNumbers() const {

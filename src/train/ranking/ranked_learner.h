@@ -24,9 +24,8 @@ namespace tacit::train {
 struct RankerOptions {
   double share = tuned::kRankerShare;  // of mu^2, for the ranker; the counts get the rest
   uint64_t steps = tuned::kRankerSteps;
-  // Candidates that the ranker learns on, and candidates that it puts in order; none: as
-  // WithCandidates has it.
-  std::optional<uint64_t> candidates = {}, candidates_asked = {};
+  // Candidates that the ranker learns on, and how many it orders. WithCandidates fills them in.
+  std::optional<uint64_t> candidates = {}, orders = {};
   uint64_t last_items = tuned::kRankerLastItems;
   double focus = tuned::kRankerFocus, learning_rate = tuned::kRankerLearningRate;
 };

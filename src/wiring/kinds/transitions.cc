@@ -134,7 +134,7 @@ class RankedPlan final : public ModelPlan {
 
   std::shared_ptr<const serve::ItemModel> Recommends() const override {
     return serve::MakeRankedItems(options_.index, options_.catalogue, options_.model,
-                                  *options_.ranker.candidates_asked);
+                                  *options_.ranker.orders);
   }
 
   std::string SizeText() const override { return Counted(items_->items(), "item"); }

@@ -257,7 +257,7 @@ Digest FingerprintOf(const train::RankedLearnerOptions& options,
       .Update(options.catalogue->described() ? "described" : "")
       .Update(options.model.Text())
       .Update(fmt::format(" seed={} candidates={}/{}", options.seed, *options.ranker.candidates,
-                          *options.ranker.candidates_asked))
+                          *options.ranker.orders))
       .Finish();
 }
 

@@ -64,11 +64,7 @@ class RankedLearnerTest : public testing::Test {
             .catalogue = catalogue_,
             .model = {},
             .noise_multiplier = 0.5,
-            .ranker = {.share = 0.2,
-                       .steps = 5,
-                       .candidates = 20,
-                       .candidates_asked = 30,
-                       .last_items = 10},
+            .ranker = {.share = 0.2, .steps = 5, .candidates = 20, .orders = 30, .last_items = 10},
             .expected_units = kCrowd,
             .seed = 3,
             .histories = {.catalogue = kRanked, .items_most = 100}};
@@ -286,7 +282,7 @@ TEST_F(RankedLearnerTest, WhatMakesNoModelIsRefused) {
   EXPECT_EQ(refusal([](auto*) {}), "");
   EXPECT_TRUE(has(refusal([](auto* o) { o->ranker.share = 1; }), "ranker_share 1"));
   EXPECT_TRUE(has(refusal([](auto* o) { o->ranker.steps = 0; }), "steps"));
-  EXPECT_TRUE(has(refusal([](auto* o) { o->ranker.candidates_asked = 0; }), "candidates_asked"));
+  EXPECT_TRUE(has(refusal([](auto* o) { o->ranker.orders = 0; }), "candidates_asked"));
   EXPECT_TRUE(has(refusal([](auto* o) { o->expected_units = 0; }), "expected_units 0"));
   EXPECT_TRUE(has(refusal([](auto* o) { o->expected_units = 1e12; }), "GiB"));
   EXPECT_TRUE(has(refusal([](auto* o) { o->noise_multiplier = 1e9; }), "mu 1e-09"));

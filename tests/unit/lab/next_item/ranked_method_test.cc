@@ -135,12 +135,12 @@ TEST_F(RankedMethodTest, ReleaseAndStepsTogetherAreWhatWasPromised) {
 TEST_F(RankedMethodTest, CandidatesFollowFromWhatIsKnownOfItems) {
   const auto candidates = [](const train::RankerOptions& options, bool described) {
     const train::RankerOptions filled = train::WithCandidates(options, described);
-    return std::pair(*filled.candidates, *filled.candidates_asked);
+    return std::pair(*filled.candidates, *filled.orders);
   };
   EXPECT_EQ(candidates({}, true), std::pair(uint64_t{100}, uint64_t{200}));
   EXPECT_EQ(candidates({}, false), std::pair(uint64_t{20}, uint64_t{20}));
   EXPECT_EQ(candidates({.candidates = 7}, false), std::pair(uint64_t{7}, uint64_t{20}));
-  EXPECT_EQ(candidates({.candidates_asked = 7}, true), std::pair(uint64_t{100}, uint64_t{7}));
+  EXPECT_EQ(candidates({.orders = 7}, true), std::pair(uint64_t{100}, uint64_t{7}));
 
   setting_.ranked.steps = 3;
   const model::transitions::PublicItems undescribed(catalogue_.items());
@@ -158,7 +158,7 @@ TEST_F(RankedMethodTest, CandidatesFollowFromWhatIsKnownOfItems) {
 // Items that are no candidates come after those that are.
 TEST_F(RankedMethodTest, EveryItemHasAScore) {
   setting_.ranked.steps = 3;
-  setting_.ranked.candidates_asked = 20;
+  setting_.ranked.orders = 20;
   SequenceMethod ranked("transitions+ranker", setting_);
   Fit(ranked, std::numeric_limits<double>::infinity(), *noise_);
   std::vector<float> scores(kItems);
