@@ -149,6 +149,24 @@ std::vector<std::string> CheckLocks(const fs::path& root) {
       "clang checks the locks of base/threads/mutex.h alone");
 }
 
+std::vector<std::string> CheckNamespaces(const fs::path& root) {
+  std::vector<std::string> offences;
+  for (const SourceFile& file : ReadSources(root, "src", {".cc", ".h"})) {
+    const std::string room = file.path.substr(4, file.path.find('/', 4) - 4);  // after "src/"
+    if (room == "base") continue;
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      const std::string& line = file.lines[i];
+      if (!line.starts_with("namespace tacit")) continue;
+      if (line.starts_with("namespace tacit::" + room + " {") ||
+          line.starts_with("namespace tacit::" + room + "::"))
+        continue;
+      offences.push_back(
+          fmt::format("{}:{}: the namespace of {} is tacit::{}", file.path, i + 1, room, room));
+    }
+  }
+  return offences;
+}
+
 std::vector<std::string> CheckReading(const fs::path& root) {
   constexpr std::string_view kWhy = "base/files/regular_file.h reads files";
   std::vector<std::string> offences = FindTexts(ReadProduct(root), {"istreambuf_iterator"}, kWhy);
@@ -285,6 +303,7 @@ std::vector<std::string> CheckHouse(const fs::path& root) {
   Append(&offences, CheckCompileFlags(root));
   Append(&offences, CheckSourceLists(root));
   Append(&offences, CheckPrivateNames(root));
+  Append(&offences, CheckNamespaces(root));
   Append(&offences, CheckSignposts(root));
   Append(&offences, CheckChecks(root));
   Append(&offences, CheckFolders(root));

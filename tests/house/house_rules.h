@@ -49,6 +49,8 @@ std::vector<std::string> CheckSourceLists(const std::filesystem::path& root);
 // No two files of a room of `src` have a private type or constant of the same name: TACIT_UNITY
 // compiles a room's files together, and which of them meet depends on how many there are.
 std::vector<std::string> CheckPrivateNames(const std::filesystem::path& root);
+// A room's sources are in its own namespace; those of `base` are in `tacit` itself.
+std::vector<std::string> CheckNamespaces(const std::filesystem::path& root);
 // The files and names that a room's README, src/README.md, docs/internals and CONTRIBUTING.md point
 // at are there.
 std::vector<std::string> CheckSignposts(const std::filesystem::path& root);

@@ -29,6 +29,7 @@ TEST(House, SourcesAreListedOneALine) { EXPECT_THAT(CheckSourceLists(kRoot), IsE
 TEST(House, FilesThatAreCompiledTogetherShareNoPrivateName) {
   EXPECT_THAT(CheckPrivateNames(kRoot), IsEmpty());
 }
+TEST(House, RoomsHaveTheirOwnNamespaces) { EXPECT_THAT(CheckNamespaces(kRoot), IsEmpty()); }
 TEST(House, SignpostsLeadSomewhere) { EXPECT_THAT(CheckSignposts(kRoot), IsEmpty()); }
 TEST(House, CommentsHaveASubject) {
   EXPECT_THAT(HeadlessComments(kRoot, {"src", "cuda", "tests"}), IsEmpty());
@@ -225,6 +226,17 @@ TEST_F(PlantedHouse, PrivateNamesThatMeetAreFound) {
               ElementsAre("src/ops/sub/d.cc:3: kLimit is private to src/ops/a.cc:3 too" + why,
                           "src/ops/sub/d.cc:4: Part is private to src/ops/a.cc:5 too" + why,
                           "src/ops/sub/d.cc:6: Rows is private to src/ops/a.cc:4 too" + why));
+}
+
+TEST_F(PlantedHouse, NamespacesOfOtherRoomsAreFound) {
+  Write("src/base/a.h", "namespace tacit {\n");
+  Write("src/serve/a.h", "namespace tacit::serve {\nnamespace tacit::serve::more {\n");
+  EXPECT_THAT(CheckNamespaces(root_), IsEmpty());
+  Write("src/serve/a.h",
+        "namespace tacit::store {\nnamespace tacit::server {\nnamespace tacit {\n");
+  const std::string why = ": the namespace of serve is tacit::serve";
+  EXPECT_THAT(CheckNamespaces(root_), ElementsAre("src/serve/a.h:1" + why, "src/serve/a.h:2" + why,
+                                                  "src/serve/a.h:3" + why));
 }
 
 TEST_F(PlantedHouse, SignpostsThatLeadNowhereAreFound) {

@@ -10,10 +10,7 @@
 #include "base/result.h"
 #include "event/batch.h"
 #include "event/feature_transform.h"
-
-namespace tacit::http {
-struct LearnerElsewhere;
-}  // namespace tacit::http
+#include "http/request_json.h"
 
 namespace tacit::serve {
 
