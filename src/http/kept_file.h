@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 
-// Private to this room: files that decide who is let in.
+// Files that decide who is let in, and what is signed with.
 namespace tacit::http {
 
 // The figures that tell one content of a file from the next.

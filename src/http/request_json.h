@@ -10,10 +10,10 @@
 
 #include "base/result.h"
 
-// Private to this room: streaming reads of request bodies. No tree is built: the parser passes on
-// one value at a time, and anything that a request may not have is refused when it appears. So a
-// request takes no more memory than the values kept from it. Failures are kInvalidArgument, except
-// kNotFound for an unknown learner; they repeat at most 64 bytes of a body.
+// Streaming reads of request bodies. No tree is built: the parser passes on one value at a time,
+// and anything that a request may not have is refused when it appears. So a request takes no more
+// memory than the values kept from it. Failures are kInvalidArgument, except kNotFound for an
+// unknown learner; they repeat at most 64 bytes of a body.
 namespace tacit::http {
 
 // The most bytes of one text in a body. Escaped texts are assembled in memory of this size.

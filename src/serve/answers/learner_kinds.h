@@ -7,7 +7,7 @@
 #include "serve/items/recommender.h"
 #include "serve/scoring/row_scorer.h"
 
-// Private to this room: what a route says of learners that are asked at another one.
+// The learners that are asked at another route, as a route tells of them.
 namespace tacit::serve {
 
 // Learners that score rows, as the routes of recommendations see them.
