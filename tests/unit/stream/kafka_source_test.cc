@@ -201,7 +201,7 @@ TEST_F(KafkaSourceTest, APausedPartitionKeepsItsTurnAndLosesNothing) {
   EXPECT_EQ(heard.next[0], 100u);
 }
 
-// As a feed does whose queue is full.
+// As the intake does when its queue is full.
 TEST_F(KafkaSourceTest, AllPausedIsBackpressure) {
   kafka_.Create("t", 2);
   const auto source = Open();
