@@ -10,8 +10,8 @@
 namespace tacit::feed {
 namespace {
 
-// A version's end is the last record of a partition but for those of transactions that were
-// aborted, which may be many.
+// A version's end is the last record of a partition, except where records of aborted transactions
+// follow, which may be many.
 constexpr std::array<uint64_t, 3> kLooks = {16, 4096, ~uint64_t{0}};
 
 }  // namespace

@@ -21,7 +21,7 @@ struct LearnerAtEnd {
   uint16_t key = 0;
   std::string record;         // store::EncodeLearner: name, fingerprint and layout
   uint32_t step = 0;          // the last step of its moving average; 0: it keeps none
-  uint64_t dense_floats = 0;  // in so many chunks
+  uint64_t dense_floats = 0;  // in dense_chunks
   uint32_t dense_chunks = 0;
   uint64_t released_bytes = 0;
   uint32_t released_chunks = 0;
