@@ -26,10 +26,10 @@ void ReadRecord(std::string_view bytes) {
   fuzz::Demand(again == value, "a value has one form");
 }
 
-void ReadMark(std::string_view bytes) {
-  const auto mark = feed::DecodeMark(bytes);
-  fuzz::DemandGoodError(mark);
-  if (mark) fuzz::Demand(feed::EncodeMark(*mark) == bytes, "a mark has one form");
+void ReadVersionEnd(std::string_view bytes) {
+  const auto end = feed::DecodeVersionEnd(bytes);
+  fuzz::DemandGoodError(end);
+  if (end) fuzz::Demand(feed::EncodeVersionEnd(*end) == bytes, "a version end has one form");
 }
 
 }  // namespace
@@ -40,6 +40,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (tacit::fuzz::TakeChoice(&bytes) % 2 == 0)
     tacit::ReadRecord(bytes);
   else
-    tacit::ReadMark(bytes);
+    tacit::ReadVersionEnd(bytes);
   return 0;
 }

@@ -94,7 +94,8 @@ void AddStore(Seeds& seeds) {
 
   store::CommitTip tip{CommitSeq(7), {}, 3, store->Latest()->learners(), store->Latest()->total()};
   seeds.Add("checkpoint", 3, store::EncodeTip(tip));
-  seeds.Add("feed", 1, feed::EncodeMark({.partitions = 2, .tip = tip, .learners = {{.key = 1}}}));
+  seeds.Add("feed", 1,
+            feed::EncodeVersionEnd({.partitions = 2, .tip = tip, .learners = {{.key = 1}}}));
   store::DenseState dense{.parameters = {1, 2, 3}, .optimizer = {4, 5}};
   seeds.Add("checkpoint", 5, store::EncodeDenseBase(CommitSeq(7), dense));
   store::DeltaRecord delta;
