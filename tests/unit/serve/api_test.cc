@@ -53,8 +53,8 @@ class ApiTest : public testing::Test {
   }
   http::Response Ask(const std::string& method, const std::string& path, std::string_view body = "",
                      size_t listener = 0) {
-    const auto response =
-        http::Fetch("http://" + server_->addresses()[listener] + path, method, body, kPatience);
+    const auto response = http::Fetch("http://" + server_->addresses()[listener] + path, method,
+                                      body, test::kPatience);
     EXPECT_TRUE(response.has_value()) << response.error().message;
     return response ? *response : http::Response{};
   }
@@ -77,7 +77,7 @@ class ApiTest : public testing::Test {
   std::atomic<bool> exhausted_{false};
   std::optional<privacy::TotalBudget> total_budget_;
   std::optional<UserCommands> users_;
-  HeldClock clock_;
+  test::HeldClock clock_;
   std::unique_ptr<http::Server> server_;
 };
 
@@ -424,7 +424,7 @@ TEST_F(ApiTest, EveryAnswerBelongsToOneVersion) {
   for (uint64_t v = 2; v <= kVersions; ++v) {
     store_->Commit(v);
     const int before = answers;
-    goes_on = goes_on && Eventually("answers come", [&] { return answers >= before + 3; });
+    goes_on = goes_on && test::Eventually("answers come", [&] { return answers >= before + 3; });
   }
   EXPECT_TRUE(goes_on);
   done = true;

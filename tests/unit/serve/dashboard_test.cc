@@ -45,7 +45,7 @@ class DashboardTest : public testing::Test {
   http::Response Ask(const std::string& path, http::Role role = http::Role::kOperator) {
     const auto response =
         http::Fetch("http://" + server_->addresses()[role == http::Role::kOperator ? 1 : 0] + path,
-                    "GET", "", kPatience);
+                    "GET", "", test::kPatience);
     EXPECT_TRUE(response.has_value());
     return response ? *response : http::Response{};
   }

@@ -36,7 +36,7 @@ class GuardTest : public testing::Test {
     Write(CallersText());
   }
   ~GuardTest() override {
-    if (server_ != nullptr) server_->Stop(kPatience);
+    if (server_ != nullptr) server_->Stop(test::kPatience);
     spdlog::default_logger()->sinks().pop_back();
   }
 
@@ -67,8 +67,8 @@ class GuardTest : public testing::Test {
     auto server = http::Server::Start(options, MakeApi(MakeServices()), registry_);
     ASSERT_TRUE(server.has_value()) << server.error().message;
     server_ = std::move(*server);
-    ASSERT_TRUE(Eventually("the model answers",
-                           [&] { return Ask("GET", "/v2/health/ready", "").status == 200; }));
+    ASSERT_TRUE(test::Eventually("the model answers",
+                                 [&] { return Ask("GET", "/v2/health/ready", "").status == 200; }));
   }
 
   Services MakeServices() {
@@ -100,7 +100,7 @@ class GuardTest : public testing::Test {
                          http::Role role = http::Role::kPublic) {
     const auto response =
         http::Fetch("http://" + server_->addresses()[role == http::Role::kOperator ? 1 : 0] + path,
-                    method, body, kPatience, fields);
+                    method, body, test::kPatience, fields);
     EXPECT_TRUE(response.has_value()) << path << (response ? "" : response.error().message);
     return response ? *response : http::Response{};
   }
@@ -319,7 +319,7 @@ TEST_F(GuardTest, NothingSecretIsLoggedOrShown) {
       }
   EXPECT_EQ(told, "");
   const std::string metrics = Ask("GET", "/metrics", kOperator, "", http::Role::kOperator).body;
-  server_->Stop(kPatience);
+  server_->Stop(test::kPatience);
   EXPECT_THAT(log_.str(), HasSubstr("access: operator GET /v1/privacy 200"));
   EXPECT_THAT(log_.str(), HasSubstr("access: user POST /v1/recommend 403"));
   EXPECT_THAT(log_.str(), Not(HasSubstr("planted")));

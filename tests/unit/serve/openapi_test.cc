@@ -112,15 +112,15 @@ class OpenApiTest : public testing::Test {
     auto server = http::Server::Start(options, MakeApi(MakeServices()), registry_);
     ASSERT_TRUE(server.has_value()) << server.error().message;
     server_ = std::move(*server);
-    ASSERT_TRUE(Eventually("all models answer",
-                           [&] { return Ask("GET", "/v2/health/ready", "").status == 200; }));
+    ASSERT_TRUE(test::Eventually("all models answer",
+                                 [&] { return Ask("GET", "/v2/health/ready", "").status == 200; }));
   }
   Services MakeServices();
   http::Response Ask(const std::string& method, const std::string& path, std::string_view body,
                      http::Role role = http::Role::kPublic) {
     const auto response =
         http::Fetch("http://" + server_->addresses()[role == http::Role::kOperator ? 1 : 0] + path,
-                    method, body, kPatience);
+                    method, body, test::kPatience);
     EXPECT_TRUE(response.has_value()) << path << response.error().message;
     return response ? *response : http::Response{};
   }
@@ -436,7 +436,7 @@ std::vector<std::string> OpenApiTest::CompareRoles(const json::value& document) 
         if (!token.empty()) fields = {{"Authorization", "Bearer " + token}};
         const http::Response response =
             *http::Fetch("http://" + server->addresses()[1] + target, method,
-                         method == "POST" ? "{}" : "", kPatience, fields);
+                         method == "POST" ? "{}" : "", test::kPatience, fields);
         return response.Header("WWW-Authenticate").empty();
       };
       if (is_let_in("") != !wanted)
@@ -488,7 +488,7 @@ TEST_F(OpenApiTest, PackedAnswersHoldNothingOfTheirCaller) {
     const auto response =
         http::Fetch("http://" + server_->addresses()[role == http::Role::kOperator ? 1 : 0] +
                         std::string(path) + "?" + guess + "=" + guess,
-                    is_index ? "POST" : "GET", is_index ? "{}" : "", kPatience,
+                    is_index ? "POST" : "GET", is_index ? "{}" : "", test::kPatience,
                     {{"Accept-Encoding", encoding},
                      {"X-Request-Id", guess},
                      {"User-Agent", guess},

@@ -42,7 +42,8 @@ TEST(TritonClientTest, AStockClientGetsTheProbabilitiesOfScore) {
   ASSERT_TRUE(server.has_value()) << server.error().message;
   const std::string address = (*server)->addresses()[0];
   const auto scores = [&](std::string_view body) {
-    const auto response = http::Fetch("http://" + address + "/v1/score", "POST", body, kPatience);
+    const auto response =
+        http::Fetch("http://" + address + "/v1/score", "POST", body, test::kPatience);
     EXPECT_TRUE(response && response->status == 200);
     return FloatsOf(json::parse(response->body).at("scores"));
   };
