@@ -145,10 +145,10 @@ class BeginsAnewTest : public ::testing::Test {
                                           .progress = progress},
                                          *positions);
     EXPECT_TRUE(learning) << learning.error().message;
-    EXPECT_TRUE((*learning)->feed().Start());
-    const auto outcome = (*learning)->trainer().Run((*learning)->feed().steps());
+    EXPECT_TRUE((*learning)->intake().Start());
+    const auto outcome = (*learning)->trainer().Run((*learning)->intake().steps());
     EXPECT_TRUE(outcome) << outcome.error().message;
-    (*learning)->feed().Stop();
+    (*learning)->intake().Stop();
     const privacy::LedgerTotal total = store->Latest()->learners().at(0);
     return {.charged = total.steps,
             .epsilon = total.epsilon,

@@ -101,13 +101,13 @@ class SpentLearnerTest : public ::testing::Test {
                                           .progress = progress},
                                          *ReadPositions(assembly, **store));
     EXPECT_TRUE(learning) << learning.error().message;
-    EXPECT_TRUE((*learning)->feed().Start());
-    const auto outcome = (*learning)->trainer().Run((*learning)->feed().steps());
+    EXPECT_TRUE((*learning)->intake().Start());
+    const auto outcome = (*learning)->trainer().Run((*learning)->intake().steps());
     EXPECT_TRUE(outcome) << outcome.error().message;
     SpentRun run;
     run.outcome = *outcome;
-    (*learning)->feed().Stop();
-    run.read = (*learning)->feed().records_read();
+    (*learning)->intake().Stop();
+    run.read = (*learning)->intake().records_read();
     for (const LearnerPlan& plan : assembly.learners) {
       const auto position = train::DecodePosition((*store)->State(plan.index).position);
       run.reached.push_back(position->next.empty() ? 0 : position->next[0].begin);
