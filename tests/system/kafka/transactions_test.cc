@@ -19,8 +19,8 @@ using testing::HasSubstr;
 constexpr int kTimeoutMs = 60'000;
 
 // librdkafka's producer of transactions; a failure is one of the test. The broker answers before it
-// has written the markers that end a transaction, so Commit and Abort wait for these: what is written
-// next lies after them.
+// has written the markers that end a transaction, so Commit and Abort wait for these: what is
+// written next lies after them.
 class Transaction {
  public:
   Transaction(const Broker& broker, const std::string& id)

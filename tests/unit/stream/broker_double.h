@@ -36,7 +36,7 @@ struct TopicScript {
     uint64_t offset = 0;
     int64_t timestamp_ms = 0;
     int64_t arrival_ms = 0;  // at the broker
-    uint64_t end = 0;        // of the partition once it is there: markers of transactions may follow
+    uint64_t end = 0;        // of the partition once it is there: markers may follow
   };
   std::vector<std::vector<Record>> partitions;
 
