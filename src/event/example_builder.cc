@@ -66,16 +66,20 @@ MaybeBad ExampleBuilder::AppendTo(Batch* batch) const {
                          names_.name(static_cast<size_t>(absent - told_.begin())));
   }
   batch->dense.insert(batch->dense.end(), dense_.begin(), dense_.end());
+  // Room for the most that there can be; a missing feature has a row too.
+  const size_t begin = batch->row.size(), ends = batch->slot_end.size();
+  batch->row.resize(begin + rows_.size() + runs_.size());
+  batch->slot_end.resize(ends + runs_.size());
+  uint64_t* const row = batch->row.data();
+  uint32_t* const slot_end = batch->slot_end.data() + ends;
+  size_t end = begin;
   for (size_t slot = 0; slot < runs_.size(); ++slot) {
     const Run run = runs_[slot];
-    if (run.size == 0) {
-      batch->row.push_back(transform_.row_space().tables()[slot].first);  // the missing value's
-    } else {
-      const auto begin = rows_.begin() + run.begin;
-      batch->row.insert(batch->row.end(), begin, begin + run.size);
-    }
-    batch->slot_end.push_back(static_cast<uint32_t>(batch->row.size()));
+    if (run.size == 0) row[end++] = transform_.row_space().tables()[slot].first;
+    for (uint32_t i = 0; i < run.size; ++i) row[end++] = rows_[run.begin + i];
+    slot_end[slot] = static_cast<uint32_t>(end);
   }
+  batch->row.resize(end);
   return std::nullopt;
 }
 
