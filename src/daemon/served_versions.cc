@@ -18,27 +18,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The newest checkpoint in `parent`, of this one's kind and lineage if there is one. Without one it
-// is of the lineage whose checkpoint was made last: a store that was restored counts on from an
-// older commit, and those of the lost store may lie beside it with higher ones.
+// The newest checkpoint in `parent`, of this one's kind and lineage if there is one.
 Result<std::string> NewestIn(const std::string& parent, const store::CheckpointManifest* like) {
-  TACIT_ASSIGN(const auto places, store::ListCheckpoints(parent, nullptr));  // by time
-  const store::CheckpointPlace *newest = nullptr, *other = nullptr;
-  for (const store::CheckpointPlace& place : places) {
-    const store::CheckpointManifest& is = place.manifest;
-    if (like != nullptr && is.kind != like->kind) continue;
-    if (is.lineage != (like != nullptr ? like : &places.back().manifest)->lineage) {
-      other = &place;
-    } else if (newest == nullptr || is.commit >= newest->manifest.commit) {
-      newest = &place;
-    }
-  }
+  TACIT_ASSIGN(const auto places, store::ListCheckpoints(parent, nullptr));
+  const auto [newest, other] = like == nullptr ? store::NewestOf(places, std::nullopt)
+                                               : store::NewestOf(places, like->kind, like->lineage);
   if (newest == nullptr)
     return Fail(ErrorCode::kNotFound, fmt::format("there is no checkpoint in {}", parent));
   if (other != nullptr && like == nullptr)
     spdlog::warn(
         "{} has checkpoints of several stores: {} is taken, of lineage {}, which made the last "
-        "one; {} is of lineage {}. After a restore, move those of the lost store away",
+        "one; {} is of lineage {}. After a restore, tacit checkpoint prune --other-lineages "
+        "removes the lost store's",
         parent, newest->folder, newest->manifest.lineage, other->folder, other->manifest.lineage);
   return newest->folder;
 }

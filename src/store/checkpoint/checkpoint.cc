@@ -104,8 +104,24 @@ Result<std::vector<CheckpointPlace>> ListCheckpoints(const std::string& parent,
   return places;
 }
 
+NewestCheckpoint NewestOf(std::span<const CheckpointPlace> places,
+                          std::optional<CheckpointKind> kind, std::string lineage) {
+  NewestCheckpoint newest;
+  for (auto place = places.rbegin(); place != places.rend(); ++place) {
+    const CheckpointManifest& is = place->manifest;
+    if (kind && is.kind != *kind) continue;
+    if (lineage.empty()) lineage = is.lineage;
+    if (is.lineage != lineage)
+      newest.other = &*place;
+    else if (newest.place == nullptr || is.commit > newest.place->manifest.commit)
+      newest.place = &*place;
+  }
+  return newest;
+}
+
 Result<std::vector<std::string>> PruneCheckpoints(const std::string& parent, uint64_t keep,
-                                                  std::vector<std::string>* held) {
+                                                  std::vector<std::string>* held,
+                                                  const std::set<std::string>& left) {
   std::vector<std::string> removed;
   TACIT_ASSIGN(const bool there, IsThere(parent));
   if (!there) return removed;
@@ -115,7 +131,8 @@ Result<std::vector<std::string>> PruneCheckpoints(const std::string& parent, uin
   std::ranges::stable_sort(places, {}, [](const auto& place) { return place.manifest.commit; });
   std::map<std::pair<CheckpointKind, std::string>, uint64_t> newer;
   for (auto place = places.rbegin(); place != places.rend(); ++place) {
-    if (newer[{place->manifest.kind, place->manifest.lineage}]++ < keep) continue;
+    const std::string& lineage = place->manifest.lineage;
+    if (!left.contains(lineage) && newer[{place->manifest.kind, lineage}]++ < keep) continue;
     const auto claim = ClaimForRemoval(place->folder);
     if (!claim && held != nullptr) held->push_back(place->folder);
     if (!claim) continue;

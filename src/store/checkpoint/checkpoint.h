@@ -2,6 +2,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -112,11 +115,23 @@ struct CheckpointPlace {
 // named in `unreadable`, if it is not null. A missing parent has none.
 Result<std::vector<CheckpointPlace>> ListCheckpoints(const std::string& parent,
                                                      std::vector<std::string>* unreadable);
-// Removes all but the newest `keep` checkpoints of each kind and lineage, and what an interrupted
-// creation or removal left. One that a process holds (checkpoint_hold.h) stays, and is named in
-// `held`, if it is not null. Returns the folders of the removed ones.
+// The newest of checkpoints in ListCheckpoints' order: of `lineage` the one with the highest
+// commit.
+struct NewestCheckpoint {
+  const CheckpointPlace* place = nullptr;  // null: there is none
+  const CheckpointPlace* other = nullptr;  // one of another lineage, if there is one
+};
+// No kind: any. No lineage: the one that made the last checkpoint, because a store that was
+// restored counts on from an older commit, and the lost store's may lie beside it with higher ones.
+NewestCheckpoint NewestOf(std::span<const CheckpointPlace> places,
+                          std::optional<CheckpointKind> kind, std::string lineage = "");
+// Removes all but the newest `keep` checkpoints of each kind and lineage, all of the lineages in
+// `left`, and what an interrupted creation or removal left. One that a process holds
+// (checkpoint_hold.h) stays, and is named in `held`, if it is not null. Returns the folders of the
+// removed ones.
 Result<std::vector<std::string>> PruneCheckpoints(const std::string& parent, uint64_t keep,
-                                                  std::vector<std::string>* held = nullptr);
+                                                  std::vector<std::string>* held = nullptr,
+                                                  const std::set<std::string>& left = {});
 
 struct CheckpointRequest {
   CheckpointKind kind = CheckpointKind::kFull;
