@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <thread>
 
 #include "base/files/is_there.h"
@@ -19,6 +20,8 @@
 #include "console/number_check.h"
 #include "serve/routes/checkpoint_route.h"
 #include "store/checkpoint/checkpoint_archive.h"
+#include "store/store.h"
+#include "wiring/plans/witness_place.h"
 #include "wiring/restore/restore.h"
 
 namespace tacit::cli {
@@ -29,8 +32,9 @@ namespace json = boost::json;
 constexpr const char* kRoute = "/v1/checkpoints";
 constexpr const char* kPromisesNothing =
     "warning: a learner in it adds no noise and promises nothing: whoever has the checkpoint "
-    "learns "
-    "what single records say\n";
+    "learns what single records say\n";
+// A lineage has 32 digits; these tell two of them apart.
+constexpr size_t kLineageDigits = 8;
 constexpr auto kBetweenLooks = std::chrono::milliseconds(100);
 
 struct CheckpointOptions {
@@ -39,8 +43,9 @@ struct CheckpointOptions {
   std::string config, file;
   std::vector<std::string> overrides;
   std::vector<std::string> remains;
+  std::string store;
   uint64_t keep = 0;
-  bool json = false, skip_records = false;
+  bool json = false, skip_records = false, other_lineages = false;
 };
 
 std::string MebibytesText(uint64_t bytes) {
@@ -65,7 +70,8 @@ std::string_view TextOf(const json::object& object, const char* key) {
 std::string LineOf(const json::object& checkpoint) {
   const json::value& epsilon = checkpoint.at("epsilon");
   return fmt::format(
-      "{:<8} {:>8} {:>10} {:>12}  {}  {}\n", TextOf(checkpoint, "kind"),
+      "{:<8} {:<8} {:>8} {:>10} {:>12}  {}  {}\n", TextOf(checkpoint, "kind"),
+      TextOf(checkpoint, "lineage").substr(0, kLineageDigits),
       checkpoint.at("version").to_number<uint64_t>(),
       epsilon.is_number() ? fmt::format("{:.4f}", epsilon.to_number<double>()) : "unbounded",
       MebibytesText(checkpoint.at("bytes").to_number<uint64_t>()),
@@ -164,8 +170,8 @@ Result<int> List(const CheckpointOptions& options) {
     return int{console::kExitDone};
   }
   try {
-    fmt::print("{:<8} {:>8} {:>10} {:>12}  {:<20}  {}\n", "kind", "commit", "epsilon", "size",
-               "made", "folder");
+    fmt::print("{:<8} {:<8} {:>8} {:>10} {:>12}  {:<20}  {}\n", "kind", "lineage", "commit",
+               "epsilon", "size", "made", "folder");
     for (const json::value& checkpoint : report.at("checkpoints").as_array())
       fmt::print("{}", LineOf(checkpoint.as_object()));
     for (const json::value& message : report.at("unreadable").as_array())
@@ -198,19 +204,43 @@ Result<int> VerifyEach(const CheckpointOptions& options) {
   return code;
 }
 
+// The checkpoint that is meant by `path`: itself, or the newest full one in it, which is told.
+Result<std::string> FullOf(const std::string& path) {
+  if (store::IsCheckpoint(path)) return path;
+  TACIT_RETURN_IF_ERROR(CheckFolder(path));
+  std::vector<std::string> unreadable;
+  TACIT_ASSIGN(const auto places, store::ListCheckpoints(path, &unreadable));
+  if (!unreadable.empty())
+    return Fail(ErrorCode::kRefused,
+                fmt::format("{}; it may be the newest in {}: name the checkpoint that you mean",
+                            unreadable.front(), path));
+  const auto [newest, other] = store::NewestOf(places, store::CheckpointKind::kFull);
+  if (newest == nullptr)
+    return Fail(ErrorCode::kNotFound,
+                fmt::format("{} is no checkpoint, and there is no full one in it", path));
+  const store::CheckpointManifest& is = newest->manifest;
+  fmt::print(stderr, "{} is taken: commit {} of lineage {}, the newest full one in {}{}\n",
+             newest->folder, is.commit.value, is.lineage.substr(0, kLineageDigits), path,
+             other == nullptr ? ""
+                              : fmt::format("; {} is of an earlier lineage, {}", other->folder,
+                                            other->manifest.lineage.substr(0, kLineageDigits)));
+  return newest->folder;
+}
+
 Result<wiring::Assembly> AssembleFor(const CheckpointOptions& options, config::LogFiles files) {
   TACIT_ASSIGN(config::Config config, config::Load(options.config, options.overrides, files));
   return wiring::Assemble(std::move(config));
 }
 
 Result<int> Restore(const CheckpointOptions& options) {
+  TACIT_ASSIGN(const std::string from, FullOf(options.folders.at(0)));
   auto assembled = AssembleFor(options, config::LogFiles::kFound);
   if (!assembled)  // the files to learn from may be gone: then every user is charged
     assembled = AssembleFor(options, config::LogFiles::kUnread);
   if (!assembled) return Fail(std::move(assembled.error()));
   const wiring::Assembly assembly = *std::move(assembled);
   TACIT_ASSIGN(const wiring::RestoreReport report,
-               wiring::RestoreStore(assembly, {.from = options.folders.at(0),
+               wiring::RestoreStore(assembly, {.from = from,
                                                .remains = options.remains,
                                                .read_again = !options.skip_records}));
   if (!options.json) {
@@ -234,10 +264,30 @@ Result<int> Restore(const CheckpointOptions& options) {
   return int{console::kExitDone};
 }
 
+// The lineages that a store has left: one for each restore of it. Names their checkpoints.
+Result<std::set<std::string>> LineagesLeft(const CheckpointOptions& options) {
+  TACIT_ASSIGN(const std::string witness, wiring::WitnessBeside(options.store));
+  TACIT_ASSIGN(const auto store, store::OpenReadOnly(options.store, witness, {}));
+  std::set<std::string> left;
+  for (const Ancestor& ancestor : store.snapshot->ancestors()) left.insert(ancestor.lineage);
+  TACIT_ASSIGN(const auto places, store::ListCheckpoints(options.path, nullptr));
+  for (const store::CheckpointPlace& place : places)
+    if (left.contains(place.manifest.lineage))
+      fmt::print("{} is of lineage {}, which the store has left\n", place.folder,
+                 place.manifest.lineage.substr(0, kLineageDigits));
+  return left;
+}
+
 Result<int> Prune(const CheckpointOptions& options) {
   TACIT_RETURN_IF_ERROR(CheckFolder(options.path));
+  std::set<std::string> left;
+  if (options.other_lineages) {
+    TACIT_ASSIGN(left, LineagesLeft(options));
+    std::fflush(stdout);
+  }
   std::vector<std::string> held;
-  TACIT_ASSIGN(const auto removed, store::PruneCheckpoints(options.path, options.keep, &held));
+  TACIT_ASSIGN(const auto removed,
+               store::PruneCheckpoints(options.path, options.keep, &held, left));
   for (const std::string& folder : held) fmt::print("kept {}: it is being served\n", folder);
   for (const std::string& folder : removed) fmt::print("removed {}\n", folder);
   fmt::print("{} removed\n", Counted(removed.size(), "checkpoint"));
@@ -245,7 +295,7 @@ Result<int> Prune(const CheckpointOptions& options) {
 }
 
 Result<int> Pack(const CheckpointOptions& options) {
-  const std::string& folder = options.folders.at(0);
+  TACIT_ASSIGN(const std::string folder, FullOf(options.folders.at(0)));
   TACIT_RETURN_IF_ERROR(store::PackCheckpoint(folder, options.file));
   std::error_code error;
   fmt::print("{}: {} in one file\n", options.file,
@@ -264,7 +314,10 @@ Result<int> Unpack(const CheckpointOptions& options) {
 void AddPackAndUnpack(CLI::App* command, const std::shared_ptr<CheckpointOptions>& options,
                       Action* chosen) {
   auto* pack = command->add_subcommand("pack", "Write one as a single file: tar, packed with zstd");
-  pack->add_option("folder", options->folders, "A checkpoint")->required()->expected(1);
+  pack->add_option("folder", options->folders,
+                   "A checkpoint, or a folder of checkpoints: the newest full one in it")
+      ->required()
+      ->expected(1);
   pack->add_option("--output", options->file, "The file to write")->required();
   pack->footer(
       "Example:\n  tacit checkpoint pack demo-data/store.checkpoints/release-000000000120-1f6e0c2b "
@@ -325,7 +378,11 @@ void AddCheckpoint(CLI::App& cli, Action* chosen) {
   verify->callback([options, chosen] { *chosen = [options] { return VerifyEach(*options); }; });
 
   auto* restore = command->add_subcommand("restore", "Make a store of one, after a loss");
-  restore->add_option("folder", options->folders, "A full checkpoint")->required()->expected(1);
+  restore
+      ->add_option("folder", options->folders,
+                   "A full checkpoint, or a folder of checkpoints: the newest full one in it")
+      ->required()
+      ->expected(1);
   restore->add_option("--config", options->config, "The configuration of the lost store")
       ->required();
   restore->add_option("--set", options->overrides, "KEY=VALUE over the configuration")
@@ -339,16 +396,26 @@ void AddCheckpoint(CLI::App& cli, Action* chosen) {
       "It is made at store.path, which must be free. What was learnt after the checkpoint is "
       "charged:\nby the ledger of what is left, beyond that by the totals of witness or mark. It "
       "is not learnt again.\n"
-      "Example:\n  tacit checkpoint restore /backup/full-000000000120-1f6e0c2b --config "
+      "Example:\n  tacit checkpoint restore /var/lib/tacit/store.checkpoints --config "
       "/etc/tacit/tacitd.yaml --remains /var/lib/tacit/store.lost");
   restore->callback([options, chosen] { *chosen = [options] { return Restore(*options); }; });
 
-  auto* prune = command->add_subcommand("prune", "Remove the older ones of each kind");
+  auto* prune = command->add_subcommand("prune", "Remove the older ones of each kind and lineage");
   prune->add_option("--path", options->path, "The folder that they are in")->required();
-  prune->add_option("--keep", options->keep, "How many of each kind stay")
+  prune->add_option("--keep", options->keep, "How many of each kind and lineage stay")
       ->required()
       ->check(console::WholeFrom(1), "POSITIVE");
-  prune->footer("Example:\n  tacit checkpoint prune --path demo-data/store.checkpoints --keep 3");
+  auto* store = prune->add_option("--store", options->store, "With --other-lineages: the store");
+  auto* other = prune->add_flag("--other-lineages", options->other_lineages,
+                                "Also remove all of the lineages that the store has left, which "
+                                "are named first");
+  store->needs(other);
+  other->needs(store);
+  prune->footer(
+      "A store that was restored has a lineage of its own, and leaves the one that it had.\n"
+      "Examples:\n  tacit checkpoint prune --path demo-data/store.checkpoints --keep 3\n"
+      "  tacit checkpoint prune --path demo-data/store.checkpoints --keep 3 --other-lineages "
+      "--store demo-data/store");
   prune->callback([options, chosen] { *chosen = [options] { return Prune(*options); }; });
 }
 

@@ -180,6 +180,69 @@ TEST_F(RestoreTest, TheRecordsOfTheGapAreCountedPerUser) {
   EXPECT_EQ(after.steps, before_.steps);
 }
 
+// Checkpoints of the lost store and of the restored one lie in one folder.
+TEST_F(RestoreTest, OfAFolderOfCheckpointsTheNewestFullOneIsMeant) {
+  const auto make = [](const std::string& at_operator, const std::string& kind) {
+    const Ended made =
+        test::Run({TACIT, "checkpoint", "create", "--url", at_operator, "--kind", kind});
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+  };
+  after_checkpoint_ = [&](const std::string& at_operator) { make(at_operator, "release"); };
+  LoseStore(UserRun());
+  const std::string older = checkpoint_, folder = dir_ / "store.checkpoints";
+  const auto lineage_of = [](const std::string& checkpoint) {
+    return store::ReadManifest(checkpoint)->lineage.substr(0, 8);
+  };
+  checkpoint_ = folder;
+  const Ended restored = Restore();
+  ASSERT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_THAT(restored.err, AllOf(HasSubstr(older + " is taken: commit "),
+                                  HasSubstr("of lineage " + lineage_of(older))));
+  ExpectItGoesOn();
+  // The restored store makes one as well.
+  SmallRun run = UserRun();
+  const std::string at_operator = "unix:" + (dir_ / "operator");
+  {
+    Service daemon(dir_, run, {"--set", "serve.operator_listen=" + at_operator});
+    make(at_operator, "full");
+    daemon.Stop();
+  }
+  std::string newer;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.path().filename().string().starts_with("full") && entry.path() != older)
+      newer = entry.path();
+  ASSERT_NE(newer, "");
+  ASSERT_NE(lineage_of(newer), lineage_of(older));
+  const Ended listed = test::Run({TACIT, "checkpoint", "list", "--path", folder});
+  EXPECT_THAT(listed.out, AllOf(HasSubstr("lineage"), HasSubstr(lineage_of(newer)),
+                                HasSubstr(lineage_of(older))));
+  const Ended packed =
+      test::Run({TACIT, "checkpoint", "pack", folder, "--output", dir_ / "full.tar.zst"});
+  EXPECT_EQ(packed.exit_code, 0) << packed.err;
+  EXPECT_THAT(packed.err, AllOf(HasSubstr(newer + " is taken"),
+                                HasSubstr(older + " is of an earlier lineage, ")));
+  // Nothing goes of a lineage by itself: each keeps one.
+  const std::vector<std::string> prune = {TACIT,  "checkpoint", "prune", "--path",
+                                          folder, "--keep",     "1"};
+  EXPECT_THAT(test::Run(prune).out, HasSubstr("0 checkpoints removed"));
+  std::vector<std::string> others = prune;
+  others.insert(others.end(), {"--other-lineages", "--store", dir_ / "store"});
+  const Ended removed = test::Run(others);
+  EXPECT_EQ(removed.exit_code, 0) << removed.err;
+  EXPECT_THAT(removed.out,
+              AllOf(HasSubstr(older + " is of lineage " + lineage_of(older) + ", which the store"),
+                    HasSubstr("2 checkpoints removed")));  // the release as well
+  EXPECT_TRUE(fs::exists(newer));
+  EXPECT_FALSE(fs::exists(older));
+  // A name that cannot be read may be the newest.
+  test::WriteFile(newer + "/checkpoint.manifest", "no manifest");
+  fs::remove(dir_ / "full.tar.zst");
+  const Ended refused =
+      test::Run({TACIT, "checkpoint", "pack", folder, "--output", dir_ / "full.tar.zst"});
+  EXPECT_EQ(refused.exit_code, 3) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("name the checkpoint that you mean"));
+}
+
 // The learner got another name after the checkpoint. What is left of the lost store says so, and
 // the copy goes on under the new name, with all that either name was charged.
 TEST_F(RestoreTest, ALearnerThatWasRenamedSinceIsChargedUnderItsNewName) {
