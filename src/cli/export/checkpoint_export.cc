@@ -25,6 +25,9 @@ namespace tacit::cli {
 namespace {
 
 constexpr std::string_view kOnnx = "onnx";
+constexpr std::string_view kNoOnnx =
+    "a model of the next item has no form in ONNX; --format npy, safetensors or csv has its scores";
+constexpr double kGiB = 1 << 30;
 
 struct ModelExport {
   std::string folder, config, format, output, learner, vocabulary;
@@ -102,6 +105,17 @@ Status WriteAll(const std::vector<ModelTensor>& tensors, TensorSink& sink) {
   return sink.Finish();
 }
 
+// A full disk is worse than a warning.
+void WarnOfSize(std::string_view format, const std::vector<ModelTensor>& tensors) {
+  double bytes = 0;
+  // A number in a CSV takes some 12 letters.
+  for (const ModelTensor& each : tensors)
+    bytes += static_cast<double>(each.tensor.size()) * (format == "csv" ? 12 : sizeof(float));
+  if (bytes >= kGiB)
+    fmt::print(stderr, "tacit: {:.1f} GiB are being written; --learner names one learner of them\n",
+               bytes / kGiB);
+}
+
 void Tell(const ModelExport& options, const Release& release, const std::string& what) {
   fmt::print("{}: {} of commit {}, epsilon {:.4f} at delta {:g}\n", options.output, what,
              release.manifest.commit.value, release.manifest.epsilon, release.manifest.delta);
@@ -130,6 +144,7 @@ Status ExportTensors(const ModelExport& options, const Release& release) {
     Append(std::move(scores), &tensors);
   }
   TACIT_RETURN_IF_ERROR(CheckDistinct(tensors));
+  WarnOfSize(options.format, tensors);
   TACIT_ASSIGN(const auto sink,
                MakeTensorSink(format, options.output, NamesOf(tensors), release.Facts()));
   TACIT_RETURN_IF_ERROR(WriteAll(tensors, *sink));
@@ -144,9 +159,7 @@ Result<ClickModel> ClickModelOf(const ExportedModel& model, const std::vector<Mo
   TACIT_ASSIGN(auto form, model.plan.model->Probability(model.snapshot));
   if (!form)
     return Fail(ErrorCode::kRefused,
-                fmt::format("learner '{}' recommends items, and has no form in ONNX: --format npy, "
-                            "safetensors or csv has its scores, --learner names a click model",
-                            model.plan.id));
+                fmt::format("learner '{}' recommends items: {}", model.plan.id, kNoOnnx));
   return ClickModel{.name = model.plan.id,
                     .space = model.layout.rows.space,
                     .tensors = NamesOf(tensors),
@@ -164,17 +177,25 @@ Status ExportOnnx(const ModelExport& options, const Release& release) {
   std::vector<std::vector<ModelTensor>> tensors;
   std::vector<ClickModel> clicks;
   for (const ExportedModel& model : models) {
+    if (options.learner.empty() && model.plan.recommends) {
+      fmt::print(stderr, "tacit: learner '{}' recommends items and is left out: {}\n",
+                 model.plan.id, kNoOnnx);
+      continue;
+    }
     tensors.push_back(ParametersOf(model));
     TACIT_RETURN_IF_ERROR(CheckDistinct(tensors.back()));
     TACIT_ASSIGN(auto click,
                  ClickModelOf(model, tensors.back(), release.assembly.transform->schema()));
     clicks.push_back(std::move(click));
   }
+  if (clicks.empty())
+    return Fail(ErrorCode::kRefused, fmt::format("no learner is a click model, and {}", kNoOnnx));
   for (size_t i = 0; i < clicks.size(); ++i) {
     const std::string folder = fmt::format("{}/{}", options.output, clicks[i].name);
     const std::string inputs = DescribeInputs(clicks[i], release.Facts());
     auto facts = release.Facts();
     facts["inputs"] = inputs;
+    WarnOfSize(options.format, tensors[i]);
     TACIT_ASSIGN(const auto sink, MakeBlobSink(folder + "/model.onnx.data"));
     TACIT_RETURN_IF_ERROR(WriteAll(tensors[i], *sink));
     TACIT_RETURN_IF_ERROR(WriteWhole(folder + "/model.json", inputs + "\n"));

@@ -139,6 +139,7 @@ Result<std::vector<ModelTensor>> ScoresOf(const ExportedModel& model) {
   tensors.push_back(
       {.tensor = {NameIn(model, "next.scores"),
                   {of->items(), of->items()},
+                  ItemNames(*model.items),
                   ItemNames(*model.items)},
        .write = [of, state](TensorSink& sink) { return WriteScores(*of, *state, sink); }});
   return tensors;

@@ -116,7 +116,10 @@ class FilesSink final : public TensorSink {
     width_ = tensor.shape.size() > 1 ? tensor.shape.back() : 1;
     row_ = 0;
     names_ = tensor.rows;
-    if (format_ != TensorFormat::kNpy) return file_ ? Status() : Failed(path_);
+    if (format_ == TensorFormat::kCsv) {
+      WriteCsvHeader(tensor);
+      return file_ ? Status() : Failed(path_);
+    }
     WriteNpyHeader(tensor);
     return file_ ? WriteRowNames(folder_, tensor) : Failed(path_);
   }
@@ -139,6 +142,12 @@ class FilesSink final : public TensorSink {
   }
 
  private:
+  void WriteCsvHeader(const Tensor& tensor) {
+    std::string line = tensor.rows.empty() ? "row" : "name";
+    for (size_t i = 0; i < width_; ++i)
+      line += "," + (tensor.columns.empty() ? std::to_string(i) : CsvField(tensor.columns[i]));
+    file_ << line << '\n';
+  }
   // NEP 1: magic, version, the header's length as u16, a Python literal, spaces and a newline, so
   // that the numbers begin at a multiple of 64.
   void WriteNpyHeader(const Tensor& tensor) {

@@ -18,6 +18,7 @@ struct Tensor {
   std::vector<uint64_t> shape;
   // Names of the rows, for tensors whose rows are chosen; empty: they are all, by number.
   std::vector<std::string> rows = {};
+  std::vector<std::string> columns = {};  // of the last dimension; empty: by number
 
   uint64_t size() const {
     uint64_t product = 1;
@@ -41,7 +42,8 @@ Result<TensorFormat> TensorFormatOf(std::string_view name);
 
 // Safetensors: one file, `model.safetensors`, by the published format: the header's length as u64,
 // a JSON header, the numbers end to end. Npy: one file a tensor, by NEP 1 (version 1.0). Csv: one
-// file a tensor, a line a row, each beginning with the row's number or name. Slashes in names are
+// file a tensor: a line with the names of the columns, then a line a row, each beginning with the
+// row's number or name. Slashes in names are
 // folders. The first two have the names of rows in a file of their own, NAME.rows.json, a list.
 // `folder` must not exist. `facts` go into the header, where the format has one.
 Result<std::unique_ptr<TensorSink>> MakeTensorSink(TensorFormat format, const std::string& folder,

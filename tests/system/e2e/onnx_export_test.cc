@@ -212,6 +212,8 @@ TEST_F(OnnxExportTest, RowsAreWrittenByValue) {
     std::vector<std::string> found;
     std::istringstream text(test::ReadFile(dir_ / "out/csv/net/" + name + ".csv"));
     for (std::string line; std::getline(text, line);) found.push_back(line);
+    EXPECT_THAT(found.at(0), HasSubstr(",0,1"));
+    found.erase(found.begin());
     return found;
   };
   const auto of_value = lines("colour.by_value"), of_row = lines("colour");

@@ -61,19 +61,23 @@ TEST_F(RecommendTest, OtherProgramsReadTheScores) {
           std::ranges::count_if(rows[id], [&](double score) { return score > last; }));
       EXPECT_EQ(better, 4u) << learner << ": the five are the best of all";
     }
-    EXPECT_TRUE(
-        test::ReadFile(dir_ / "csv/" + learner + "/next.cold_start.csv").starts_with("item-0,"));
+    EXPECT_TRUE(test::ReadFile(dir_ / "csv/" + learner + "/next.cold_start.csv")
+                    .starts_with("name,0\nitem-0,"));
+    EXPECT_TRUE(test::ReadFile(dir_ / "csv/" + learner + "/next.scores.csv")
+                    .starts_with("name,item-0,item-1,"));
   }
   std::istringstream factors(test::ReadFile(dir_ / "csv/next/items.csv"));
   std::string first;
+  std::getline(factors, first);
+  EXPECT_TRUE(first.starts_with("name,0,1,2,")) << first;
   std::getline(factors, first);
   EXPECT_TRUE(first.starts_with("item-0,")) << first;
   EXPECT_EQ(std::ranges::count(first, ','), 16) << "a factor a number of the model's width";
 
   const Ended onnx = exported("onnx", "onnx");
   EXPECT_EQ(onnx.exit_code, 3);
-  EXPECT_THAT(onnx.err, testing::AllOf(HasSubstr("learner 'counts' recommends items"),
-                                       HasSubstr("--format npy"), HasSubstr("--learner")));
+  EXPECT_THAT(onnx.err,
+              testing::AllOf(HasSubstr("no learner is a click model"), HasSubstr("--format npy")));
   EXPECT_FALSE(std::filesystem::exists(dir_ / "onnx"));
 }
 

@@ -149,7 +149,10 @@ class RecommendTest : public ::testing::Test {
   std::map<std::string, std::vector<double>> ReadRows(const std::string& tensor) const {
     std::map<std::string, std::vector<double>> rows;
     std::istringstream lines(test::ReadFile(dir_ / "csv/" + tensor + ".csv"));
-    for (std::string line; std::getline(lines, line);) {
+    std::string line;
+    std::getline(lines, line);
+    EXPECT_TRUE(line.starts_with("name,")) << line;
+    while (std::getline(lines, line)) {
       std::istringstream fields(line);
       std::string name, field;
       std::getline(fields, name, ',');

@@ -24,7 +24,9 @@ for name, tensor in sorted(header.items(), key=lambda item: item[1]["data_offset
     array = numpy.load(f"{root}/npy/{name}.npy")
     assert array.dtype == numpy.dtype("<f4") and array.shape == numbers.shape, name
     assert array.tobytes() == numbers.tobytes(), name
-    lines = numpy.loadtxt(f"{root}/csv/{name}.csv", delimiter=",", dtype=numpy.float64, ndmin=2)
+    lines = numpy.loadtxt(f"{root}/csv/{name}.csv", delimiter=",", skiprows=1, dtype=numpy.float64, ndmin=2)
+    head = open(f"{root}/csv/{name}.csv").readline().rstrip("\n").split(",")
+    assert head == ["row"] + [str(i) for i in range(lines.shape[1] - 1)], (name, head)
     assert (lines[:, 0] == numpy.arange(len(lines))).all(), name
     assert lines[:, 1:].astype("<f4").tobytes() == numbers.tobytes(), name
 assert end == len(raw) - 8 - length, "bytes are left over"
