@@ -12,6 +12,7 @@
 #include "base/files/log.h"
 #include "base/text.h"
 #include "console/terminal_line.h"
+#include "lab/part_of_log.h"
 #include "wiring/day_table.h"
 #include "wiring/learning.h"
 #include "wiring/plans/source.h"
@@ -36,20 +37,55 @@ class ToldLetters final : public event::DeadLetterSink {
   size_t left_ = 3;
 };
 
-// Cuts the files that are held out off the end of a source, and returns a source of them alone.
-Result<config::Source> HoldOut(size_t files, config::Source* source) {
-  if (!source->traits().has_files || source->files.empty())
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("source.kind {} has no files to hold out", source->traits().name));
+// A source in two parts: to learn from, and to predict. Offsets are of the log, or, where whole
+// files are held out, of each part alone.
+struct Parts {
+  std::unique_ptr<stream::Source> learnt, held_out;  // held_out is null where nothing is
+};
+
+// Leaves `source` the files to learn from.
+Result<Parts> OpenFiles(config::Source* source, size_t files) {
   if (files >= source->files.size())
     return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("{} files held out of {}: nothing is left to learn from", files,
-                            source->files.size()));
+                fmt::format("--held-out {}: there are {}, and nothing would be left to learn from; "
+                            "--held-out 20% holds out the last records",
+                            files, Counted(source->files.size(), "file")));
   config::Source held_out = *source;
   const auto first = source->files.end() - static_cast<ptrdiff_t>(files);
   held_out.files.assign(first, source->files.end());
   source->files.erase(first, source->files.end());
-  return held_out;
+  Parts parts;
+  TACIT_ASSIGN(parts.learnt, wiring::OpenSource(*source));
+  TACIT_ASSIGN(parts.held_out, wiring::OpenSource(held_out));
+  return parts;
+}
+
+Result<Parts> OpenPercent(const config::Source& source, double percent) {
+  TACIT_ASSIGN(const auto whole, wiring::OpenSource(source));
+  TACIT_ASSIGN(const uint64_t records, CountRecords(*whole));
+  const auto held = static_cast<uint64_t>(static_cast<double>(records) * percent / 100);
+  if (held == 0)
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("--held-out {}%: of {} not one would be held out", percent,
+                            Counted(records, "record")));
+  TACIT_ASSIGN(auto learnt, wiring::OpenSource(source));
+  TACIT_ASSIGN(auto held_out, wiring::OpenSource(source));
+  return Parts{.learnt = PartOfLog(std::move(learnt), 0, records - held),
+               .held_out = PartOfLog(std::move(held_out), records - held, records)};
+}
+
+Result<Parts> OpenParts(const HeldOut& held_out, config::Source* source) {
+  const bool holds_out = held_out.files > 0 || held_out.percent > 0;
+  if (holds_out && (!source->traits().has_files || source->files.empty()))
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("--held-out: source.kind {} has no files to hold out{}", source->traits().name,
+                    source->topic.empty() ? "" : ": topic " + source->topic));
+  if (held_out.files > 0) return OpenFiles(source, held_out.files);
+  if (held_out.percent > 0) return OpenPercent(*source, held_out.percent);
+  Parts parts;
+  TACIT_ASSIGN(parts.learnt, wiring::OpenSource(*source));
+  return parts;
 }
 
 boost::json::value Finite(double x) {
@@ -67,8 +103,8 @@ class RunAtWork {
   RunAtWork(const wiring::Assembly& assembly, const ConfiguredRunOptions& options)
       : assembly_(assembly), options_(options), progress_(assembly.learners.size()) {}
 
-  Result<ConfiguredRun> Learn(const config::Source* held_out) {
-    TACIT_ASSIGN(source_, wiring::OpenSource(assembly_.config.source));
+  Result<ConfiguredRun> Learn(Parts parts) {
+    source_ = std::move(parts.learnt);
     store::StoreOptions store = wiring::MakeStoreOptions(assembly_);
     TACIT_ASSIGN(store_, store::Store::Open(std::move(store)));
     TACIT_ASSIGN(const auto positions, wiring::ReadPositions(assembly_, *store_));
@@ -89,10 +125,8 @@ class RunAtWork {
         learning_->intake().Stop();
       return learning_->intake().status();
     }));
-    if (held_out != nullptr && !stopped_) {
-      TACIT_ASSIGN(const auto files, wiring::OpenSource(*held_out));
-      TACIT_RETURN_IF_ERROR(Watched([&] { return learning_->PredictHeldOut(*files); }));
-    }
+    if (parts.held_out != nullptr && !stopped_)
+      TACIT_RETURN_IF_ERROR(Watched([&] { return learning_->PredictHeldOut(*parts.held_out); }));
     return Figures();
   }
 
@@ -157,12 +191,9 @@ Result<ConfiguredRun> RunConfigured(config::Config config, const ConfiguredRunOp
   config.store.path = options.store;
   config.store.witness = "none";
   config.source.mark.clear();
-  std::optional<config::Source> held_out;
-  if (options.held_out > 0) {
-    TACIT_ASSIGN(held_out, HoldOut(options.held_out, &config.source));
-  }
+  TACIT_ASSIGN(Parts parts, OpenParts(options.held_out, &config.source));
   TACIT_ASSIGN(const wiring::Assembly assembly, wiring::Assemble(std::move(config)));
-  return RunAtWork(assembly, options).Learn(held_out ? &*held_out : nullptr);
+  return RunAtWork(assembly, options).Learn(std::move(parts));
 }
 
 boost::json::object ToJson(const ConfiguredRun& run) {

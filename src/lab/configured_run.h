@@ -12,10 +12,17 @@
 
 namespace tacit::lab {
 
+// The records that are predicted and not learnt from: the last files of a log, or the last per cent
+// of all its records.
+struct HeldOut {
+  size_t files = 0;
+  double percent = 0;
+};
+
 // Options of a run of a daemon's configuration over its own files.
 struct ConfiguredRunOptions {
-  std::string store;    // the folder that is written, made if it is not there
-  size_t held_out = 0;  // files, the last ones: predicted, and not learnt from
+  std::string store;  // the folder that is written, made if it is not there
+  HeldOut held_out;
   bool show_progress = false;
   // Returns true if the run is to end; asked ten times a second. Empty: never.
   std::function<bool()> stop = {};

@@ -4,12 +4,12 @@
 #include <unistd.h>
 
 #include <boost/json.hpp>
+#include <charconv>
 #include <filesystem>
 #include <memory>
 
 #include "base/text.h"
 #include "console/exit_code.h"
-#include "console/number_check.h"
 #include "console/stop_signals.h"
 #include "lab/configured_run.h"
 #include "lab/passing_folder.h"
@@ -22,11 +22,32 @@ namespace fs = std::filesystem;
 struct EvaluateConfigOptions {
   std::string config, store;
   std::vector<std::string> overrides;
-  size_t held_out = 0;
+  std::string held_out;
   bool json = false;
 };
 
+// "2" or "20%".
+Result<lab::HeldOut> HeldOutOf(const std::string& text) {
+  lab::HeldOut held_out;
+  if (text.empty()) return held_out;
+  std::string_view number = text;
+  const bool percent = number.ends_with('%');
+  if (percent) number.remove_suffix(1);
+  const char* const end = number.data() + number.size();
+  const auto read = percent ? std::from_chars(number.data(), end, held_out.percent)
+                            : std::from_chars(number.data(), end, held_out.files);
+  const bool allowed =
+      percent ? held_out.percent > 0 && held_out.percent < 100 : held_out.files > 0;
+  if (read.ec != std::errc() || read.ptr != end || !allowed)
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("--held-out: '{}' is neither a number of files nor a share of the "
+                            "records as 20%",
+                            Printable(text)));
+  return held_out;
+}
+
 Result<int> Evaluate(const EvaluateConfigOptions& options) {
+  TACIT_ASSIGN(const lab::HeldOut held_out, HeldOutOf(options.held_out));
   std::error_code error;
   if (!options.store.empty() && fs::exists(options.store, error))
     return BadUsage(
@@ -36,7 +57,7 @@ Result<int> Evaluate(const EvaluateConfigOptions& options) {
   TACIT_ASSIGN(const lab::PassingFolder folder, lab::PassingFolder::Make());
   lab::ConfiguredRunOptions run_options;
   run_options.store = options.store.empty() ? folder.path() + "/store" : options.store;
-  run_options.held_out = options.held_out;
+  run_options.held_out = held_out;
   run_options.show_progress = isatty(STDERR_FILENO) == 1;
   run_options.stop = [&] { return signals.WaitFor(std::chrono::milliseconds(0)); };
   TACIT_ASSIGN(const lab::ConfiguredRun run, lab::RunConfigured(std::move(config), run_options));
@@ -64,10 +85,9 @@ void AddEvaluateConfig(CLI::App& evaluate, Action* chosen) {
       ->needs(config);
   evaluate
       .add_option("--held-out", options->held_out,
-                  "The last files, this many: predicted by what was learnt before them, and not "
-                  "learnt from")
-      ->needs(config)
-      ->check(console::WholeFrom(1), "POSITIVE");
+                  "N: the last N files, or N%: the last N per cent of all records, which are "
+                  "predicted by what was learnt before them, and not learnt from")
+      ->needs(config);
   evaluate
       .add_option("--store", options->store,
                   "Keep the run's store in this new folder, to be queried or served; default: a "
@@ -76,7 +96,7 @@ void AddEvaluateConfig(CLI::App& evaluate, Action* chosen) {
   evaluate.add_flag("--json", options->json, "Print JSON")->needs(config);
   evaluate.footer(
       "Examples:\n  tacit evaluate --config config/recommend.yaml --held-out 2\n  tacit evaluate "
-      "ctr --help");
+      "--config tacitd.yaml --held-out 20%\n  tacit evaluate ctr --help");
   evaluate.callback([&evaluate, config, options, chosen] {
     if (!evaluate.get_subcommands().empty()) {
       if (config->count() > 0)

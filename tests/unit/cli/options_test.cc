@@ -36,7 +36,6 @@ std::vector<Numbered> AllNumbered() {
           {ctr, "--to", kFromZero},
           {ctr, "--train-to", kFromOne},
           {ctr, "--train-files", kFromOne},
-          {{TACIT, "evaluate", "--config", "x"}, "--held-out", kFromOne},
           {{TACIT, "weights", "--url", "unix:/nowhere", "--learner", "x"}, "--top", kFromOne},
           {{TACIT, "checkpoint", "prune", "--path", "x"}, "--keep", kFromOne},
           {{TACIT, "generate", "criteo", "--output", "x"}, "--seed", kFromZero},

@@ -11,6 +11,8 @@
 #include <sstream>
 
 #include "daemon/daemon.h"
+#include "lab/part_of_log.h"
+#include "stream/log/log_source.h"
 #include "support/json.h"
 #include "support/process.h"
 #include "wiring/assembly.h"
@@ -200,7 +202,7 @@ TEST_P(ConfiguredRunTest, DaysHeldOutArePredictedAndNotLearntFrom) {
   const auto run_in = [&](const std::string& store, const config::Config& of, size_t held_out) {
     ConfiguredRunOptions options;
     options.store = dir_ / store;
-    options.held_out = held_out;
+    options.held_out.files = held_out;
     auto run = RunConfigured(of, options);
     EXPECT_TRUE(run) << run.error().message;
     return *std::move(run);
@@ -240,11 +242,111 @@ TEST(ConfiguredRun, WhatCannotBeHeldOutIsNamed) {
   const config::Config config = Loaded(WriteShopConfig(dir, true, "all"));
   ConfiguredRunOptions options;
   options.store = dir / "store";
-  options.held_out = kShopDays;
+  options.held_out.files = kShopDays;
   const auto all = RunConfigured(config, options);
   ASSERT_FALSE(all);
-  EXPECT_THAT(all.error().message, HasSubstr("nothing is left to learn from"));
+  EXPECT_THAT(all.error().message, HasSubstr("nothing would be left to learn from"));
   EXPECT_FALSE(fs::exists(options.store));
+  options.held_out = {.percent = 1e-6};
+  const auto none = RunConfigured(config, options);
+  ASSERT_FALSE(none);
+  EXPECT_THAT(none.error().message, HasSubstr("not one would be held out"));
+}
+
+// A share of the records is held out as files of the same records are.
+TEST(ConfiguredRun, AShareOfOneFileIsHeldOutAsAFileOfThoseRecordsIs) {
+  const TempDir dir;
+  WriteCircle(dir);
+  config::Config parts = Loaded(WriteShopConfig(dir, false, "all"));
+  MakeStores(Assembled(parts), {dir / "a", dir / "b"});  // of the same keys
+  ASSERT_GE(parts.source.files.size(), 3u);
+  parts.source.files.resize(3);
+  std::string all;
+  for (const std::string& file : parts.source.files) all += test::ReadFile(file);
+  test::WriteFile(dir / "all.jsonl", all);
+  // Two files to learn from, and the third held out; against one file, whose last third is. The
+  // learners' own cuts at the end of a file would differ, so the first two are one file as well.
+  test::WriteFile(dir / "first.jsonl",
+                  test::ReadFile(parts.source.files[0]) + test::ReadFile(parts.source.files[1]));
+  config::Config whole = parts;
+  whole.source.files = {dir / "all.jsonl"};
+  parts.source.files = {dir / "first.jsonl", parts.source.files[2]};
+  ConfiguredRunOptions by_file, by_share;
+  by_file.store = dir / "a";
+  by_file.held_out.files = 1;
+  by_share.store = dir / "b";
+  by_share.held_out.percent = 100.0 / 3 + 1e-9;
+  const auto a = RunConfigured(parts, by_file), b = RunConfigured(whole, by_share);
+  ASSERT_TRUE(a) << a.error().message;
+  ASSERT_TRUE(b) << b.error().message;
+  ASSERT_EQ(a->learners.size(), b->learners.size());
+  for (size_t i = 0; i < a->learners.size(); ++i) {
+    ASSERT_EQ(a->learners[i].days.size(), 2u);
+    ASSERT_EQ(b->learners[i].days.size(), 2u) << a->learners[i].id;
+    for (size_t day = 0; day < 2; ++day) {
+      const train::DayRow &x = a->learners[i].days[day], &y = b->learners[i].days[day];
+      EXPECT_EQ(y.held_out, day == 1);
+      EXPECT_EQ(x.events, y.events) << a->learners[i].id;
+      EXPECT_EQ(x.steps, y.steps) << a->learners[i].id;
+      EXPECT_EQ(x.loss_sum, y.loss_sum) << a->learners[i].id;
+      EXPECT_EQ(x.ranked.asked, y.ranked.asked) << a->learners[i].id;
+      EXPECT_EQ(x.ranked.model.gain, y.ranked.model.gain) << a->learners[i].id;
+    }
+  }
+}
+
+// Every cut of a log into two parts has all its records, faults and cuts once, at their offsets.
+TEST(PartOfLog, TwoPartsAreTheLog) {
+  const TempDir dir;
+  test::WriteFile(dir / "a.tsv", "1\n\n2\n");
+  test::WriteFile(dir / "b.tsv", "3\n" + std::string(2000, 'x') + "\n4\n5");
+  test::WriteFile(dir / "c.tsv", "");
+  test::WriteFile(dir / "d.tsv", "6\n");
+  const auto open = [&] {
+    auto log = stream::OpenLogSource(
+        {.files = {dir / "a.tsv", dir / "b.tsv", dir / "c.tsv", dir / "d.tsv"},
+         .max_record_bytes = 1000,
+         .records_per_poll = 2});
+    EXPECT_TRUE(log) << log.error().message;
+    return *std::move(log);
+  };
+  // A line for each record, fault and cut, in order.
+  const auto read = [](stream::Source& source) {
+    std::vector<std::string> lines;
+    event::RawRecords records;
+    for (;;) {
+      const auto outcome = source.Poll(std::chrono::milliseconds(10), &records);
+      if (!outcome || *outcome == stream::PollOutcome::kEnd) return lines;
+      size_t fault = 0, cut = 0;
+      for (size_t i = 0; i <= records.size(); ++i) {
+        const uint64_t offset = records.first_offset + i;
+        for (; cut < records.cuts.size() && records.cuts[cut].offset <= offset; ++cut)
+          lines.push_back(fmt::format("cut {} {}", offset, records.cuts[cut].name));
+        if (i == records.size()) break;
+        const bool bad = fault < records.faults.size() && records.faults[fault].index == i;
+        lines.push_back(fmt::format("{} {} {}:{} {}", offset, records[i], records.origin,
+                                    records.origin_line + i,
+                                    bad ? records.faults[fault++].reason : ""));
+      }
+    }
+  };
+  const auto whole = open();
+  const std::vector<std::string> expected = read(*whole);
+  const uint64_t records = *CountRecords(*open());
+  EXPECT_EQ(records, 8u);
+  for (uint64_t at = 0; at <= records; ++at) {
+    const auto first = PartOfLog(open(), 0, at), rest = PartOfLog(open(), at, records);
+    std::vector<std::string> both = read(*first), wanted = expected;
+    const std::vector<std::string> more = read(*rest);
+    both.insert(both.end(), more.begin(), more.end());
+    // The first part ends as a file does, once, also where an empty file follows.
+    const auto here = fmt::format("cut {} ", at);
+    const auto is_here = [&](const std::string& line) { return line.starts_with(here); };
+    EXPECT_EQ(std::ranges::count_if(both, is_here), at > 0 ? 1 : 0) << at;
+    std::erase_if(both, is_here);
+    std::erase_if(wanted, is_here);
+    EXPECT_EQ(both, wanted) << at;
+  }
 }
 
 }  // namespace
