@@ -6,26 +6,10 @@
 #include "base/text.h"
 #include "console/empty_word.h"
 #include "console/exit_code.h"
+#include "console/parse_failure.h"
 
 namespace tacit::cli {
 namespace {
-
-// Ends `tacit help`, and a first word that is no command, which CLI11 would only answer with "A
-// subcommand is required".
-std::optional<int> EndWithoutCommand(const CLI::App& cli, std::string_view word) {
-  if (word.empty() || word.starts_with("-")) return std::nullopt;
-  std::vector<std::string> names;
-  for (const CLI::App* command : cli.get_subcommands(nullptr)) names.push_back(command->get_name());
-  if (std::ranges::find(names, word) != names.end()) return std::nullopt;
-  if (word == "help") {
-    fmt::print("{}", cli.help());
-    return console::kExitDone;
-  }
-  const std::vector<std::string_view> views(names.begin(), names.end());
-  fmt::print(stderr, "tacit: '{}' is no command{}; tacit --help lists them\n", word,
-             DidYouMean(word, views));
-  return console::kExitUsage;
-}
 
 // Says whether an option of this command or of those below it has this name and takes a value.
 bool TakesValue(const CLI::App& command, const std::string& name) {
@@ -66,11 +50,14 @@ void AddCommands(CLI::App& cli, std::vector<bench::Bench> gpu, Action* chosen) {
 
 std::optional<int> ReadWords(CLI::App& cli, int argc, const char* const* argv) {
   if (const auto code = EndWithEmptyWord(cli, argc, argv)) return code;
-  if (const auto code = EndWithoutCommand(cli, argc > 1 ? argv[1] : "")) return code;
+  if (argc > 1 && std::string_view(argv[1]) == "help") {
+    fmt::print("{}", cli.help());
+    return int{console::kExitDone};
+  }
   try {
     cli.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return cli.exit(error) == 0 ? console::kExitDone : console::kExitUsage;
+    return console::EndParse(cli, error, "tacit");
   }
   return std::nullopt;
 }

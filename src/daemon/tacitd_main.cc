@@ -10,6 +10,7 @@
 #include "console/exit_code.h"
 #include "console/number_check.h"
 #include "console/output_file.h"
+#include "console/parse_failure.h"
 #include "console/shortage.h"
 #include "console/standard_streams.h"
 #include "console/stop_signals.h"
@@ -218,7 +219,7 @@ int Main(int argc, char** argv) {
     if (!line.checkpoint.empty() && !line.serve_only && !line.replica)
       throw CLI::RequiresError("--checkpoint", "--serve-only or --replica");
   } catch (const CLI::ParseError& error) {
-    return cli.exit(error) == 0 ? tacit::console::kExitDone : tacit::console::kExitUsage;
+    return tacit::console::EndParse(cli, error, "tacitd");
   }
   const auto code = Run(line);
   return code ? *code : tacit::console::Report("tacitd", code.error());

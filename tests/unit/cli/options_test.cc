@@ -98,8 +98,8 @@ TEST(OptionsTest, WhatIsNoNumberIsWithinNoBounds) {
       command.push_back(numbered.option + "=" + value);
       const Ended ended = test::Run(command);
       EXPECT_EQ(ended.exit_code, 2) << numbered.option << " " << value;
-      EXPECT_THAT(ended.err, testing::StartsWith(numbered.option + ": '" + value + "' is not " +
-                                                 numbered.allowed + "\n"));
+      EXPECT_THAT(ended.err, testing::StartsWith("tacit: " + numbered.option + ": '" + value +
+                                                 "' is not " + numbered.allowed + "\n"));
     }
   }
 }
