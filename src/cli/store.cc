@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "base/files/is_there.h"
 #include "base/text.h"
 #include "cli/parts/command.h"
 #include "config/config.h"
@@ -178,6 +179,34 @@ Result<int> Migrate(const StoreCommandOptions& options) {
   return int{console::kExitDone};
 }
 
+// Opens the store as tacitd does, although its witness is missing, and learns nothing.
+Result<int> AcceptWitness(const StoreCommandOptions& options) {
+  TACIT_ASSIGN(auto config,
+               config::Load(options.config, options.overrides, config::LogFiles::kUnread));
+  TACIT_ASSIGN(const wiring::Assembly assembly, wiring::Assemble(std::move(config)));
+  store::StoreOptions store = wiring::MakeStoreOptions(assembly);
+  if (store.witness.empty())
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{}: store.witness is none: no witness was lost", options.config));
+  TACIT_ASSIGN(const bool is_store, IsThere(store.path + "/CURRENT"));
+  if (!is_store) return Fail(ErrorCode::kNotFound, fmt::format("there is no store {}", store.path));
+  TACIT_RETURN_IF_ERROR(store::CheckClosed(store.path));
+  TACIT_ASSIGN(const bool there, IsThere(store.witness));
+  store.accept_missing_witness = true;
+  const std::string witness = store.witness;
+  TACIT_ASSIGN(const auto opened, store::Store::Open(std::move(store)));
+  TACIT_RETURN_IF_ERROR(opened->Settle());
+  const uint64_t commit = opened->Latest()->version().value;
+  if (options.json)
+    fmt::print("{}\n", json::serialize(json::object{
+                           {"witness", witness}, {"written", !there}, {"version", commit}}));
+  else if (there)
+    fmt::print("{} is there and agrees with the store: nothing was done\n", witness);
+  else
+    fmt::print("{} was written: the store's last commit is {}\n", witness, commit);
+  return int{console::kExitDone};
+}
+
 // Shows on a terminal how many rows are written.
 class RowsWritten {
  public:
@@ -273,6 +302,17 @@ void AddStore(CLI::App& cli, Action* chosen) {
       "checkpoint before.\nExample:\n  tacit store migrate "
       "--config config/demo.yaml --dry-run");
   migrate->callback([options, chosen] { *chosen = [options] { return Migrate(*options); }; });
+
+  auto* accept = command->add_subcommand("accept-witness", "Write a lost witness anew");
+  accept->add_option("--config", options->config, "The store's configuration")->required();
+  accept->add_option("--set", options->overrides, "KEY=VALUE over the configuration");
+  accept->add_flag("--json", options->json, "Print JSON");
+  accept->footer(
+      "Only if no newer copy of the store exists: what such a copy has charged would be forgotten. "
+      "Nothing is\nlearnt. Where an older copy was put in the store's place, tacitd "
+      "--accept-older-copy is the way on.\nExample:\n  tacit store accept-witness --config "
+      "config/demo.yaml");
+  accept->callback([options, chosen] { *chosen = [options] { return AcceptWitness(*options); }; });
 
   auto* reshard = command->add_subcommand(
       "reshard", "Cut the rows into as many shards, and put them where the configuration says");

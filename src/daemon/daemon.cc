@@ -166,7 +166,6 @@ class Daemon {
   Status OpenStore() {
     TACIT_RETURN_IF_ERROR(AcceptOlderCopy());
     store::StoreOptions options = wiring::MakeStoreOptions(assembly_);
-    options.accept_missing_witness = options_.accept_missing_witness;
     options.open_files_most = files_.store;
     auto store = OpenWhileListening(std::move(options), signals_, WhenStopped());
     held_ = !store && store.error().code == ErrorCode::kUnavailable;

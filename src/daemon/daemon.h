@@ -24,7 +24,6 @@ struct DaemonOptions {
   // Reads it as it is written, without looking for files of the log.
   std::function<Result<config::Config>()> read;
   GpuOpener open_gpu = {};
-  bool accept_missing_witness = false;  // for a lost witness of a store known to be the newest
   // For a store whose newest copy is lost: an older one is restored in its place, and charged.
   bool accept_older_copy = false;
   // Goes on with the feed where another lineage, or a newer copy of this store, has published.

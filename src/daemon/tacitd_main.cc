@@ -43,7 +43,7 @@ struct CommandLine {
   std::string config, checkpoint;
   std::vector<std::string> overrides;
   bool check = false, until_end = false, standby = false, serve_only = false, replica = false;
-  bool accept_missing_witness = false, accept_older_copy = false, take_over_feed = false;
+  bool accept_older_copy = false, take_over_feed = false;
   uint64_t past_halt = 0;
   std::string past_cut;
   std::string page;
@@ -105,18 +105,16 @@ tacit::Result<int> Run(const CommandLine& line) {
     return tacit::daemon::ServeCheckpoint(
         assembly, line.config, [line] { return Read(line); }, line.checkpoint,
         tacit::cuda::OpenGpu);
-  return tacit::daemon::RunDaemon(std::move(assembly),
-                                  {.until_end = line.until_end,
-                                   .standby = line.standby,
-                                   .config = line.config,
-                                   .reload = [line] { return Reload(line); },
-                                   .read = [line] { return Read(line); },
-                                   .open_gpu = tacit::cuda::OpenGpu,
-                                   .accept_missing_witness = line.accept_missing_witness,
-                                   .accept_older_copy = line.accept_older_copy,
-                                   .take_over_feed = line.take_over_feed,
-                                   .past_halt = line.past_halt,
-                                   .past_cut = line.past_cut});
+  return tacit::daemon::RunDaemon(std::move(assembly), {.until_end = line.until_end,
+                                                        .standby = line.standby,
+                                                        .config = line.config,
+                                                        .reload = [line] { return Reload(line); },
+                                                        .read = [line] { return Read(line); },
+                                                        .open_gpu = tacit::cuda::OpenGpu,
+                                                        .accept_older_copy = line.accept_older_copy,
+                                                        .take_over_feed = line.take_over_feed,
+                                                        .past_halt = line.past_halt,
+                                                        .past_cut = line.past_cut});
 }
 
 // A core would hold histories, keys and tokens, and so would what another process of the user reads
@@ -170,8 +168,6 @@ int Main(int argc, char** argv) {
                    "read) and all is committed");
   auto* standby = cli.add_flag("--standby", line.standby,
                                "While another daemon has the store, wait; then take over");
-  cli.add_flag("--accept-missing-witness", line.accept_missing_witness,
-               "Open a store whose witness file is lost, once; only if no newer copy of it exists");
   cli.add_flag("--accept-older-copy", line.accept_older_copy,
                "Go on with an older copy of the store whose newest one is lost: all that the "
                "witness has seen since is charged first, and is not learnt from again");

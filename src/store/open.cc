@@ -107,7 +107,7 @@ Status CheckMissing(const StoreOptions& options, const WitnessPlace& place, uint
   return Fail(ErrorCode::kRefused,
               fmt::format("store {} holds {} commits but its witness {} is missing: without it an "
                           "older copy cannot be told from the newest; if this is the newest copy, "
-                          "open it once with --accept-missing-witness",
+                          "tacit store accept-witness writes the witness anew",
                           options.path, commits, options.witness));
 }
 

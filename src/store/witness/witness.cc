@@ -309,8 +309,8 @@ Status CheckDamage(const WitnessSight& sight, CommitSeq store, const WitnessPlac
       ErrorCode::kRefused,
       fmt::format("half of {} {} is damaged. It may have held a newer commit than {}, where "
                   "store {} ends, so that an older copy could not be told from the newest. "
-                  "If this is the newest copy, move the {} away and open the store once "
-                  "with --accept-missing-witness",
+                  "If this is the newest copy, move the {} away; then tacit store "
+                  "accept-witness writes it anew",
                   place.kind, place.path, sight.record.seq.value, store_path, place.kind));
 }
 

@@ -190,9 +190,27 @@ TEST_F(BadInputTest, ALostWitnessIsRefusedUnlessTheOperatorSaysSo) {
   std::filesystem::remove(dir_ / "store.witness");
   const Ended refused = RunDaemon(run_.WriteConfig(dir_));
   EXPECT_EQ(refused.exit_code, 3) << refused.err;
-  EXPECT_THAT(refused.err, HasSubstr("--accept-missing-witness"));
-  EXPECT_EQ(RunDaemon(run_.WriteConfig(dir_), {"--accept-missing-witness"}).exit_code, 0);
+  EXPECT_THAT(refused.err, HasSubstr("tacit store accept-witness"));
+  const std::vector<std::string> accept = {TACIT, "store", "accept-witness", "--config",
+                                           run_.WriteConfig(dir_)};
+  test::WriteSmallLog(dir_, 2, 600, 1);  // more to learn, which the command leaves alone
+  const std::string before = Ledger(dir_, "store");
+  const Ended written = test::Run(accept);
+  EXPECT_EQ(written.exit_code, 0) << written.err;
+  EXPECT_THAT(written.out, HasSubstr("store.witness was written: the store's last commit is "));
+  EXPECT_EQ(Ledger(dir_, "store"), before);
+  EXPECT_THAT(test::Run(accept).out, HasSubstr("agrees with the store: nothing was done"));
   EXPECT_EQ(RunDaemon(run_.WriteConfig(dir_)).exit_code, 0);
+}
+
+TEST_F(BadInputTest, ALostWitnessOfNoStoreIsNotWritten) {
+  const std::vector<std::string> accept = {TACIT, "store", "accept-witness", "--config",
+                                           run_.WriteConfig(dir_)};
+  const Ended refused = test::Run(accept);
+  EXPECT_EQ(refused.exit_code, 2) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("there is no store " + (dir_ / "store")));
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "store"));
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "store.witness"));
 }
 
 TEST_F(BadInputTest, AChangedLogIsRefusedByName) {

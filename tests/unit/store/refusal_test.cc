@@ -86,7 +86,7 @@ TEST_F(RefusalTest, AStoreThatIsGoneIsLookedForFirst) {
 
 TEST_F(RefusalTest, AMissingWitnessUnlessItIsAccepted) {
   fs::remove(folder_.witness());
-  ExpectRefusal(options_, ErrorCode::kRefused, "--accept-missing-witness");
+  ExpectRefusal(options_, ErrorCode::kRefused, "accept-witness");
   const auto reader = OpenReadOnly(folder_.store(), folder_.witness(), {});
   ASSERT_FALSE(reader);
   EXPECT_EQ(reader.error().code, ErrorCode::kRefused);
