@@ -283,7 +283,11 @@ class Daemon {
   }
 
   serve::Readiness HowReady() const {
-    return failed_ ? serve::Readiness{false, WhyFailed()} : ReadyOrDegraded();
+    if (!failed_) return ReadyOrDegraded();
+    // An error may name a file or quote a broker: operators alone are told.
+    return {.ready = false,
+            .reason = WhyFailed(),
+            .degraded_for_operators = fmt::format("{}: {}", WhyFailed(), failure_)};
   }
 
   // The daemon is ready while it serves commits, even when its source or dead letters are in
@@ -308,6 +312,11 @@ class Daemon {
       readiness.degraded = "training is halted";
       causes.push_back(why);
     }
+    if (StoppedByTotal()) {
+      readiness.degraded = "the budget of all learners together is used up";
+      causes.push_back(fmt::format("{} (budget.epsilon {:g}): nothing more is learnt",
+                                   readiness.degraded, assembly_.total_budget->epsilon));
+    }
     if (const std::string unpublished = feed_ ? feed_->trouble() : ""; !unpublished.empty()) {
       readiness.degraded = "the feed is not published";
       causes.push_back(readiness.degraded + ": " + unpublished);
@@ -326,6 +335,12 @@ class Daemon {
     return readiness;
   }
 
+  bool StoppedByTotal() const {
+    return std::ranges::any_of(assembly_.learners, [this](const wiring::LearnerPlan& plan) {
+      return learning_->trainer().spent(plan.index) == train::Spent::kTotal;
+    });
+  }
+
   void Train() {
     auto outcome = learning_->trainer().Run(learning_->intake().steps());
     if (!outcome) {
@@ -341,7 +356,8 @@ class Daemon {
 
   // Training is not tried again: after a failed write only a new start knows what is on the disk.
   void Failed(const char* what, const Error& error) {
-    failed_ = true;
+    failure_ = fmt::format("{}: {}", what, error.message);
+    failed_ = true;  // after what others read once they see it
     training_failed_.Set(1);
     LogEvent(spdlog::level::err, "training_failed", {{"what", what}, {"why", error.message}},
              fmt::format("{}: {}", what, error.message));
@@ -563,6 +579,7 @@ class Daemon {
   std::unique_ptr<Front> front_;
   bool held_ = false;
   std::atomic<bool> trained_ = false, failed_ = false;
+  std::string failure_;                     // written once, before failed_
   std::atomic<bool> needs_change_ = false;  // it failed, and would again
   std::atomic<bool> exits_on_failure_;      // store.on_failure, as it is now
   std::optional<train::Outcome> outcome_;   // written before trained_ is set

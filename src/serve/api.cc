@@ -221,7 +221,11 @@ Status Api::IsReady(http::Role role, std::string* degraded) const {
     return Fail(ErrorCode::kUnavailable, std::move(why));
   }
   Readiness readiness = services_->readiness();
-  if (!readiness.ready) return Fail(ErrorCode::kUnavailable, std::move(readiness.reason));
+  if (!readiness.ready) {
+    const bool in_full = role == http::Role::kOperator && !readiness.degraded_for_operators.empty();
+    return Fail(ErrorCode::kUnavailable,
+                std::move(in_full ? readiness.degraded_for_operators : readiness.reason));
+  }
   *degraded = role == http::Role::kOperator ? readiness.degraded_for_operators : readiness.degraded;
   return {};
 }

@@ -53,8 +53,15 @@ std::vector<BudgetForecast> ForetellBudgets(std::span<const privacy::LedgerEntry
   const bool of_users = std::ranges::all_of(budgets.learners, [](const privacy::Promise& promise) {
     return promise.unit == privacy::Unit::kUser;
   });
-  forecasts.push_back({"", of_users ? privacy::Unit::kUser : privacy::Unit::kEvent,
-                       privacy::Foretell(growths, total, most_of_all)});
+  const privacy::Forecast all = privacy::Foretell(growths, total, most_of_all);
+  using enum privacy::Forecast::Kind;
+  if (all.kind == kExhausted) {
+    for (BudgetForecast& one : forecasts) {
+      one.stopped_by_all = one.forecast.kind != kExhausted;
+      one.forecast.kind = kExhausted;
+    }
+  }
+  forecasts.push_back({"", of_users ? privacy::Unit::kUser : privacy::Unit::kEvent, all});
   return forecasts;
 }
 

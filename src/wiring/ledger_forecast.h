@@ -28,6 +28,7 @@ struct BudgetForecast {
   std::string learner;  // "": all learners together
   privacy::Unit unit = privacy::Unit::kEvent;
   privacy::Forecast forecast;
+  bool stopped_by_all = false;  // exhausted because the budget of all together has no more room
 };
 
 // Forecasts each learner's budget, and behind them that of all together; nothing without learners.

@@ -37,6 +37,7 @@ struct Line {
   std::string name;  // "": all learners together
   privacy::Unit unit = privacy::Unit::kEvent;
   Forecast forecast;
+  bool stopped_by_all = false;
   std::optional<UsersAhead> users = std::nullopt;
 };
 
@@ -178,7 +179,7 @@ Result<std::vector<Line>> ForecastLines(const LedgerCopy& ledger,
                                         const wiring::ForecastBudgets& budgets) {
   std::vector<Line> lines;
   for (const wiring::BudgetForecast& one : wiring::ForetellBudgets(ledger.entries, budgets)) {
-    lines.push_back({one.learner, one.unit, one.forecast});
+    lines.push_back({one.learner, one.unit, one.forecast, one.stopped_by_all});
     if (!one.learner.empty() && one.unit == privacy::Unit::kUser) {
       TACIT_ASSIGN(lines.back().users, LookAtUsers(ledger, one.learner, one.forecast));
     }
@@ -222,7 +223,9 @@ Result<int> RunForecast(const ForecastOptions& options) {
         "{}: epsilon {:.4g}{} at delta {:g}: {}\n", line.name.empty() ? "all together" : line.name,
         line.forecast.epsilon,
         std::isfinite(line.forecast.budget) ? fmt::format(" of {:.4g}", line.forecast.budget) : "",
-        line.forecast.delta, Sentence(line.forecast, line.unit));
+        line.forecast.delta,
+        line.stopped_by_all ? "stands still: the budget of all together has run out"
+                            : Sentence(line.forecast, line.unit));
     if (line.users) PrintUsers(line);
   }
   return int{console::kExitDone};

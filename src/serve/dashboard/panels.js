@@ -109,7 +109,7 @@ function budgetBody(d) {
     out.push(h('p', {class: 'quiet'}, 'Nothing has been learnt yet: no step is committed, and ' +
       'every budget is whole.'));
   const cards = [];
-  if (d.learners.length > 1 || d.retired.length)
+  if (d.learners.length > 1 || d.retired.length || d.total.budget !== null)
     out.push(budgetCard('total', 'All learners together', d.total, 190));
   for (const learner of d.learners)
     cards.push(budgetCard('learner ' + learner.learner, learner.learner, learner,

@@ -28,7 +28,8 @@ struct Readiness {
   std::string reason;  // why not
   // Set while the service is ready but learns nothing, or not from everything: the reason, for
   // everybody and for operators. Operators may see what depends on records (that a dead letter
-  // waits reveals one). Empty: nothing is wrong that this audience may know.
+  // waits reveals one); while it is not ready they see theirs in place of `reason`. Empty: nothing
+  // is wrong that this audience may know.
   std::string degraded = {}, degraded_for_operators = {};
 };
 

@@ -22,8 +22,10 @@ using test::kPatience;
 using test::Service;
 using test::SmallRun;
 using test::TempDir;
+using testing::AllOf;
 using testing::ContainsRegex;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr char kSmallLearner[] =
     "  - id: small\n"
@@ -58,6 +60,31 @@ TEST(DaemonEndTest, TheTotalBudgetEndsLearningWithItsOwnStatus) {
                        "budget.on_exhausted=stop-learning"})
                 .exit_code,
             0);
+}
+
+// One learner has room in its own budget, and none in the total one.
+TEST(DaemonEndTest, ATotalBudgetThatIsUsedUpIsSeen) {
+  TempDir dir;
+  test::WriteSmallLog(dir, 1, 2000, 3);
+  SmallRun run;
+  run.passes = run.max_participations = 2;
+  run.more = "budget: {epsilon: 6, delta: 1.0e-6}\n";
+  Service service(dir, run);
+  ASSERT_TRUE(service.Until("the budget of all is used up", [&] {
+    const auto ready = service.Ask("GET", "/readyz");
+    return ready &&
+           ready->body.find("the budget of all learners together is used up") != std::string::npos;
+  }));
+  EXPECT_EQ(service.Ask("GET", "/readyz")->status, 200u) << "what is learnt is served on";
+  ASSERT_TRUE(service.Stop());
+  const std::string config = run.WriteConfig(dir);
+  const Ended words =
+      test::Run({TACIT, "ledger", "forecast", "--store", dir / "store", "--config", config});
+  EXPECT_THAT(words.out, HasSubstr("stands still: the budget of all together has run out"));
+  EXPECT_THAT(words.out, HasSubstr("has run out: there is no room for another step"));
+  const json::object forecast = test::Json(test::Run(
+      {TACIT, "ledger", "forecast", "--store", dir / "store", "--config", config, "--json"}));
+  EXPECT_EQ(forecast.at("learners").at(0).at("forecast").as_string(), "exhausted");
 }
 
 // Histories, keys and counts of users are in the store. Whatever the umask it is started with, a
@@ -124,9 +151,12 @@ TEST(DaemonEndTest, ADaemonThatCannotCommitSaysHowToGoOn) {
   run.hidden = "[256, 128]";
   run.endless = true;  // however many commits it takes to fill the disk
   run.listen = "unix:" + (dir / "socket");
+  const std::string at_operator = "unix:" + (dir / "operator");
   const std::string config = run.WriteConfig(dir);
-  test::Process daemon({"/bin/bash", "-c", "ulimit -f 2048; exec " TACITD " --config " + config});
-  const std::string metrics = run.listen + ":/metrics";
+  test::Process daemon({"/bin/bash", "-c",
+                        "ulimit -f 2048; exec " TACITD " --config " + config +
+                            " --set serve.operator_listen=" + at_operator});
+  const std::string metrics = at_operator + ":/metrics";
   ASSERT_TRUE(Eventually("training has failed", [&] {
     const auto seen = http::Fetch(metrics, "GET", "", kPatience);
     return seen && seen->body.find("\ntacit_training_failed 1\n") != std::string::npos;
@@ -134,6 +164,12 @@ TEST(DaemonEndTest, ADaemonThatCannotCommitSaysHowToGoOn) {
   const auto ready = http::Fetch(run.listen + ":/readyz", "GET", "", kPatience);
   ASSERT_TRUE(ready);
   EXPECT_EQ(ready->status, 503u);
+  EXPECT_THAT(ready->body, Not(HasSubstr(dir / "store")));
+  const auto cause = http::Fetch(at_operator + ":/readyz", "GET", "", kPatience);
+  ASSERT_TRUE(cause);
+  EXPECT_EQ(cause->status, 503u);
+  EXPECT_THAT(cause->body, AllOf(HasSubstr("training has failed: training ends: "),
+                                 HasSubstr(dir / "store"), HasSubstr("File too large")));
   // The log has it a moment after the metric.
   EXPECT_TRUE(Eventually("the log says what to do", [&] {
     return daemon.Err().find("restart tacitd") != std::string::npos;
