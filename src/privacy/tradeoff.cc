@@ -103,7 +103,8 @@ double MissedAt(double epsilon, double delta, double false_alarms) {
 }
 
 std::string PlainWords(double advantage) {
-  if (!(advantage < 1)) return "may tell for certain whether you were in it: nothing bounds it";
+  if (!(advantage < 1))
+    return "with all else known, somebody may be certain whether you were in it";
   // 50.0001 of 100 are said as such: the digits grow until the share is told from a guess.
   const double share = 100 * AccuracyAtMost(advantage);
   double unit = 10;
@@ -113,7 +114,9 @@ std::string PlainWords(double advantage) {
     ++digits;
   }
   const double rounded = std::min(100.0, std::ceil(share * unit - 1e-9) / unit);
-  return fmt::format("tells no better than {:.{}f} of 100 whether you were in it", rounded, digits);
+  return fmt::format(
+      "with all else known, somebody guesses right at most {:.{}f} times of 100; a coin does 50",
+      rounded, digits);
 }
 
 }  // namespace tacit::privacy

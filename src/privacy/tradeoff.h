@@ -49,8 +49,9 @@ double MissedAt(double epsilon, double delta, double false_alarms);
 
 inline double AccuracyAtMost(double advantage) { return (1 + advantage) / 2; }
 
-// "tells no better than 69.2 of 100 whether you were in it": the share is rounded up, never down.
-// An advantage of 1 bounds nothing, and the words say so.
+// "with all else known, somebody guesses right at most 69.2 times of 100; a coin does 50": the
+// guess is whether you were in it, and the share is rounded up, never down. An advantage of 1
+// bounds nothing, and the words say so.
 std::string PlainWords(double advantage);
 
 }  // namespace tacit::privacy

@@ -147,8 +147,7 @@ std::string NotCoveredText(const json::object& row, std::string_view name) {
 }
 
 std::string AtMostText(const json::object& row, std::string_view name) {
-  return fmt::format("{}: who knows all the rest {}\n", name,
-                     std::string_view(row.at("at_most").at("words").as_string()));
+  return fmt::format("{}: {}\n", name, std::string_view(row.at("at_most").at("words").as_string()));
 }
 
 void PrintTable(const json::object& ledger) {

@@ -127,7 +127,7 @@ void AddWords(const Statement& statement, Document* document) {
   std::vector<std::string> items;
   const auto add = [&](const StatedLearner& learner) {
     if (learner.worst.empty()) return;
-    items.push_back(fmt::format("{}: who knows all the rest {}.", StatedName(learner),
+    items.push_back(fmt::format("{}: {}.", StatedName(learner),
                                 privacy::PlainWords(learner.total.AdvantageAtMost())));
   };
   for (const StatedLearner& learner : statement.learners) add(learner);

@@ -153,7 +153,7 @@ std::string TwoDigits(double of_100) {
 }
 
 void PrintTells(const wiring::TellsAtMost& tells) {
-  Row("all the rest known", "somebody " + privacy::PlainWords(tells.advantage));
+  Row("in plain words", privacy::PlainWords(tells.advantage));
   if (tells.advantage < 1)
     Row("",
         fmt::format("and finds {} of 100 with a false alarm in 100, {} with one in 1,000",

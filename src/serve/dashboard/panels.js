@@ -122,8 +122,8 @@ function budgetBody(d) {
   out.push(h('details', {key: 'said', 'data-table': 'said', open: opened.has('said'),
     ontoggle: e => { e.target.open ? opened.add('said') : opened.delete('said'); render(); }},
   h('summary', {}, 'What the budgets mean, in words'),
-  opened.has('said') ? table('Somebody who knows all the rest …', ['learner', 'unit', 'steps', 'spent',
-    'budget', 'delta', 'tells at most'], rows, [2, 3, 4, 5]) : null));
+  opened.has('said') ? table('The guess is whether you were in the data', ['learner', 'unit', 'steps', 'spent',
+    'budget', 'delta', 'in plain words'], rows, [2, 3, 4, 5]) : null));
   if (d.retired.length)
     out.push(table('Learners that are configured no more, and stay in the total',
       ['learner', 'unit', 'steps', 'spent', 'delta'],

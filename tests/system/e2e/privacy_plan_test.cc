@@ -111,7 +111,7 @@ TEST(PrivacyPlanTest, OnceCostsADayWhatAStepCosts) {
     EXPECT_NEAR(Number(at_most.at("found_at_1_false_in_100")), phi(mu - 2.3263478740408408), 1e-5);
     EXPECT_THAT(
         std::string(at_most.at("words").as_string()),
-        HasSubstr(fmt::format("no better than {:.1f} of 100", std::ceil(1000 * phi(mu / 2)) / 10)));
+        HasSubstr(fmt::format("at most {:.1f} times of 100", std::ceil(1000 * phi(mu / 2)) / 10)));
   }
   EXPECT_EQ(learner.at("steps_per_day"), 10);
   EXPECT_GT(Number(learner.at("untouched_rows_per_step")), 0);

@@ -94,14 +94,25 @@ TEST(TradeOff, OfTooSmallAChargeIsPassed) {
 }
 
 TEST(PlainWords, RoundUpAndSayWhenNothingIsBounded) {
-  EXPECT_EQ(PlainWords(std::erf(1 / std::sqrt(8.0))),
-            "tells no better than 69.2 of 100 whether you were in it");
-  EXPECT_EQ(PlainWords(0.38), "tells no better than 69.0 of 100 whether you were in it");
-  EXPECT_EQ(PlainWords(0.161), "tells no better than 58.1 of 100 whether you were in it");
-  EXPECT_EQ(PlainWords(0.002), "tells no better than 50.1 of 100 whether you were in it");
-  EXPECT_EQ(PlainWords(0.9999), "tells no better than 100.0 of 100 whether you were in it");
-  EXPECT_EQ(PlainWords(0), "tells no better than 50.0 of 100 whether you were in it");
-  EXPECT_EQ(PlainWords(1), "may tell for certain whether you were in it: nothing bounds it");
+  EXPECT_EQ(
+      PlainWords(std::erf(1 / std::sqrt(8.0))),
+      "with all else known, somebody guesses right at most 69.2 times of 100; a coin does 50");
+  EXPECT_EQ(
+      PlainWords(0.38),
+      "with all else known, somebody guesses right at most 69.0 times of 100; a coin does 50");
+  EXPECT_EQ(
+      PlainWords(0.161),
+      "with all else known, somebody guesses right at most 58.1 times of 100; a coin does 50");
+  EXPECT_EQ(
+      PlainWords(0.002),
+      "with all else known, somebody guesses right at most 50.1 times of 100; a coin does 50");
+  EXPECT_EQ(
+      PlainWords(0.9999),
+      "with all else known, somebody guesses right at most 100.0 times of 100; a coin does 50");
+  EXPECT_EQ(
+      PlainWords(0),
+      "with all else known, somebody guesses right at most 50.0 times of 100; a coin does 50");
+  EXPECT_EQ(PlainWords(1), "with all else known, somebody may be certain whether you were in it");
 }
 
 }  // namespace

@@ -206,7 +206,8 @@ TEST_F(ApiTest, DegradedIsReadyAndSaysWhy) {
 // The room that epsilon 0.5 and delta 1e-6 leave, where nothing more is known of a ledger:
 // (e^epsilon + delta) / (1 + e^epsilon).
 const double kAccuracy = (std::exp(0.5) + 1e-6) / (1 + std::exp(0.5));
-constexpr const char* kWords = "tells no better than 62.3 of 100 whether you were in it";
+constexpr const char* kWords =
+    "with all else known, somebody guesses right at most 62.3 times of 100; a coin does 50";
 
 TEST_F(ApiTest, PrivacyHasItsStableForm) {
   total_budget_ = {.epsilon = 6, .delta = 1e-7};
