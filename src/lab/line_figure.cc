@@ -59,10 +59,11 @@ void LineFigure::Add(const std::string& label, size_t colour, size_t dash,
       marks += fmt::format(
           "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\" stroke=\"{3}\"/>\n",
           X(point.x), Y(point.percent - point.error), Y(point.percent + point.error), stroke);
-    marks += fmt::format(
-        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"><title>{}: {}</title>"
-        "</circle>\n",
-        X(point.x), Y(point.percent), stroke, EscapeMarkup(label), EscapeMarkup(point.tip));
+    if (!point.tip.empty())
+      marks += fmt::format(
+          "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"><title>{}: {}</title>"
+          "</circle>\n",
+          X(point.x), Y(point.percent), stroke, EscapeMarkup(label), EscapeMarkup(point.tip));
   }
   const double x = kLeft + kWidth + kGap,
                y = kTop + 12 + kLegendLine * static_cast<double>(added_++);

@@ -19,7 +19,7 @@ class LineFigure {
   };
   struct Point {
     double x = 0, percent = 0;
-    std::string tip;   // shown on hover
+    std::string tip;   // shown on hover; "": a corner of the line, without a mark
     double error = 0;  // drawn up and down
   };
   explicit LineFigure(const Axes& axes);

@@ -151,28 +151,45 @@ void AddRuns(const Statement& statement, Document* document) {
       "recompute and nobody else can read.");
 }
 
+// Adds a run of commits to a curve: one stair a commit, at an even pace, for a ledger's entry has
+// the times of the first and of the last alone. Many commits are drawn as kStairsMost.
+void AddStairs(double first, double last, uint64_t commits, double percent, std::string tip,
+               std::vector<lab::LineFigure::Point>* points) {
+  constexpr uint64_t kStairsMost = 60;
+  const double stairs = static_cast<double>(std::clamp<uint64_t>(commits, 1, kStairsMost));
+  const double before = points->back().percent;
+  first = std::max(first, points->back().x);  // several charges of one commit
+  for (double i = 1; i <= stairs; ++i) {
+    const double at = stairs > 1 ? first + (last - first) * (i - 1) / (stairs - 1) : last;
+    points->push_back({at, points->back().percent, ""});
+    points->push_back({at, before + (percent - before) * i / stairs, i < stairs ? "" : tip});
+  }
+}
+
 // Epsilon over time as a share of its budget, or without one, of what has been spent in the end.
 std::string CurvesOverTime(const Statement& statement) {
   const double days = static_cast<double>(statement.last_ms - statement.first_ms) / kMsOfADay;
   const bool hours = days < 2;
+  const double unit_ms = hours ? kMsOfADay / 24 : kMsOfADay;
   const double span = std::max(hours ? 24 * days : days, 1e-3);
+  const auto at = [&](int64_t time_ms) {
+    return static_cast<double>(time_ms - statement.first_ms) / unit_ms;
+  };
   std::vector<std::pair<std::string, std::vector<lab::LineFigure::Point>>> curves;
   double most = 0;
   for (const StatedLearner& learner : statement.learners) {
     if (learner.worst.empty() || !std::isfinite(learner.total.epsilon)) continue;
     const bool budget = learner.budget && std::isfinite(*learner.budget);
     const double whole = budget ? *learner.budget : learner.total.epsilon;
-    const double begin =
-        static_cast<double>(learner.runs[0].first_time_ms - statement.first_ms) / kMsOfADay;
     std::vector<lab::LineFigure::Point> points = {
-        {hours ? 24 * begin : begin, 0, "before its first step"}};
+        {at(learner.runs[0].first_time_ms), 0, "before its first step"}};
     for (const privacy::LedgerEntry& run : learner.runs) {
-      const double at = static_cast<double>(run.last_time_ms - statement.first_ms) / kMsOfADay;
       const double percent = 100 * run.epsilon / whole;
       most = std::max(most, percent);
-      points.push_back(
-          {hours ? 24 * at : at, percent,
-           fmt::format("epsilon {:.4g} on {} UTC", run.epsilon, MinuteOf(run.last_time_ms))});
+      AddStairs(at(run.first_time_ms), at(run.last_time_ms), run.last_commit - run.first_commit + 1,
+                percent,
+                fmt::format("epsilon {:.4g} on {} UTC", run.epsilon, MinuteOf(run.last_time_ms)),
+                &points);
     }
     curves.emplace_back(budget ? learner.name : learner.name + " (no budget)", std::move(points));
   }
