@@ -128,8 +128,7 @@ void PrintAnswer(const json::object& answer, const std::vector<std::string>& lin
   const json::array& scores = answer.at("scores").as_array();
   for (size_t i = 0; i < scores.size(); ++i) {
     const std::string_view line = i < lines.size() ? std::string_view(lines[i]) : "";
-    fmt::print("click probability {:.4f}   {}\n", scores[i].to_number<double>(),
-               line.substr(0, 70));
+    fmt::print("probability {:.4f}   {}\n", scores[i].to_number<double>(), line.substr(0, 70));
   }
   PrintModel(answer);
 }
