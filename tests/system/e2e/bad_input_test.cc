@@ -194,11 +194,15 @@ TEST_F(BadInputTest, ALostWitnessIsRefusedUnlessTheOperatorSaysSo) {
   const std::vector<std::string> accept = {TACIT, "store", "accept-witness", "--config",
                                            run_.WriteConfig(dir_)};
   test::WriteSmallLog(dir_, 2, 600, 1);  // more to learn, which the command leaves alone
-  const std::string before = Ledger(dir_, "store");
+  const auto ledger = [&] {
+    const std::string shown = Ledger(dir_, "store");
+    return shown.substr(0, shown.find("\"witness\""));
+  };
+  const std::string before = ledger();
   const Ended written = test::Run(accept);
   EXPECT_EQ(written.exit_code, 0) << written.err;
   EXPECT_THAT(written.out, HasSubstr("store.witness was written: the store's last commit is "));
-  EXPECT_EQ(Ledger(dir_, "store"), before);
+  EXPECT_EQ(ledger(), before);
   EXPECT_THAT(test::Run(accept).out, HasSubstr("agrees with the store: nothing was done"));
   EXPECT_EQ(RunDaemon(run_.WriteConfig(dir_)).exit_code, 0);
 }

@@ -67,7 +67,7 @@ TEST(DaemonEndTest, ATotalBudgetThatIsUsedUpIsSeen) {
   TempDir dir;
   test::WriteSmallLog(dir, 1, 2000, 3);
   SmallRun run;
-  run.passes = run.max_participations = 2;
+  run.passes = run.max_participations = 20;
   run.more = "budget: {epsilon: 6, delta: 1.0e-6}\n";
   Service service(dir, run);
   ASSERT_TRUE(service.Until("the budget of all is used up", [&] {

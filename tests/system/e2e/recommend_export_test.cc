@@ -75,10 +75,17 @@ TEST_F(RecommendTest, OtherProgramsReadTheScores) {
   EXPECT_EQ(std::ranges::count(first, ','), 16) << "a factor a number of the model's width";
 
   const Ended onnx = exported("onnx", "onnx");
-  EXPECT_EQ(onnx.exit_code, 3);
+  EXPECT_EQ(onnx.exit_code, 0) << onnx.err;
   EXPECT_THAT(onnx.err,
-              testing::AllOf(HasSubstr("no learner is a click model"), HasSubstr("--format npy")));
-  EXPECT_FALSE(std::filesystem::exists(dir_ / "onnx"));
+              testing::AllOf(HasSubstr("learner 'counts' recommends items and is left out"),
+                             HasSubstr("--format npy")));
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "onnx/counts"));
+  const Ended named =
+      test::Run({TACIT, "checkpoint", "export", release, "--config", dir_ / "shop.yaml", "--format",
+                 "onnx", "--output", dir_ / "none", "--learner", "counts"});
+  EXPECT_EQ(named.exit_code, 3);
+  EXPECT_THAT(named.err, HasSubstr("learner 'counts' recommends items"));
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "none"));
 }
 
 // The scores of a ranker, and of transformers that begin with a release: the daemon orders all

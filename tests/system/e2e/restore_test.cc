@@ -204,6 +204,7 @@ TEST_F(RestoreTest, OfAFolderOfCheckpointsTheNewestFullOneIsMeant) {
   const std::string at_operator = "unix:" + (dir_ / "operator");
   {
     Service daemon(dir_, run, {"--set", "serve.operator_listen=" + at_operator});
+    ASSERT_TRUE(daemon.WaitFor("/readyz"));
     make(at_operator, "full");
     daemon.Stop();
   }
@@ -225,12 +226,13 @@ TEST_F(RestoreTest, OfAFolderOfCheckpointsTheNewestFullOneIsMeant) {
   const std::vector<std::string> prune = {TACIT,  "checkpoint", "prune", "--path",
                                           folder, "--keep",     "1"};
   EXPECT_THAT(test::Run(prune).out, HasSubstr("0 checkpoints removed"));
+  const std::string lineage = lineage_of(older);
   std::vector<std::string> others = prune;
   others.insert(others.end(), {"--other-lineages", "--store", dir_ / "store"});
   const Ended removed = test::Run(others);
   EXPECT_EQ(removed.exit_code, 0) << removed.err;
   EXPECT_THAT(removed.out,
-              AllOf(HasSubstr(older + " is of lineage " + lineage_of(older) + ", which the store"),
+              AllOf(HasSubstr(older + " is of lineage " + lineage + ", which the store"),
                     HasSubstr("2 checkpoints removed")));  // the release as well
   EXPECT_TRUE(fs::exists(newer));
   EXPECT_FALSE(fs::exists(older));
