@@ -45,22 +45,22 @@ std::string CalledOtherwise(const std::string& before) {
   return fmt::format("it was called '{}', and its account goes on", before);
 }
 
-PlannedGrowth Renamed(const LearnerRecord& record, const LearnerValue& value, size_t place,
+PlannedGrowth Renamed(const LearnerRecord& record, const LearnerState& state, size_t place,
                       const LearnerLayout& layout) {
   PlannedGrowth growth{.place = place, .record = record, .model = {}};
   growth.record.name = layout.name;
   for (uint32_t t = 0; t < record.layout.space.tables().size(); ++t)
     growth.model.tables.push_back({.from = t});
-  growth.model.dense = value.dense;
-  growth.model.released = value.released;
+  growth.model.dense = state.dense;
+  growth.model.released = state.released;
   growth.model.gained = {CalledOtherwise(record.name)};
   return growth;
 }
 
-Result<PlannedGrowth> PlanOne(const LearnerRecord& record, const LearnerValue& value,
+Result<PlannedGrowth> PlanOne(const LearnerRecord& record, const LearnerState& state,
                               const std::string& form, size_t place, const LearnerLayout& layout) {
   // A learner that has another name, and nothing else.
-  if (CheckSameModel(record, layout, form)) return Renamed(record, value, place, layout);
+  if (CheckSameModel(record, layout, form)) return Renamed(record, state, place, layout);
   if (!layout.grow)
     return Fail(ErrorCode::kRefused,
                 fmt::format("learner '{}' differs from the store's model '{}', and models of this "
@@ -69,8 +69,8 @@ Result<PlannedGrowth> PlanOne(const LearnerRecord& record, const LearnerValue& v
   const StoredModel stored{.rows = record.layout,
                            .fingerprint = record.model_fingerprint,
                            .form = form,
-                           .dense = value.dense,
-                           .released = value.released};
+                           .dense = state.dense,
+                           .released = state.released};
   auto grown = layout.grow(stored);
   if (!grown)
     return Fail(std::move(grown.error())
@@ -327,11 +327,11 @@ Status TakeOver(std::vector<PlannedGrowth> growths, const KeepFolding& keep, Ope
     DropTables(rocks, directory->shards(), was, growth.record, &batch);
     if (!growth.model.items.empty())
       TACIT_RETURN_IF_ERROR(RenumberHistories(rocks, was.key, growth.model.items, &batch));
-    LearnerValue& value = store.view.learners[was.key];
-    value.dense = growth.model.dense;
-    value.dense_seq = seq;
-    value.released = growth.model.released;
-    value.released_seq = seq;
+    LearnerState& state = store.view.learners[was.key];
+    state.dense = growth.model.dense;
+    state.dense_seq = seq;
+    state.released = growth.model.released;
+    state.released_seq = seq;
     heirs.push_back({.promise = layout.promise,
                      .before = was.name == growth.record.name ? std::string() : was.name});
     directory->Replace(growth.record);

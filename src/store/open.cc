@@ -292,7 +292,7 @@ WitnessRecord WitnessOf(const OpenedStore& store) {
   const View& view = store.view;
   const auto& records = store.directory->records();
   std::vector<std::string> positions;
-  for (const LearnerValue& learner : view.learners) positions.push_back(learner.position);
+  for (const LearnerState& learner : view.learners) positions.push_back(learner.position);
   positions.resize(records.size());
   return {.lineage = view.lineage,
           .seq = view.tip.seq,
@@ -304,7 +304,7 @@ WitnessRecord WitnessOf(const OpenedStore& store) {
 
 std::vector<uint8_t> TrainedOf(const View& view) {
   std::vector<uint8_t> trained;
-  for (const LearnerValue& learner : view.learners)
+  for (const LearnerState& learner : view.learners)
     trained.push_back(learner.dense != nullptr || !learner.position.empty());
   return trained;
 }

@@ -81,13 +81,6 @@ struct StoreOptions {
   std::span<const FormatStep> format_steps = {};
 };
 
-// The state that a learner resumes from. Before a commit: no dense state and an empty position.
-struct LearnerState {
-  std::shared_ptr<const DenseState> dense;
-  std::string position;
-  std::shared_ptr<const std::string> released;  // null: none was ever committed
-};
-
 // The durable state of all learners in RocksDB: rows, dense parameters, positions and the privacy
 // ledger, changed by atomic synced commits only. Owns the commit thread and the fold thread.
 // Thread-safe, except for working_rows(), which belong to the trainer.

@@ -68,7 +68,7 @@ StoreImpl::StoreImpl(OpenedStore opened)
       outbox_(parts_.outbox),
       published_(std::make_shared<SnapshotImpl>(parts_.rocks, parts_.directory, parts_.view)) {
   TACIT_CHECK(parts_.view.overlay.empty());
-  for (const LearnerValue& learner : parts_.view.learners) positions_.push_back(learner.position);
+  for (const LearnerState& learner : parts_.view.learners) positions_.push_back(learner.position);
   if (parts_.options.reader_threads > 0)
     fetcher_ = std::make_unique<RowFetcher>(parts_.options.reader_threads);
   for (uint16_t i = 0; i < parts_.directory->configured(); ++i) {
@@ -105,8 +105,7 @@ std::shared_ptr<const SnapshotImpl> StoreImpl::Published() const {
 }
 
 LearnerState StoreImpl::State(LearnerIndex learner) const {
-  const LearnerValue value = Published()->view().learners[parts_.directory->KeyOf(learner)];
-  return {value.dense, value.position, value.released};
+  return Published()->view().learners[parts_.directory->KeyOf(learner)];
 }
 
 std::string StoreImpl::source_identity() const { return Published()->view().source_identity; }
@@ -236,10 +235,7 @@ StoreImpl::Job StoreImpl::MakeJob(CommitRequest request, std::function<void(Stat
     }
     rows_[commit.learner.value]->Enqueued(commit.rows.get(), seq);
     positions_[key] = commit.position;
-    job.record.learners.push_back({key, std::move(commit.position), std::move(commit.rows),
-                                   std::move(commit.dense), std::move(commit.released),
-                                   std::move(commit.allowances), std::move(commit.histories),
-                                   std::move(commit.allocation)});
+    job.record.learners.emplace_back(key, std::move(commit));
   }
   job.begins_term = !std::exchange(term_begun_, true);
   ChargeLedger(std::move(charges), job);
@@ -315,7 +311,7 @@ void StoreImpl::CommitLoop() {
 
 // Waits for rows that are on their way. Nothing was written before.
 Status StoreImpl::AwaitRows(const DeltaRecord& record) {
-  for (const LearnerDelta& learner : record.learners)
+  for (const auto& [key, learner] : record.learners)
     if (learner.rows != nullptr) TACIT_RETURN_IF_ERROR(Arrive(*learner.rows));
   return {};
 }
@@ -381,14 +377,13 @@ Status StoreImpl::FillBatch(const Job& job) {
                             blob.bytes()));
   std::vector<rocksdb::Slice> pieces;
   for (std::string_view piece : blob.pieces()) pieces.push_back(AsSlice(piece));
-  const std::string key = SequenceKey(record.tip.seq.value);
-  const rocksdb::Slice key_piece = AsSlice(key);
+  const std::string seq_key = SequenceKey(record.tip.seq.value);
+  const rocksdb::Slice key_piece = AsSlice(seq_key);
   batch_.Clear();
   batch_.Put(rocks.family(Family::kDeltas), rocksdb::SliceParts(&key_piece, 1),
              rocksdb::SliceParts(pieces.data(), static_cast<int>(pieces.size())));
-  for (const LearnerDelta& learner : record.learners)
-    batch_.Put(rocks.family(Family::kOffsets), LearnerKey("", learner.learner),
-               Seal(learner.position));
+  for (const auto& [key, learner] : record.learners)
+    batch_.Put(rocks.family(Family::kOffsets), LearnerKey("", key), Seal(learner.position));
   const uint64_t first = record.tip.ledger_entries - record.entries.size();
   for (size_t i = 0; i < record.entries.size(); ++i)
     batch_.Put(rocks.family(Family::kLedger), SequenceKey(first + i), Seal(record.entries[i]));
@@ -400,22 +395,19 @@ Status StoreImpl::FillBatch(const Job& job) {
   put_meta(meta::kSource, record.source_identity);
   ByteWriter seq;
   seq.Put(record.tip.seq.value);
-  for (const LearnerDelta& learner : record.learners) {
-    if (!learner.released) continue;
-    put_meta(LearnerKey(meta::kReleasedPrefix, learner.learner), *learner.released);
-    put_meta(LearnerKey(meta::kMechanismCommitPrefix, learner.learner), seq.bytes());
-  }
   if (job.begins_term) PutTerm(job);
-  for (const LearnerDelta& learner : record.learners)
-    if (learner.allowances) PutAllowances(rocks, learner.learner, *learner.allowances, &batch_);
-  for (const LearnerDelta& learner : record.learners)
-    if (learner.allocation) PutAllocation(rocks, learner.learner, *learner.allocation, &batch_);
   bool remembers = false;
-  for (const LearnerDelta& learner : record.learners) {
+  for (const auto& [key, learner] : record.learners) {
+    if (learner.released) {
+      put_meta(LearnerKey(meta::kReleasedPrefix, key), *learner.released);
+      put_meta(LearnerKey(meta::kMechanismCommitPrefix, key), seq.bytes());
+    }
+    if (learner.allowances) PutAllowances(rocks, key, *learner.allowances, &batch_);
+    if (learner.allocation) PutAllocation(rocks, key, *learner.allocation, &batch_);
     if (!learner.histories) continue;
     remembers = true;
-    TACIT_RETURN_IF_ERROR(PutHistories(rocks, learner.learner, record.tip.seq, *learner.histories,
-                                       forgotten_, &batch_));
+    TACIT_RETURN_IF_ERROR(
+        PutHistories(rocks, key, record.tip.seq, *learner.histories, forgotten_, &batch_));
   }
   ByteWriter known;
   known.Put(rocks.retention().Known());
@@ -437,9 +429,6 @@ void StoreImpl::Publish(const Job& job) {
       terms.Add({record.tip.seq, parts_.term, record.previous.head});
       view.terms = std::make_shared<const Terms>(std::move(terms));
     }
-    view.source_identity = record.source_identity;
-    for (const LearnerDelta& learner : record.learners)
-      view.learners[learner.learner].position = learner.position;
     old = std::exchange(published_, std::make_shared<SnapshotImpl>(parts_.rocks, parts_.directory,
                                                                    std::move(view)));
   }

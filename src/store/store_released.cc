@@ -22,20 +22,20 @@ std::span<const float> ReleasedFloats(const RowLayout& layout, uint32_t dim,
 Status ShowDelta(const DeltaRecord& record, const LearnerDirectory& directory,
                  std::vector<std::unordered_set<uint64_t>>* seen, std::vector<float>* scratch,
                  const EachReleasedRow& each) {
-  for (const LearnerDelta& delta : record.learners) {
-    if (!delta.rows) continue;
-    const LearnerRecord& learner = directory.records()[delta.learner];
+  for (const auto& [key, commit] : record.learners) {
+    if (!commit.rows) continue;
+    const LearnerRecord& learner = directory.records()[key];
     const auto tables = learner.layout.space.tables();
     uint32_t table = 0;
-    for (size_t i = 0; i < delta.rows->size(); ++i) {
-      const uint64_t row = delta.rows->rows[i];
+    for (size_t i = 0; i < commit.rows->size(); ++i) {
+      const uint64_t row = commit.rows->rows[i];
       while (row >= tables[table].first + tables[table].rows) ++table;
-      if (seen != nullptr && !(*seen)[delta.learner].insert(row).second) continue;
+      if (seen != nullptr && !(*seen)[key].insert(row).second) continue;
       TACIT_RETURN_IF_ERROR(each({.learner = learner.key,
                                   .table = learner.layout.PlaceOf(table).number,
                                   .bucket = row - tables[table].first,
                                   .floats = ReleasedFloats(learner.layout, tables[table].dim,
-                                                           delta.rows->Row(i), scratch)}));
+                                                           commit.rows->Row(i), scratch)}));
     }
   }
   return {};
@@ -73,16 +73,16 @@ Result<Release> StoreImpl::LatestRelease() const {
   Release release{
       .snapshot = snapshot, .tip = snapshot->view().tip, .term = snapshot->term(), .learners = {}};
   for (const LearnerRecord& record : parts_.directory->records()) {
-    const LearnerValue& value = snapshot->view().learners[record.key];
-    const bool known = value.released != nullptr && value.released_seq <= snapshot->version();
+    const LearnerState& state = snapshot->view().learners[record.key];
+    const bool known = state.released != nullptr && state.released_seq <= snapshot->version();
     release.learners.push_back({.key = record.key,
                                 .fingerprint = record.model_fingerprint,
                                 .record = EncodeLearner(record),
                                 .step = snapshot->StepOf(record),
                                 .dense = snapshot->ServedDenseOf(record),
-                                .dense_seq = value.dense_seq,
-                                .released = known ? value.released : nullptr,
-                                .released_seq = value.released_seq});
+                                .dense_seq = state.dense_seq,
+                                .released = known ? state.released : nullptr,
+                                .released_seq = state.released_seq});
   }
   return release;
 }

@@ -70,7 +70,8 @@ void ReadValues(uint8_t choice, std::string_view bytes) {
     case 2:
       return fuzz::DemandGoodError(store::DecodeLearner(1, bytes));
     default:
-      return fuzz::DemandGoodError(store::DecodeDenseBase(bytes));
+      store::LearnerState state;
+      return fuzz::DemandGoodError(store::DecodeDenseBase(bytes, &state));
   }
 }
 

@@ -103,7 +103,7 @@ void AddStore(Seeds& seeds) {
   delta.entries = delta.previous_entries = *entries;
   delta.source_identity = "source";
   delta.learners.resize(1);
-  delta.learners[0].dense = std::make_shared<store::DenseState>(dense);
+  delta.learners[0].second.dense = std::make_shared<store::DenseState>(dense);
   const store::DeltaBlob blob(delta);
   std::string sealed;
   for (const std::string_view piece : blob.pieces()) sealed += piece;

@@ -57,7 +57,7 @@ Result<Remains> ReadRemains(const std::string& folder) {
   for (size_t key = 0; key < loaded.records.size(); ++key) {
     RemainingLearner& learner = remains.learners.emplace_back();
     learner.name = loaded.records[key].name;
-    learner.position = loaded.positions[key];
+    learner.position = loaded.learners[key].position;
     for (const privacy::LedgerTotal& total : loaded.tip.learners)
       if (total.learner == learner.name) learner.steps = total.steps;
   }

@@ -248,11 +248,7 @@ Result<Restored> TakeOver(const RestoreRequest& request, const std::string& path
 }
 
 LearnerCommit CommitOf(const LearnerGap& gap, std::vector<privacy::CommitCharge> charges) {
-  return {.learner = gap.learner,
-          .rows = nullptr,
-          .dense = nullptr,
-          .position = gap.position,
-          .charges = std::move(charges)};
+  return {.learner = gap.learner, .position = gap.position, .charges = std::move(charges)};
 }
 
 // Charges learners in a commit like any other.

@@ -86,7 +86,7 @@ void PutLearners(const Rocks& to, const SnapshotImpl& snapshot, const ReleasePar
   };
   FoldedRecord folded{snapshot.version(), {}};
   for (const LearnerRecord& record : parts.directory.records()) {
-    const LearnerValue& learner = snapshot.view().learners[record.key];
+    const LearnerState& learner = snapshot.view().learners[record.key];
     if (learner.dense) {
       const std::span<const float> served = snapshot.ServedDenseOf(record);
       folded.dense.emplace_back(record.key, learner.dense_seq);

@@ -262,8 +262,7 @@ Result<DeltaRecord> ReplicaStoreImpl::MakeDelta(const ReplicaVersion& version,
     record.entries.push_back(chain.entries[i].Encode());
   for (const ReplicaLearner& from : version.learners) {
     const MovingAverage& average = directory_->records()[from.key].layout.average;
-    LearnerDelta learner{.learner = from.key, .position = "", .rows = from.rows, .dense = nullptr};
-    learner.released = from.released;
+    LearnerCommit learner{.rows = from.rows, .released = from.released};
     const DenseState* const dense = before.learners[from.key].dense.get();
     if (from.dense) {
       learner.dense = DenseOf(*from.dense, average, from.step);
@@ -271,7 +270,7 @@ Result<DeltaRecord> ReplicaStoreImpl::MakeDelta(const ReplicaVersion& version,
       learner.dense = DenseOf(dense->parameters, average, from.step);
     }
     if (learner.rows || learner.dense || learner.released)
-      record.learners.push_back(std::move(learner));
+      record.learners.emplace_back(from.key, std::move(learner));
   }
   return record;
 }
@@ -286,10 +285,10 @@ void ReplicaStoreImpl::PutCommon(const ReplicaVersion& version, const DeltaRecor
     batch->Put(rocks_->family(Family::kLedger), SequenceKey(first + i), Seal(record.entries[i]));
   ByteWriter seq;
   seq.Put(record.tip.seq.value);
-  for (const LearnerDelta& learner : record.learners) {
+  for (const auto& [key, learner] : record.learners) {
     if (!learner.released) continue;
-    put(LearnerKey(meta::kReleasedPrefix, learner.learner), *learner.released);
-    put(LearnerKey(meta::kMechanismCommitPrefix, learner.learner), seq.bytes());
+    put(LearnerKey(meta::kReleasedPrefix, key), *learner.released);
+    put(LearnerKey(meta::kMechanismCommitPrefix, key), seq.bytes());
   }
   put(meta::kTip, EncodeTip(record.tip));
   put(meta::kReplicaPosition, version.position);
@@ -318,8 +317,7 @@ Status ReplicaStoreImpl::Fill(const std::vector<ReplicaLearner>& learners) {
   TACIT_RETURN_IF_ERROR(CheckRows(CommitSeq(), learners));
   DeltaRecord record;
   for (const ReplicaLearner& from : learners)
-    record.learners.push_back(
-        {.learner = from.key, .position = "", .rows = from.rows, .dense = nullptr});
+    record.learners.emplace_back(from.key, LearnerCommit{.rows = from.rows});
   View view = begun_;
   view.overlay.push_back(MakeOverlay(record, directory_->records().size()));
   filled_ = true;
@@ -334,11 +332,11 @@ Status ReplicaStoreImpl::Fill(const std::vector<ReplicaLearner>& learners) {
 Status ReplicaStoreImpl::WriteBulk(const ReplicaVersion& version, const DeltaRecord& record) {
   rocksdb::WriteBatch batch;
   FoldedRecord folded{record.tip.seq, {}};
-  for (const LearnerDelta& learner : record.learners) {
-    const LearnerRecord& known = directory_->records()[learner.learner];
+  for (const auto& [learner_key, learner] : record.learners) {
+    const LearnerRecord& known = directory_->records()[learner_key];
     if (learner.dense) {
-      folded.dense.emplace_back(learner.learner, record.tip.seq);
-      batch.Put(rocks_->family(Family::kMeta), LearnerKey(meta::kDensePrefix, learner.learner),
+      folded.dense.emplace_back(learner_key, record.tip.seq);
+      batch.Put(rocks_->family(Family::kMeta), LearnerKey(meta::kDensePrefix, learner_key),
                 Seal(EncodeDenseBase(record.tip.seq, *learner.dense)));
     }
     for (size_t i = 0; learner.rows && i < learner.rows->size(); ++i) {
@@ -377,7 +375,7 @@ Status ReplicaStoreImpl::Apply(ReplicaVersion version) {
   TACIT_ASSIGN(Chain chain, Follow(version));
   TACIT_ASSIGN(const DeltaRecord record, MakeDelta(version, chain));
   uint64_t bytes = 0;
-  for (const LearnerDelta& learner : record.learners)
+  for (const auto& [key, learner] : record.learners)
     if (learner.rows) bytes += learner.rows->bytes();
   const bool bulk = !shown && (filled_ || bytes > kDeltaBytesMost);
   if (!bulk && bytes > UINT32_MAX / 2)

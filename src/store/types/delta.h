@@ -92,21 +92,29 @@ struct AllowanceCommit {
   std::vector<UserUses> uses;  // only users whose counts have changed; each once
 };
 
-// One learner's part of a commit.
+// One learner's part of a commit. Null members are unchanged.
 struct LearnerCommit {
-  LearnerIndex learner;
-  std::shared_ptr<const RowDelta> rows;
-  std::shared_ptr<const DenseState> dense;
-  std::string position;                        // encoded by the trainer; opaque to the store
-  std::vector<privacy::CommitCharge> charges;  // this learner's only: its steps and releases
-  // The mechanism's released state, encoded; null if unchanged.
-  std::shared_ptr<const std::string> released = nullptr;
+  LearnerIndex learner = {};
+  std::shared_ptr<const RowDelta> rows = nullptr;
+  std::shared_ptr<const DenseState> dense = nullptr;
+  std::string position = {};                        // encoded by the trainer; opaque to the store
+  std::vector<privacy::CommitCharge> charges = {};  // this learner's only: its steps and releases
+  std::shared_ptr<const std::string> released = nullptr;  // the mechanism's state, encoded
   std::optional<AllowanceCommit> allowances = {};
   std::optional<HistoryCommit> histories = {};
   // The steps that an unfinished period's units are in, encoded by the trainer: as secret as their
   // records, and never in a delta, a witness or a release. Empty: there is none any more; nothing:
   // unchanged.
   std::optional<std::string> allocation = {};
+};
+
+// A learner as of a commit, from which a start goes on. Null members were never committed.
+struct LearnerState {
+  std::shared_ptr<const DenseState> dense = nullptr;
+  CommitSeq dense_seq = {};  // the commit that wrote it
+  std::string position = {};
+  std::shared_ptr<const std::string> released = nullptr;
+  CommitSeq released_seq = {};  // the commit that wrote it
 };
 
 // A group of steps that become durable and visible together.

@@ -95,9 +95,9 @@ bool IsOrderly(const RowDelta& delta) {
          (delta.end.empty() ? 0 : delta.end.back()) == delta.floats.size();
 }
 
-LearnerDelta GetLearner(ByteReader& reader) {
-  LearnerDelta learner;
-  learner.learner = reader.Get<uint16_t>();
+std::pair<uint16_t, LearnerCommit> GetLearner(ByteReader& reader) {
+  const auto key = reader.Get<uint16_t>();
+  LearnerCommit learner;
   learner.position = reader.GetString();
   const bool has_rows = reader.Get<uint8_t>() != 0, has_dense = reader.Get<uint8_t>() != 0;
   if (has_rows) {
@@ -115,7 +115,7 @@ LearnerDelta GetLearner(ByteReader& reader) {
     dense->optimizer = GetVector<float>(reader, optimizer);
     learner.dense = std::move(dense);
   }
-  return learner;
+  return {key, std::move(learner)};
 }
 
 }  // namespace
@@ -161,9 +161,9 @@ DeltaBlob::DeltaBlob(const DeltaRecord& record) {
   head.PutString(record.source_identity).Put(static_cast<uint16_t>(record.learners.size()));
   pieces_.emplace_back();  // the seal, once the rest is known
   Own(std::move(head));
-  for (const LearnerDelta& learner : record.learners) {
+  for (const auto& [key, learner] : record.learners) {
     ByteWriter part;
-    part.Put(learner.learner).PutString(learner.position);
+    part.Put(key).PutString(learner.position);
     part.Put(static_cast<uint8_t>(learner.rows != nullptr));
     part.Put(static_cast<uint8_t>(learner.dense != nullptr));
     if (learner.rows) {
@@ -211,7 +211,7 @@ Result<DeltaRecord> DecodeDelta(std::string_view sealed, CommitSeq seq) {
   const auto learners = reader.Get<uint16_t>();
   for (uint16_t i = 0; i < learners && reader.ok(); ++i) {
     record.learners.push_back(GetLearner(reader));
-    const RowDelta* rows = record.learners.back().rows.get();
+    const RowDelta* rows = record.learners.back().second.rows.get();
     if (rows != nullptr && !IsOrderly(*rows)) return Fail(Damaged(what).error());
   }
   if (!reader.at_end() || stored_seq != seq.value || record.tip.seq != seq)
@@ -229,15 +229,16 @@ std::string EncodeDenseBase(CommitSeq seq, const DenseState& state) {
   return std::move(writer).Take();
 }
 
-Result<DenseBase> DecodeDenseBase(std::string_view bytes) {
+Status DecodeDenseBase(std::string_view bytes, LearnerState* learner) {
   ByteReader reader(bytes);
-  const CommitSeq seq(reader.Get<uint64_t>());
+  learner->dense_seq = CommitSeq(reader.Get<uint64_t>());
   const auto parameters = reader.Get<uint64_t>(), optimizer = reader.Get<uint64_t>();
   auto state = std::make_shared<DenseState>();
   state->parameters = GetVector<float>(reader, parameters);
   state->optimizer = GetVector<float>(reader, optimizer);
-  if (!reader.at_end()) return Fail(Damaged("a dense state").error());
-  return DenseBase{seq, std::move(state)};
+  if (!reader.at_end()) return Damaged("a dense state");
+  learner->dense = std::move(state);
+  return {};
 }
 
 }  // namespace tacit::store

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
@@ -27,20 +28,6 @@ struct CommitTip {
 std::string EncodeTip(const CommitTip& tip);
 Result<CommitTip> DecodeTip(std::string_view bytes);
 
-// One learner's part of a delta. Null members are unchanged.
-struct LearnerDelta {
-  uint16_t learner = 0;  // its key in the store
-  std::string position;
-  std::shared_ptr<const RowDelta> rows;
-  std::shared_ptr<const DenseState> dense;
-  // Not in the blob: the state is read from its own key, like the position.
-  std::shared_ptr<const std::string> released = nullptr;
-  // Not in the blob either: these have keys of their own.
-  std::optional<AllowanceCommit> allowances = {};
-  std::optional<HistoryCommit> histories = {};
-  std::optional<std::string> allocation = {};
-};
-
 // All changes of one commit. `previous` and `previous_entries` (the last entries of the ledger
 // before it, encoded: all that the commit may have changed) let a reader undo the commit: a reader
 // must not show commits that the witness has not seen.
@@ -49,7 +36,7 @@ struct DeltaRecord {
   std::vector<std::string> previous_entries;
   std::vector<std::string> entries;  // ledger entries changed or new, encoded
   std::string source_identity;
-  std::vector<LearnerDelta> learners;
+  std::vector<std::pair<uint16_t, LearnerCommit>> learners;  // each with its key in the store
 };
 
 // The sealed blob in pieces, so that megabytes of floats are copied only once, into the write
@@ -69,15 +56,13 @@ class DeltaBlob {
   std::vector<std::string_view> pieces_;
 };
 
-// Decodes the blob of commit `seq`.
+// Decodes the blob of commit `seq`. It has positions, rows and dense states of the learners; the
+// rest of their parts has keys of its own.
 Result<DeltaRecord> DecodeDelta(std::string_view sealed, CommitSeq seq);
 
 // A learner's dense state as of commit `seq`, stored in `meta` once its delta is folded.
-struct DenseBase {
-  CommitSeq seq;
-  std::shared_ptr<const DenseState> state;
-};
 std::string EncodeDenseBase(CommitSeq seq, const DenseState& state);
-Result<DenseBase> DecodeDenseBase(std::string_view bytes);
+// Fills in the dense state and its commit.
+Status DecodeDenseBase(std::string_view bytes, LearnerState* learner);
 
 }  // namespace tacit::store

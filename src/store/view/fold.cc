@@ -93,7 +93,7 @@ void PutTrim(const Rocks& rocks, const View& view, FoldedDeltas deltas, rocksdb:
   FoldedRecord folded{view.tip.seq, {}};
   const CommitSeq first = view.overlay.front()->seq;
   for (size_t key = 0; key < view.learners.size(); ++key) {
-    const LearnerValue& learner = view.learners[key];
+    const LearnerState& learner = view.learners[key];
     if (!learner.dense) continue;
     folded.dense.emplace_back(static_cast<uint16_t>(key), learner.dense_seq);
     if (learner.dense_seq < first) continue;

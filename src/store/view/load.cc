@@ -57,6 +57,7 @@ Status LoadIdentity(const Rocks& rocks, Loaded& loaded) {
     TACIT_ASSIGN(LearnerRecord record, DecodeLearner(static_cast<uint16_t>(learner), bytes));
     loaded.records.push_back(std::move(record));
   }
+  loaded.learners.resize(loaded.records.size());
   loaded.forms.resize(loaded.records.size());
   TACIT_ASSIGN(auto forms, rocks.Scan(Family::kMeta, meta::kFormPrefix));
   for (auto& [key, form] : forms) {
@@ -104,19 +105,19 @@ Status CheckRowsMarker(const Rocks& rocks, rocksdb::ColumnFamilyHandle* family, 
 }
 
 Status LoadFolded(const Rocks& rocks, Loaded& loaded) {
-  loaded.bases.resize(loaded.records.size());
   TACIT_ASSIGN(const auto bytes, rocks.Get(Family::kMeta, meta::kFolded));
   if (bytes) {
     TACIT_ASSIGN(const FoldedRecord folded, DecodeFolded(*bytes));
     loaded.folded = folded.seq;
     for (const auto& [learner, seq] : folded.dense) {
       TACIT_ASSIGN(const std::string dense, Need(rocks, LearnerKey(meta::kDensePrefix, learner)));
-      if (learner >= loaded.bases.size()) return Broken(rocks, "a learner's record is missing");
-      TACIT_ASSIGN(loaded.bases[learner], DecodeDenseBase(dense));
-      if (loaded.bases[learner].seq != seq)
-        return Broken(rocks, fmt::format("the dense state of learner '{}' is of commit {}, not {}",
-                                         loaded.records[learner].name,
-                                         loaded.bases[learner].seq.value, seq.value));
+      if (learner >= loaded.learners.size()) return Broken(rocks, "a learner's record is missing");
+      LearnerState& state = loaded.learners[learner];
+      TACIT_RETURN_IF_ERROR(DecodeDenseBase(dense, &state));
+      if (state.dense_seq != seq)
+        return Broken(rocks,
+                      fmt::format("the dense state of learner '{}' is of commit {}, not {}",
+                                  loaded.records[learner].name, state.dense_seq.value, seq.value));
     }
   }
   for (auto* family : rocks.row_families())
@@ -125,14 +126,14 @@ Status LoadFolded(const Rocks& rocks, Loaded& loaded) {
 }
 
 // Row counts and widths of a delta must fit the learner it names.
-bool Fits(const LearnerDelta& delta, const std::vector<LearnerRecord>& records) {
-  if (delta.learner >= records.size()) return false;
-  if (!delta.rows) return true;
-  const RowLayout& layout = records[delta.learner].layout;
-  for (size_t i = 0; i < delta.rows->size(); ++i) {
-    const uint64_t row = delta.rows->rows[i];
+bool Fits(uint16_t key, const RowDelta* rows, const std::vector<LearnerRecord>& records) {
+  if (key >= records.size()) return false;
+  if (rows == nullptr) return true;
+  const RowLayout& layout = records[key].layout;
+  for (size_t i = 0; i < rows->size(); ++i) {
+    const uint64_t row = rows->rows[i];
     if (row >= layout.space.rows() ||
-        delta.rows->Row(i).size() != layout.RowFloats(layout.space.TableOf(row)))
+        rows->Row(i).size() != layout.RowFloats(layout.space.TableOf(row)))
       return false;
   }
   return true;
@@ -153,10 +154,10 @@ Status LoadDeltas(const Rocks& rocks, Loaded& loaded) {
     if (loaded.replica && delta->previous.seq != last)
       return Broken(rocks,
                     fmt::format("the delta of version {} is missing", delta->previous.seq.value));
-    for (const LearnerDelta& learner : delta->learners)
-      if (!Fits(learner, loaded.records))
+    for (const auto& [key, commit] : delta->learners)
+      if (!Fits(key, commit.rows.get(), loaded.records))
         return Broken(rocks, fmt::format("the delta of commit {} does not fit its learner {}",
-                                         next.value, learner.learner));
+                                         next.value, key));
     loaded.deltas.push_back(*std::move(delta));
     last = next;
   }
@@ -168,17 +169,15 @@ Status LoadDeltas(const Rocks& rocks, Loaded& loaded) {
 }
 
 Status LoadReleased(const Rocks& rocks, Loaded& loaded) {
-  loaded.released.resize(loaded.records.size());
-  loaded.mechanism_seqs.resize(loaded.records.size());
   TACIT_ASSIGN(auto states, rocks.Scan(Family::kMeta, meta::kReleasedPrefix));
   for (auto& [key, state] : states) {
     const uint64_t learner = SequenceOf(std::string_view(key).substr(meta::kReleasedPrefix.size()));
-    if (learner >= loaded.released.size()) return Broken(rocks, "a learner's record is missing");
-    loaded.released[learner] = std::make_shared<const std::string>(std::move(state));
+    if (learner >= loaded.learners.size()) return Broken(rocks, "a learner's record is missing");
+    loaded.learners[learner].released = std::make_shared<const std::string>(std::move(state));
     const auto place = static_cast<uint16_t>(learner);
     TACIT_ASSIGN(const std::string seq,
                  Need(rocks, LearnerKey(meta::kMechanismCommitPrefix, place)));
-    loaded.mechanism_seqs[learner] = CommitSeq(ByteReader(seq).Get<uint64_t>());
+    loaded.learners[learner].released_seq = CommitSeq(ByteReader(seq).Get<uint64_t>());
   }
   return {};
 }
@@ -199,12 +198,11 @@ Status LoadTerms(const Rocks& rocks, Loaded& loaded) {
 }
 
 Status LoadPositions(const Rocks& rocks, Loaded& loaded) {
-  loaded.positions.resize(loaded.records.size());
   TACIT_ASSIGN(const auto positions, rocks.Scan(Family::kOffsets, ""));
   for (const auto& [key, position] : positions) {
-    if (SequenceOf(key) >= loaded.positions.size())
+    if (SequenceOf(key) >= loaded.learners.size())
       return Broken(rocks, "a learner's record is missing");
-    loaded.positions[SequenceOf(key)] = position;
+    loaded.learners[SequenceOf(key)].position = position;
   }
   return {};
 }
@@ -247,17 +245,14 @@ Result<Loaded> Load(const Rocks& rocks) {
 }
 
 View Loaded::MakeView() const {
-  View view{lineage, tip, std::make_shared<const Terms>(terms), source_identity, {}, {}};
+  View view{lineage, tip, std::make_shared<const Terms>(terms), source_identity, learners, {}};
   view.ancestors = ancestors;
-  view.learners.resize(records.size());
-  for (size_t i = 0; i < records.size(); ++i)
-    view.learners[i] = {bases[i].state, bases[i].seq, positions[i], released[i], mechanism_seqs[i]};
   for (const DeltaRecord& delta : deltas) {
     view.overlay.push_back(MakeOverlay(delta, records.size()));
-    for (const LearnerDelta& learner : delta.learners) {
-      if (!learner.dense) continue;
-      view.learners[learner.learner].dense = learner.dense;
-      view.learners[learner.learner].dense_seq = delta.tip.seq;
+    for (const auto& [key, commit] : delta.learners) {
+      if (!commit.dense) continue;
+      view.learners[key].dense = commit.dense;
+      view.learners[key].dense_seq = delta.tip.seq;
     }
   }
   return view;

@@ -34,12 +34,9 @@ struct Loaded {
   std::string ledger_state;
   std::vector<privacy::LedgerEntry> entries;
   std::string source_identity;
-  std::vector<std::string> positions;                        // by key
-  std::vector<std::shared_ptr<const std::string>> released;  // by key; null: none
-  std::vector<CommitSeq> mechanism_seqs;  // by key: the commit that wrote each; 0: none
+  std::vector<LearnerState> learners;  // by key; dense states as of `folded`, the rest of the tip
   int64_t known_time_ms = 0;  // from RetentionClock, as of the last commit that kept histories
   CommitSeq folded;
-  std::vector<DenseBase> bases;     // by key: dense state as of `folded`
   std::vector<DeltaRecord> deltas;  // commits folded + 1 .. tip, in order
 
   bool fresh() const { return lineage.empty(); }
@@ -47,9 +44,8 @@ struct Loaded {
   View MakeView() const;
   // The chain as of the tip.
   StoreChain Chain() const;
-  // Undoes the newest commit. REQUIRES an unfolded one. Afterwards `positions`, `released`,
-  // `source_identity` and `ledger_state` are those of a later commit: for readers that do not show
-  // them.
+  // Undoes the newest commit. REQUIRES an unfolded one. Afterwards positions, released states,
+  // `source_identity` and `ledger_state` are of a later commit: for readers that do not show them.
   Status TakeBackLast();
 };
 

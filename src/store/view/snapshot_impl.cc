@@ -19,8 +19,8 @@ std::shared_ptr<const OverlayDelta> MakeOverlay(const DeltaRecord& record, size_
   overlay->log_bytes = log_bytes;
   overlay->seq = record.tip.seq;
   overlay->rows.resize(learners);
-  for (const LearnerDelta& learner : record.learners) {
-    overlay->rows[learner.learner] = learner.rows;
+  for (const auto& [key, learner] : record.learners) {
+    overlay->rows[key] = learner.rows;
     if (learner.rows) overlay->bytes += learner.rows->bytes();
   }
   return overlay;
@@ -55,15 +55,17 @@ void View::MoveOn(const DeltaRecord& record, std::shared_ptr<const OverlayDelta>
   tip = record.tip;
   ledger_tail = TailAfter(*ledger_tail, record, learners.size());
   if (delta) overlay.push_back(std::move(delta));
-  for (const LearnerDelta& learner : record.learners) {
-    LearnerValue& value = learners[learner.learner];
-    if (learner.released) {
-      value.released = learner.released;
-      value.released_seq = record.tip.seq;
+  source_identity = record.source_identity;
+  for (const auto& [key, commit] : record.learners) {
+    LearnerState& state = learners[key];
+    state.position = commit.position;
+    if (commit.released) {
+      state.released = commit.released;
+      state.released_seq = record.tip.seq;
     }
-    if (!learner.dense) continue;
-    value.dense = learner.dense;
-    value.dense_seq = record.tip.seq;
+    if (!commit.dense) continue;
+    state.dense = commit.dense;
+    state.dense_seq = record.tip.seq;
   }
 }
 
@@ -108,8 +110,8 @@ std::span<const float> SnapshotImpl::ServedDenseOf(const LearnerRecord& learner)
 
 // A read-only store loads this state from its own key, which may be newer than the witness.
 std::shared_ptr<const std::string> SnapshotImpl::Released(LearnerIndex learner) const {
-  const LearnerValue& value = view_.learners[directory_->KeyOf(learner)];
-  return value.released_seq > view_.tip.seq ? nullptr : value.released;
+  const LearnerState& state = view_.learners[directory_->KeyOf(learner)];
+  return state.released_seq > view_.tip.seq ? nullptr : state.released;
 }
 
 Result<std::vector<HistoryItem>> SnapshotImpl::History(LearnerIndex learner,

@@ -24,15 +24,6 @@ struct OverlayDelta {
 std::shared_ptr<const OverlayDelta> MakeOverlay(const DeltaRecord& record, size_t learners,
                                                 size_t log_bytes = 0);
 
-// A learner as of a commit.
-struct LearnerValue {
-  std::shared_ptr<const DenseState> dense;
-  CommitSeq dense_seq;  // the commit that wrote it
-  std::string position;
-  std::shared_ptr<const std::string> released = nullptr;
-  CommitSeq released_seq = {};  // the commit that wrote it
-};
-
 // The last entries of a chain, encoded: those that later commits may change. Immutable.
 using LedgerTail = std::shared_ptr<const std::vector<std::string>>;
 // The tail of a chain. A commit extends at most the last run of each learner, and those runs come
@@ -48,7 +39,7 @@ struct View {
   CommitTip tip;
   std::shared_ptr<const Terms> terms = std::make_shared<const Terms>();
   std::string source_identity;
-  std::vector<LearnerValue> learners;                        // by key
+  std::vector<LearnerState> learners;                        // by key
   std::vector<std::shared_ptr<const OverlayDelta>> overlay;  // unfolded commits, oldest first
   LedgerTail ledger_tail = std::make_shared<const std::vector<std::string>>();
   std::vector<Ancestor> ancestors = {};

@@ -57,11 +57,9 @@ std::vector<float> ReleaseAccount::Release(std::span<const OffsetRange> window,
 
 std::optional<store::LearnerCommit> ReleaseAccount::TakePending(const stream::Position& position) {
   if (pending_.empty()) return std::nullopt;
-  store::LearnerCommit commit;
-  commit.learner = index_;
-  commit.position = EncodePosition(position);
-  commit.charges = std::exchange(pending_, {});
-  return commit;
+  return store::LearnerCommit{.learner = index_,
+                              .position = EncodePosition(position),
+                              .charges = std::exchange(pending_, {})};
 }
 
 }  // namespace tacit::train

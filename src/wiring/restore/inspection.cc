@@ -70,11 +70,8 @@ Status CheckTotal(const store::Store& store, const privacy::CommitCharge& charge
 Status CommitCharge(store::Store& store, const privacy::CommitCharge& charge,
                     std::string position) {
   store::CommitRequest request{.learners = {}, .source_identity = store.source_identity()};
-  request.learners.push_back({.learner = LearnerIndex(0),
-                              .rows = nullptr,
-                              .dense = nullptr,
-                              .position = std::move(position),
-                              .charges = {charge}});
+  request.learners.push_back(
+      {.learner = LearnerIndex(0), .position = std::move(position), .charges = {charge}});
   std::promise<Status> promise;
   std::future<Status> done = promise.get_future();
   TACIT_RETURN_IF_ERROR(

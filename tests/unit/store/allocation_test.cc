@@ -29,8 +29,6 @@ class AllocationTest : public testing::Test {
     const uint64_t seq = store.Latest()->version().value + 1;
     CommitRequest request{.learners = {}, .source_identity = "log"};
     request.learners.push_back({.learner = LearnerIndex(0),
-                                .rows = nullptr,
-                                .dense = nullptr,
                                 .position = Script::PositionOf(seq),
                                 .charges = {TestCharge("ctr", seq)}});
     request.learners.back().allocation = std::move(allocation);
@@ -99,8 +97,7 @@ TEST_F(AllocationTest, IsInNoWitnessAndNoRelease) {
   EXPECT_THAT(make(CheckpointKind::kRelease), Not(HasSubstr(kSecret)));
   EXPECT_THAT(make(CheckpointKind::kFull), HasSubstr(kSecret)) << "the search finds what is there";
   DeltaRecord record;
-  record.learners.push_back({.learner = 0, .position = "p", .rows = nullptr, .dense = nullptr});
-  record.learners.back().allocation = kSecret;
+  record.learners.emplace_back(0, LearnerCommit{.position = "p", .allocation = kSecret});
   const DeltaBlob blob(record);
   for (std::string_view piece : blob.pieces())
     EXPECT_EQ(piece.find(kSecret), std::string_view::npos);

@@ -26,8 +26,8 @@ DeltaRecord MakeRecord() {
   auto dense = std::make_shared<DenseState>();
   dense->parameters = {0.5f, -1};
   dense->optimizer = {9};
-  record.learners.push_back({0, "at 12", rows, nullptr});
-  record.learners.push_back({4, "", nullptr, dense});
+  record.learners.emplace_back(0, LearnerCommit{.rows = rows, .position = "at 12"});
+  record.learners.emplace_back(4, LearnerCommit{.dense = dense});
   return record;
 }
 
@@ -49,14 +49,17 @@ TEST(DeltaCodecTest, ReadsBackWhatWasWritten) {
   EXPECT_EQ(read->previous_entries, record.previous_entries);
   EXPECT_EQ(read->source_identity, "log of 3 files");
   ASSERT_EQ(read->learners.size(), 2u);
-  EXPECT_EQ(read->learners[0].position, "at 12");
-  EXPECT_EQ(read->learners[0].rows->rows, record.learners[0].rows->rows);
-  EXPECT_EQ(read->learners[0].rows->floats, record.learners[0].rows->floats);
-  EXPECT_EQ(read->learners[0].dense, nullptr);
-  EXPECT_EQ(read->learners[1].learner, 4);
-  EXPECT_EQ(read->learners[1].rows, nullptr);
-  EXPECT_EQ(read->learners[1].dense->parameters, record.learners[1].dense->parameters);
-  EXPECT_EQ(read->learners[1].dense->optimizer, record.learners[1].dense->optimizer);
+  const auto& [key, first] = read->learners[0];
+  EXPECT_EQ(key, 0);
+  EXPECT_EQ(first.position, "at 12");
+  EXPECT_EQ(first.rows->rows, record.learners[0].second.rows->rows);
+  EXPECT_EQ(first.rows->floats, record.learners[0].second.rows->floats);
+  EXPECT_EQ(first.dense, nullptr);
+  const auto& [other_key, other] = read->learners[1];
+  EXPECT_EQ(other_key, 4);
+  EXPECT_EQ(other.rows, nullptr);
+  EXPECT_EQ(other.dense->parameters, record.learners[1].second.dense->parameters);
+  EXPECT_EQ(other.dense->optimizer, record.learners[1].second.dense->optimizer);
 }
 
 TEST(DeltaCodecTest, EveryFlippedByteAndEveryCutIsFound) {
@@ -71,7 +74,7 @@ TEST(DeltaCodecTest, EveryFlippedByteAndEveryCutIsFound) {
 }
 
 TEST(DeltaCodecTest, FindsRows) {
-  const auto rows = MakeRecord().learners[0].rows;
+  const auto rows = MakeRecord().learners[0].second.rows;
   EXPECT_EQ(rows->Find(5), 1u);
   EXPECT_EQ(rows->Find(9), 2u);
   EXPECT_EQ(rows->Find(0), rows->size());

@@ -185,8 +185,6 @@ TEST_F(RestoreTest, ChargesEveryUser) {
   CommitRequest request{.learners = {}, .source_identity = "another"};
   UserUses used{.user = {1, ~uint64_t{1}}, .used = 20, .in_period = 1, .period = 8};
   request.learners.push_back({.learner = LearnerIndex(0),
-                              .rows = nullptr,
-                              .dense = nullptr,
                               .position = Script::PositionOf(8),
                               .charges = {TestCharge("ctr", 8)}});
   request.learners.back().allowances = {.step = 8, .uses = {used}};

@@ -108,8 +108,6 @@ class BeginsAnewTest : public ::testing::Test {
                plan.charge, plan.opening_charge);
     store::CommitRequest request{.learners = {}, .source_identity = ""};
     request.learners.push_back({.learner = plan.index,
-                                .rows = nullptr,
-                                .dense = nullptr,
                                 .position = train::EncodePosition({.period_start = {{0, 0, 0}},
                                                                    .next = {period},
                                                                    .step = kTakenBefore,
