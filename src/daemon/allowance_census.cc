@@ -22,9 +22,9 @@ constexpr double kShareOfTime = 0.02;  // of a thread, where counting takes long
 
 }  // namespace
 
-AllowanceCensus::AllowanceCensus(const wiring::Assembly& assembly, const store::Store& store,
+AllowanceCensus::AllowanceCensus(const wiring::Assembly& assembly, const store::UserBook& users,
                                  metrics::Registry& registry)
-    : store_(store) {
+    : users_(users) {
   for (const wiring::LearnerPlan& plan : assembly.learners) {
     if (plan.promise.unit != privacy::Unit::kUser || plan.promise.bounds.allowance == 0) continue;
     Subject subject{.learner = plan.id,
@@ -51,7 +51,7 @@ std::optional<AllowanceCensus::Census> AllowanceCensus::last(LearnerIndex learne
 // Returns false once the census is to stop.
 bool AllowanceCensus::Count(size_t index) {
   Subject* const subject = &subjects_[index];
-  const auto by_used = store_.CountUsers(subject->index, [this] { return !thread_.stopping(); });
+  const auto by_used = users_.CountUsers(subject->index, [this] { return !thread_.stopping(); });
   if (thread_.stopping()) return false;
   if (!by_used) {
     spdlog::warn("learner '{}': its users' allowances could not be counted: {}", subject->learner,

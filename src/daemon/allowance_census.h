@@ -10,7 +10,7 @@
 #include "base/threads/paced_thread.h"
 #include "metrics/registry.h"
 #include "privacy/allowance_forecast.h"
-#include "store/store.h"
+#include "store/user_book.h"
 #include "wiring/assembly.h"
 
 namespace tacit::daemon {
@@ -19,11 +19,11 @@ namespace tacit::daemon {
 // its own: at the start, and then every ten minutes, or less often where counting takes long. The
 // counts are gauges (tacit_users_by_allowance_left); the log has them at the start, and when the
 // share of users with nothing left has passed another tenth. All of it is un-noised: operator-only.
-// The store and the registry must outlive it.
+// The book and the registry must outlive it.
 class AllowanceCensus {
  public:
   // Learners whose unit is an event have no users; without others there is no thread.
-  AllowanceCensus(const wiring::Assembly& assembly, const store::Store& store,
+  AllowanceCensus(const wiring::Assembly& assembly, const store::UserBook& users,
                   metrics::Registry& registry);
 
   // The last count of a learner's users, and its time (UTC).
@@ -48,7 +48,7 @@ class AllowanceCensus {
   void Loop();
   bool Count(size_t index);
 
-  const store::Store& store_;
+  const store::UserBook& users_;
   std::vector<Subject> subjects_;
   mutable Mutex mutex_;
   std::vector<std::optional<Census>> last_ TACIT_GUARDED_BY(mutex_);  // of each subject

@@ -21,7 +21,7 @@ int64_t SteadyMillis(const Clock& clock) {
 
 }  // namespace
 
-FeedSender::FeedSender(store::Store& store, const config::Feed& feed,
+FeedSender::FeedSender(store::Releaser& store, const config::Feed& feed,
                        feed::PublisherOptions options, const Clock& clock,
                        metrics::Registry& registry)
     : store_(store),

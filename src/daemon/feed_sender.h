@@ -11,7 +11,7 @@
 #include "config/config.h"
 #include "feed/publisher.h"
 #include "metrics/registry.h"
-#include "store/store.h"
+#include "store/releaser.h"
 
 namespace tacit::daemon {
 
@@ -20,7 +20,7 @@ namespace tacit::daemon {
 // goes on where it fails. Thread-safe. Store, clock and registry must outlive it.
 class FeedSender {
  public:
-  FeedSender(store::Store& store, const config::Feed& feed, feed::PublisherOptions options,
+  FeedSender(store::Releaser& store, const config::Feed& feed, feed::PublisherOptions options,
              const Clock& clock, metrics::Registry& registry);
   ~FeedSender();
   FeedSender(const FeedSender&) = delete;
@@ -49,7 +49,7 @@ class FeedSender {
   void Tell(const feed::PublishedVersion& version);
   void NoteLag();
 
-  store::Store& store_;
+  store::Releaser& store_;
   const config::Feed feed_;
   const Clock& clock_;
   std::atomic<bool> given_up_ = false;

@@ -15,9 +15,9 @@ constexpr std::chrono::seconds kBetweenTries(30);
 
 }  // namespace
 
-Forgetter::Forgetter(store::Store& store, const wiring::Assembly& assembly,
+Forgetter::Forgetter(store::UserBook& users, const wiring::Assembly& assembly,
                      const train::OptOut* opt_out, metrics::Registry& registry)
-    : store_(store),
+    : users_(users),
       assembly_(assembly),
       opt_out_(opt_out),
       forgotten_(registry.AddCounter("tacit_users_forgotten_total")),
@@ -35,14 +35,14 @@ serve::UserCommands Forgetter::Commands() {
 }
 
 Result<serve::UserReport> Forgetter::Show(std::string_view id) const {
-  TACIT_ASSIGN(serve::UserReport report, wiring::ReportUser(assembly_, store_, id));
+  TACIT_ASSIGN(serve::UserReport report, wiring::ReportUser(assembly_, users_, id));
   report.opted_out = opt_out_ != nullptr && opt_out_->Has(id);
   return report;
 }
 
 Result<serve::UserReport> Forgetter::Forget(std::string_view id) {
-  const Hash128 user = SipHash(store_.user_key())(id);
-  TACIT_RETURN_IF_ERROR(store_.ForgetUsers({&user, 1}));
+  const Hash128 user = SipHash(users_.user_key())(id);
+  TACIT_RETURN_IF_ERROR(users_.ForgetUsers({&user, 1}));
   forgotten_.Add();
   thread_.Wake();
   return Show(id);
@@ -51,7 +51,7 @@ Result<serve::UserReport> Forgetter::Forget(std::string_view id) {
 // Returns false if it has to be tried again.
 bool Forgetter::Erase() {
   const auto erased =
-      store_.EraseForgotten(assembly_.config.store.checkpoints.path, &thread_.stopping());
+      users_.EraseForgotten(assembly_.config.store.checkpoints.path, &thread_.stopping());
   if (erased && *erased > 0) {
     erased_.Add(static_cast<double>(*erased));
     spdlog::info("no file of the store holds anything of {} who asked to be forgotten",

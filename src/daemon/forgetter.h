@@ -6,7 +6,7 @@
 #include "base/threads/paced_thread.h"
 #include "metrics/registry.h"
 #include "serve/routes/user_route.h"
-#include "store/store.h"
+#include "store/user_book.h"
 #include "train/opt_out.h"
 #include "wiring/assembly.h"
 
@@ -18,7 +18,7 @@ namespace tacit::daemon {
 // run goes on. Thread-safe. What it is constructed with must outlive it.
 class Forgetter {
  public:
-  Forgetter(store::Store& store, const wiring::Assembly& assembly, const train::OptOut* opt_out,
+  Forgetter(store::UserBook& users, const wiring::Assembly& assembly, const train::OptOut* opt_out,
             metrics::Registry& registry);
 
   // The operator's commands; valid as long as this object.
@@ -29,7 +29,7 @@ class Forgetter {
   Result<serve::UserReport> Forget(std::string_view id);
   bool Erase();
 
-  store::Store& store_;
+  store::UserBook& users_;
   const wiring::Assembly& assembly_;
   const train::OptOut* const opt_out_;  // null: there is none
   const metrics::Counter forgotten_, erased_;

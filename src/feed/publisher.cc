@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "feed/record.h"
 #include "feed/version_end.h"
+#include "store/types/learner_record.h"
 
 namespace tacit::feed {
 namespace {
@@ -211,7 +212,7 @@ class Publisher::Version {
   uint64_t sent_ = 0;  // version ends among them
 };
 
-Publisher::Publisher(store::Store& store, const Clock& clock, PublisherOptions options)
+Publisher::Publisher(store::Releaser& store, const Clock& clock, PublisherOptions options)
     : store_(store),
       clock_(clock),
       options_(std::move(options)),

@@ -13,7 +13,7 @@
 #include "base/terms.h"
 #include "feed/newest_ends.h"
 #include "feed/row_blocks.h"
-#include "store/store.h"
+#include "store/releaser.h"
 #include "stream/kafka/producer.h"
 #include "stream/kafka/topic_reader.h"
 
@@ -65,7 +65,7 @@ Status CheckClaim(const std::string& topic, const NewestEnds& ends, const FeedCl
 // or not at all, and one that is sent again has the same values.
 class Publisher {
  public:
-  Publisher(store::Store& store, const Clock& clock, PublisherOptions options);
+  Publisher(store::Releaser& store, const Clock& clock, PublisherOptions options);
   ~Publisher();
   Publisher(const Publisher&) = delete;
   Publisher& operator=(const Publisher&) = delete;
@@ -100,7 +100,7 @@ class Publisher {
   Status LoadBlocks(const store::Release& release);
   Result<PublishedVersion> Send(const store::Release& release);
 
-  store::Store& store_;
+  store::Releaser& store_;
   const Clock& clock_;
   const PublisherOptions options_;
   std::unique_ptr<stream::KafkaProducer> producer_;   // null: to be joined

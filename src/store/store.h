@@ -1,7 +1,5 @@
 #pragma once
 
-#include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -14,19 +12,17 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "base/siphash.h"
 #include "base/terms.h"
 #include "base/user_uses.h"
 #include "privacy/ledger.h"
 #include "store/checkpoint/checkpoint.h"
-#include "store/checkpoint/released.h"
+#include "store/committer.h"
 #include "store/disk/damage.h"
 #include "store/disk/format.h"
-#include "store/rows/working_rows.h"
-#include "store/types/delta.h"
-#include "store/types/history.h"
+#include "store/releaser.h"
 #include "store/types/learner_layout.h"
 #include "store/types/snapshot.h"
+#include "store/user_book.h"
 
 namespace tacit::store {
 
@@ -88,128 +84,37 @@ struct StoreOptions {
 // A commit is one WriteBatch holding one delta blob, the positions and the ledger entries. Order:
 // write, sync, witness and mark, publish; a crash between any two loses at most work that was never
 // visible. A background thread folds deltas into sorted row files.
-class Store {
+class Store : public Committer, public UserBook, public Releaser {
  public:
   // Opens or creates a store. kUnavailable: locked by another process, or on_open returned false.
   // kRefused: older than its witness or mark, a fork, another lineage, another model or promise.
   // kCorruption: damaged bytes. kInvalidArgument: options, or a folder that this user cannot work
   // in. kIo: the disk. The message names the path and the difference.
   static Result<std::unique_ptr<Store>> Open(StoreOptions options);
-  virtual ~Store() = default;
 
+  // A learner as of the last published commit.
   virtual LearnerState State(LearnerIndex learner) const = 0;
   virtual std::string source_identity() const = 0;
-  virtual std::string lineage() const = 0;
-  // The terms of all published commits.
-  virtual Terms terms() const { return {}; }
-  // The secret that users are counted under: drawn when the store is created, never revealed.
-  virtual SipHash::Key user_key() const = 0;
-  // Fills in how much of the learner's allowance each of these users (named by `user`) has used,
-  // and returns the step it is as of. Both are from one commit, which may be written but not yet
-  // published. May be called from any thread.
-  virtual Result<uint64_t> ReadAllowances(LearnerIndex learner,
-                                          std::span<UserUses> users) const = 0;
-  // Counts the learner's users by what they have used, as of a moment between two commits. Reads
-  // all counts: some seconds a million users. `keep` is asked now and then; kUnavailable once it
-  // says no. May be called from any thread.
-  virtual Result<UsersByUses> CountUsers(LearnerIndex,
-                                         const std::function<bool()>& /*keep*/) const {
-    return UsersByUses{};
-  }
   // The learner's LearnerCommit::allocation, as of the last commit. A secret.
-  virtual Result<std::string> ReadAllocation(LearnerIndex) const { return std::string(); }
-  // Fills in each user's recent items (named by `user`) in the same way.
-  virtual Result<uint64_t> ReadHistories(LearnerIndex learner,
-                                         std::span<UserHistory> users) const = 0;
-  virtual WorkingRows& working_rows(LearnerIndex learner) = 0;
+  virtual Result<std::string> ReadAllocation(LearnerIndex learner) const = 0;
+  std::shared_ptr<const Snapshot> Latest() const override = 0;  // one for all three
 
-  // Forgets users, named by their keyed hash: deletes their histories with all learners and
-  // publishes that at once, between two commits. What they did until now, by its own time or
-  // without one, is not remembered again, even if it is read again. Their allowances stay. May be
-  // called from any thread; on disk when it returns.
-  virtual Status ForgetUsers(std::span<const Hash128>) {
-    return Fail(ErrorCode::kInternal, "this store forgets nobody");
-  }
-  // The user's last request; nothing if there was none.
-  virtual std::optional<ForgottenUser> Forgotten(const Hash128&) const { return std::nullopt; }
-  // Rewrites the files that still hold bytes of forgotten histories, and has the full checkpoints
-  // in `checkpoints` (may be empty) list these users, so that a restore forgets them again. Returns
-  // their number. Commits go on. kUnavailable: `given_up` was set, or another process works in the
-  // folder of checkpoints; nothing is lost, and the next call goes on. May be called from any
-  // thread.
-  virtual Result<uint64_t> EraseForgotten(const std::string& /*checkpoints*/,
-                                          const std::atomic<bool>* /*given_up*/) {
-    return uint64_t{0};
-  }
-
-  // Epsilons for the budget check, counting all enqueued commits: a learner's once these charges of
-  // it are added, and that of all learners together once these charges of any are added (at
-  // `delta`, or else at the total budget's, or else at the largest of the learners'). See
-  // privacy::Ledger.
-  virtual double EpsilonAfter(std::span<const privacy::CommitCharge> charges) const = 0;
-  virtual double TotalEpsilonAfter(std::span<const privacy::CommitCharge> charges,
-                                   std::optional<Delta> delta = std::nullopt) const = 0;
-
-  // Passes a commit to the commit thread; waits while another is in flight. `done` (may be empty)
-  // is called on the commit thread after the witness is written and the snapshot published, or with
-  // the failure; it must not call Commit or Flush. After a failure every later commit fails at
-  // once: this call returns the failure and does not call `done`. Only the trainer may call this.
-  // REQUIRES that a learner's rows come from its TakeDelta, in order.
-  virtual Status Commit(CommitRequest request, std::function<void(Status)> done) = 0;
-  // Waits until every enqueued commit is published or has failed.
-  virtual Status Flush() = 0;
   // Flushes, then prepares a shutdown: the next Open has nothing to replay, little to fold, and
   // needs almost no room. A failure costs the next Open time and room, but no commit.
   virtual Status Settle() = 0;
-
-  // The last published snapshot; never null (version 0 before the first commit).
-  virtual std::shared_ptr<const Snapshot> Latest() const = 0;
 
   // Makes a checkpoint of the last published commit, or returns the one that there is. Commits go
   // on; one waits while the files are listed. May be called from any thread; a second call waits
   // for the first. kUnavailable: nothing is committed yet, or another process works in the parent.
   // REQUIRES that the store outlives the call.
-  virtual Result<CheckpointMade> MakeCheckpoint(const CheckpointRequest&) {
-    return Fail(ErrorCode::kInternal, "this store makes no checkpoints");
-  }
+  virtual Result<CheckpointMade> MakeCheckpoint(const CheckpointRequest& request) = 0;
 
   // Reads every table and blob that the store consists of now, from the disk, and compares each
   // with the SHA-256 that it was written with. Returns the damaged ones. `pace` is called after
   // each piece with its bytes and those of all tables; it may wait, and ends the reading by
   // returning false. May be called from any thread.
   using Pace = std::function<bool(uint64_t read, uint64_t of)>;
-  virtual Result<std::vector<Damage>> FindDamage(const Pace&) const {
-    return std::vector<Damage>{};
-  }
-
-  // The part of the last published commit that may be shown to anybody. May be called from any
-  // thread, as may the next three.
-  virtual Result<Release> LatestRelease() const {
-    return Fail(ErrorCode::kInternal, "this store releases nothing");
-  }
-  // Shows the rows that commits after `since` have changed, as of the release, each once and in no
-  // order; without `since` all that were ever written. Returns false, and has shown none, where the
-  // deltas since then are not all there any more: then all have to be read. A failure of `each`
-  // ends it.
-  virtual Result<bool> ForReleasedRows(const Release&, std::optional<CommitSeq> /*since*/,
-                                       const EachReleasedRow&) const {
-    return false;
-  }
-  // Shows all rows of one learner that were ever written, as of the release.
-  virtual Status ForReleasedRowsOf(const Release&, uint16_t /*learner*/,
-                                   const EachReleasedRow&) const {
-    return Fail(ErrorCode::kInternal, "this store releases nothing");
-  }
-  // Lets the deltas of commits up to this one go.
-  virtual void TakenFromOutbox(CommitSeq) {}
-
-  struct Stats {
-    uint64_t commits = 0, commit_bytes = 0, folded_rows = 0, unfolded_deltas = 0;
-    double last_commit_ms = 0;
-    uint64_t outbox_bytes = 0;    // of folded deltas that are kept
-    uint64_t witnesses_lost = 0;  // times the witness or mark was removed while open, and rewritten
-  };
-  virtual Stats stats() const = 0;
+  virtual Result<std::vector<Damage>> FindDamage(const Pace& pace) const = 0;
 
   // The database's account of itself.
   struct EngineStats {
@@ -223,7 +128,7 @@ class Store {
     uint64_t background_errors = 0;
   };
   // May be called from any thread; takes some tens of microseconds.
-  virtual EngineStats engine_stats() const { return {}; }
+  virtual EngineStats engine_stats() const = 0;
 };
 
 // A store or checkpoint read by a process that does not own it. It shows nothing beyond the witness

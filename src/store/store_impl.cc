@@ -109,7 +109,6 @@ LearnerState StoreImpl::State(LearnerIndex learner) const {
 }
 
 std::string StoreImpl::source_identity() const { return Published()->view().source_identity; }
-std::string StoreImpl::lineage() const { return parts_.view.lineage; }
 
 Result<UsersByUses> StoreImpl::CountUsers(LearnerIndex learner,
                                           const std::function<bool()>& keep) const {

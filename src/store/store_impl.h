@@ -55,7 +55,6 @@ class StoreImpl final : public Store {
 
   LearnerState State(LearnerIndex learner) const override;
   std::string source_identity() const override;
-  std::string lineage() const override;
   Terms terms() const override { return *Published()->view().terms; }
   SipHash::Key user_key() const override { return parts_.user_key; }
   Result<uint64_t> ReadAllowances(LearnerIndex learner, std::span<UserUses> users) const override;

@@ -121,8 +121,9 @@ Status NoNumbers(const std::string& learner, const store::LearnerCommit& commit)
 
 }  // namespace
 
-Trainer::Trainer(TrainerOptions options, std::vector<ResumedLearner> learners, store::Store& store,
-                 const Clock& clock, metrics::Registry& registry, Progress& progress)
+Trainer::Trainer(TrainerOptions options, std::vector<ResumedLearner> learners,
+                 store::Committer& store, const Clock& clock, metrics::Registry& registry,
+                 Progress& progress)
     : options_(std::move(options)),
       store_(store),
       clock_(clock),

@@ -18,7 +18,7 @@
 #include "base/threads/mutex.h"
 #include "metrics/registry.h"
 #include "privacy/bill.h"
-#include "store/store.h"
+#include "store/committer.h"
 #include "train/intake.h"
 #include "train/learner/learner.h"
 #include "train/learner/step_totals.h"
@@ -79,7 +79,7 @@ struct ResumedLearner {
 class Trainer {
  public:
   // The references must outlive the trainer; one learner per LearnerIndex, in order.
-  Trainer(TrainerOptions options, std::vector<ResumedLearner> learners, store::Store& store,
+  Trainer(TrainerOptions options, std::vector<ResumedLearner> learners, store::Committer& store,
           const Clock& clock, metrics::Registry& registry, Progress& progress);
   ~Trainer();
 
@@ -142,7 +142,7 @@ class Trainer {
 
   TrainerOptions options_;
   std::vector<std::unique_ptr<Seat>> seats_;
-  store::Store& store_;
+  store::Committer& store_;
   const Clock& clock_;
   Progress& progress_;
   TrainerMetrics metrics_;

@@ -104,7 +104,7 @@ void TrainerMetrics::Cached(size_t learner, const store::WorkingRows::Stats& sta
   l.cache_bytes.Set(static_cast<double>(stats.bytes));
 }
 
-void TrainerMetrics::Stored(const store::Store::Stats& stats) {
+void TrainerMetrics::Stored(const store::Committer::Stats& stats) {
   if (std::exchange(commits_before_, stats.commits) != stats.commits)
     commit_seconds_.Observe(stats.last_commit_ms / 1000);
   commit_bytes_.RaiseTo(static_cast<double>(stats.commit_bytes));

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "metrics/registry.h"
-#include "store/store.h"
+#include "store/committer.h"
 #include "train/learner/learner.h"
 #include "train/progress.h"
 
@@ -24,7 +24,7 @@ class TrainerMetrics {
   // The learner's row cache, as its own thread sees it.
   void Cached(size_t learner, const store::WorkingRows::Stats& stats);
   // A commit was published; nothing new where `stats` is of no further one.
-  void Stored(const store::Store::Stats& stats);
+  void Stored(const store::Committer::Stats& stats);
   void Exhausted(size_t learner);
   // `steps` steps are ready for training, which had to wait this long for the one it takes now; 0:
   // it was there.

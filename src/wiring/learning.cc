@@ -80,12 +80,12 @@ Result<std::vector<stream::Position>> ReadPositions(const Assembly& assembly,
 
 // The allowances that users have used: those in the store and those of steps cut since.
 struct Learning::Allowances final : stream::AllowanceView {
-  Allowances(const store::Store& in, LearnerIndex of) : store(in), learner(of) {}
+  Allowances(const store::UserBook& in, LearnerIndex of) : store(in), learner(of) {}
   Result<uint64_t> Read(std::span<UserUses> users) override {
     return store.ReadAllowances(learner, users);
   }
 
-  const store::Store& store;
+  const store::UserBook& store;
   const LearnerIndex learner;
   stream::AllowanceBook book{*this};
 };

@@ -4,11 +4,11 @@
 
 namespace tacit::wiring {
 
-Result<serve::UserReport> ReportUser(const Assembly& assembly, const store::Store& store,
+Result<serve::UserReport> ReportUser(const Assembly& assembly, const store::UserBook& users,
                                      std::string_view id) {
-  const Hash128 user = SipHash(store.user_key())(id);
+  const Hash128 user = SipHash(users.user_key())(id);
   serve::UserReport report;
-  const auto snapshot = store.Latest();
+  const auto snapshot = users.Latest();
   for (const serve::RecommendModel& model : MakeRecommendModels(assembly)) {
     TACIT_ASSIGN(const auto items, snapshot->History(model.index, user));
     serve::UserReport::History history{.learner = model.promise.learner, .items = {}};
@@ -21,12 +21,12 @@ Result<serve::UserReport> ReportUser(const Assembly& assembly, const store::Stor
     const config::Learner& learner = assembly.config.learners[i];
     if (!learner.privacy.of_users()) continue;
     UserUses uses{.user = user};
-    TACIT_ASSIGN(const uint64_t step, store.ReadAllowances(assembly.learners[i].index, {&uses, 1}));
+    TACIT_ASSIGN(const uint64_t step, users.ReadAllowances(assembly.learners[i].index, {&uses, 1}));
     (void)step;
     report.allowances.push_back(
         {assembly.learners[i].id, uses.used, learner.participation.max_participations});
   }
-  if (const auto forgotten = store.Forgotten(user)) {
+  if (const auto forgotten = users.Forgotten(user)) {
     report.forgotten_before_ms = forgotten->before_ms;
     report.erased = forgotten->erased;
   }

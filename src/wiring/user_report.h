@@ -4,14 +4,14 @@
 
 #include "base/result.h"
 #include "serve/routes/user_route.h"
-#include "store/store.h"
+#include "store/user_book.h"
 #include "wiring/assembly.h"
 
 namespace tacit::wiring {
 
 // All that a store holds of one user, as of its last commit: histories by the catalogue's names,
 // and used allowances.
-Result<serve::UserReport> ReportUser(const Assembly& assembly, const store::Store& store,
+Result<serve::UserReport> ReportUser(const Assembly& assembly, const store::UserBook& users,
                                      std::string_view id);
 
 }  // namespace tacit::wiring

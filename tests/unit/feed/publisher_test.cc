@@ -346,7 +346,7 @@ TEST_F(PublisherTest, ATopicThatIsNotThereIsWaitedFor) {
 TEST_F(PublisherTest, AnotherStoreIsRefusedUntilAnOperatorSaysSo) {
   Steps(2);
   MustPublish(*MakePublisher());
-  const std::string before = store_->lineage();
+  const std::string before = store_->Latest()->lineage();
   store_.reset();
   store::TestFolder other;
   options_ = store::TestOptions(other);

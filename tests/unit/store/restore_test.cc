@@ -438,7 +438,7 @@ TEST_F(RestoreTest, AnOlderCopyIsRestoredInItsPlace) {
   EXPECT_FALSE(fs::exists(options_.path + ".restoring"));
   EXPECT_DOUBLE_EQ(restored->epsilon, lost_.epsilon);
   const auto store = MustOpen(options_);
-  EXPECT_EQ(store->lineage(), restored->lineage);
+  EXPECT_EQ(store->Latest()->lineage(), restored->lineage);
   ExpectUsers(*store);
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "privacy/ledger.h"
-#include "store/store.h"
+#include "store/committer.h"
 #include "train/click/memory_rows.h"
 
 namespace tacit::train {
@@ -39,21 +39,11 @@ class EmptySnapshot final : public store::Snapshot {
 };
 
 // A store that keeps in memory what it was asked to commit.
-class RememberingStore final : public store::Store {
+class RememberingStore final : public store::Committer {
  public:
   void Add(const std::string& learner, store::RowLayout layout) {
     rows_.push_back(std::make_unique<MemoryRows>(std::move(layout)));
     EXPECT_TRUE(ledger_.Declare({.learner = learner, .epsilon = 8, .delta = 1e-6}));
-  }
-  store::LearnerState State(LearnerIndex) const override {
-    return {.dense = nullptr, .position = "", .released = nullptr};
-  }
-  std::string source_identity() const override { return ""; }
-  std::string lineage() const override { return ""; }
-  SipHash::Key user_key() const override { return {}; }
-  Result<uint64_t> ReadAllowances(LearnerIndex, std::span<UserUses>) const override { return 0; }
-  Result<uint64_t> ReadHistories(LearnerIndex, std::span<store::UserHistory>) const override {
-    return 0;
   }
   store::WorkingRows& working_rows(LearnerIndex learner) override { return *rows_[learner.value]; }
   double EpsilonAfter(std::span<const privacy::CommitCharge> charges) const override {
@@ -72,7 +62,6 @@ class RememberingStore final : public store::Store {
     return {};
   }
   Status Flush() override { return {}; }
-  Status Settle() override { return {}; }
   std::shared_ptr<const store::Snapshot> Latest() const override {
     return std::make_shared<EmptySnapshot>(ledger_);
   }
