@@ -5,8 +5,8 @@
 
 #include "base/files/log.h"
 #include "base/text.h"
+#include "daemon/user_report.h"
 #include "metrics/families.h"
-#include "wiring/user_report.h"
 
 namespace tacit::daemon {
 namespace {
@@ -35,7 +35,7 @@ serve::UserCommands Forgetter::Commands() {
 }
 
 Result<serve::UserReport> Forgetter::Show(std::string_view id) const {
-  TACIT_ASSIGN(serve::UserReport report, wiring::ReportUser(assembly_, users_, id));
+  TACIT_ASSIGN(serve::UserReport report, ReportUser(assembly_, users_, id));
   report.opted_out = opt_out_ != nullptr && opt_out_->Has(id);
   return report;
 }

@@ -18,10 +18,10 @@
 #include "cuda/learn/gpu.h"
 #include "daemon/daemon.h"
 #include "daemon/describe.h"
+#include "daemon/topic_check.h"
 #include "wiring/assembly.h"
 #include "wiring/plan_text.h"
 #include "wiring/plans/code_version.h"
-#include "wiring/topic_check.h"
 
 namespace {
 
@@ -85,7 +85,7 @@ tacit::Result<int> Run(const CommandLine& line) {
   if (line.check) {
     fmt::print("{}", tacit::wiring::PlanText(assembly));
     std::fflush(stdout);
-    fmt::print("{}", tacit::wiring::TopicText(assembly.config));
+    fmt::print("{}", tacit::daemon::TopicText(assembly.config));
     return int{tacit::console::kExitDone};
   }
   if (line.take_over_feed && assembly.config.feed.topic.empty())

@@ -1,4 +1,4 @@
-#include "wiring/topic_check.h"
+#include "daemon/topic_check.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include "stream/kafka/topic_sample.h"
 #include "wiring/plans/kafka.h"
 
-namespace tacit::wiring {
+namespace tacit::daemon {
 namespace {
 
 // A machine without a way to the brokers has its answer soon.
@@ -27,7 +27,7 @@ std::string FoundText(const stream::KafkaTopicFacts& facts) {
 }
 
 std::string AnswerText(const config::Config& config) {
-  const auto properties = KafkaPropertiesOf(config.kafka);
+  const auto properties = wiring::KafkaPropertiesOf(config.kafka);
   if (!properties) return fmt::format("was not asked about: {}", properties.error().message);
   const auto facts = stream::AskTopic(*properties, config.source.topic, kAnswerWithin);
   if (facts) return FoundText(*facts);
@@ -43,4 +43,4 @@ std::string TopicText(const config::Config& config) {
   return fmt::format("# topic {}: {}\n", config.source.topic, Printable(AnswerText(config)));
 }
 
-}  // namespace tacit::wiring
+}  // namespace tacit::daemon

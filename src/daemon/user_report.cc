@@ -1,15 +1,15 @@
-#include "wiring/user_report.h"
+#include "daemon/user_report.h"
 
 #include <utility>
 
-namespace tacit::wiring {
+namespace tacit::daemon {
 
-Result<serve::UserReport> ReportUser(const Assembly& assembly, const store::UserBook& users,
+Result<serve::UserReport> ReportUser(const wiring::Assembly& assembly, const store::UserBook& users,
                                      std::string_view id) {
   const Hash128 user = SipHash(users.user_key())(id);
   serve::UserReport report;
   const auto snapshot = users.Latest();
-  for (const serve::RecommendModel& model : MakeRecommendModels(assembly)) {
+  for (const serve::RecommendModel& model : wiring::MakeRecommendModels(assembly)) {
     TACIT_ASSIGN(const auto items, snapshot->History(model.index, user));
     serve::UserReport::History history{.learner = model.promise.learner, .items = {}};
     for (const store::HistoryItem& item : items)
@@ -33,4 +33,4 @@ Result<serve::UserReport> ReportUser(const Assembly& assembly, const store::User
   return report;
 }
 
-}  // namespace tacit::wiring
+}  // namespace tacit::daemon
