@@ -8,12 +8,12 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "cli/ledger/anchor_topic.h"
 #include "cli/ledger/ledger.h"
 #include "cli/ledger/statement.h"
 #include "console/exit_code.h"
 #include "wiring/plans/kafka.h"
 #include "wiring/restore/anchor_file.h"
-#include "wiring/restore/anchor_topic.h"
 
 namespace tacit::cli {
 namespace {
@@ -30,9 +30,9 @@ constexpr std::string_view kAnchorTopic = "topic:";
 
 bool IsTopic(const AnchorPlace& place) { return place.anchors.starts_with(kAnchorTopic); }
 
-Result<wiring::AnchorTopic> TopicOf(const AnchorPlace& place) {
-  wiring::AnchorTopic topic{.topic = place.anchors.substr(kAnchorTopic.size()),
-                            .timeout = std::chrono::seconds(place.wait_s)};
+Result<AnchorTopic> TopicOf(const AnchorPlace& place) {
+  AnchorTopic topic{.topic = place.anchors.substr(kAnchorTopic.size()),
+                    .timeout = std::chrono::seconds(place.wait_s)};
   if (topic.topic.empty()) return BadUsage("--anchors topic: names no topic");
   TACIT_ASSIGN(const config::Kafka kafka, config::LoadKafka(place.kafka, place.bootstrap));
   TACIT_ASSIGN(topic.properties, wiring::KafkaPropertiesOf(kafka));
@@ -47,8 +47,8 @@ Result<wiring::AnchorTopic> TopicOf(const AnchorPlace& place) {
 
 Result<std::vector<privacy::Anchor>> ReadPlace(const AnchorPlace& place) {
   if (!IsTopic(place)) return wiring::ReadWholeAnchorFile(place.anchors);
-  TACIT_ASSIGN(const wiring::AnchorTopic topic, TopicOf(place));
-  auto anchors = wiring::ReadAnchorTopic(topic);
+  TACIT_ASSIGN(const AnchorTopic topic, TopicOf(place));
+  auto anchors = ReadAnchorTopic(topic);
   if (!anchors) return console::FailOfBrokers(std::move(anchors.error()));
   return *std::move(anchors);
 }
@@ -91,10 +91,10 @@ Result<int> SignLedger(const SignOptions& options) {
   privacy::Anchor anchor = privacy::AnchorOf(ledger.ForAnchors(), ledger.term);
   anchor.time_ms = SystemClock().UnixMillis();
   if (IsTopic(options.anchors)) {
-    TACIT_ASSIGN(const wiring::AnchorTopic topic, TopicOf(options.anchors));
-    auto added = wiring::AppendAnchorToTopic(
-        topic, std::move(anchor), signer,
-        [&](const auto& before) { return privacy::CheckAnchors(before, ledger.ForAnchors()); });
+    TACIT_ASSIGN(const AnchorTopic topic, TopicOf(options.anchors));
+    auto added = AppendAnchorToTopic(topic, std::move(anchor), signer, [&](const auto& before) {
+      return privacy::CheckAnchors(before, ledger.ForAnchors());
+    });
     if (!added) return console::FailOfBrokers(std::move(added.error()));
     anchor = *std::move(added);
   } else {

@@ -7,10 +7,10 @@
 #include <thread>
 #include <vector>
 
+#include "cli/ledger/anchor_topic.h"
 #include "system/kafka/broker.h"
-#include "wiring/restore/anchor_topic.h"
 
-namespace tacit::wiring {
+namespace tacit::cli {
 namespace {
 
 privacy::AnchorSigner MakeSigner() {
@@ -71,4 +71,4 @@ TEST(AnchorsBrokerTest, ATopicOfSeveralPartitionsOrNoneIsRefused) {
 }
 
 }  // namespace
-}  // namespace tacit::wiring
+}  // namespace tacit::cli

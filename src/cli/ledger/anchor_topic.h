@@ -12,7 +12,7 @@
 
 // Topics of anchors: a record an anchor, in one partition. Its value is the line that a file would
 // have, and it has no key, so that no broker compacts it away.
-namespace tacit::wiring {
+namespace tacit::cli {
 
 struct AnchorTopic {
   stream::KafkaProperties properties = {};
@@ -32,4 +32,4 @@ Result<privacy::Anchor> AppendAnchorToTopic(
     const AnchorTopic& topic, privacy::Anchor anchor, const privacy::AnchorSigner& signer,
     const std::function<Status(std::span<const privacy::Anchor>)>& check);
 
-}  // namespace tacit::wiring
+}  // namespace tacit::cli

@@ -1,4 +1,4 @@
-#include "wiring/restore/anchor_topic.h"
+#include "cli/ledger/anchor_topic.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include "stream/kafka/producer.h"
 #include "stream/kafka/topic_reader.h"
 
-namespace tacit::wiring {
+namespace tacit::cli {
 namespace {
 
 using AnchorClock = std::chrono::steady_clock;
@@ -121,4 +121,4 @@ Result<privacy::Anchor> AppendAnchorToTopic(
   return SeeAnchor(topic, anchor);
 }
 
-}  // namespace tacit::wiring
+}  // namespace tacit::cli
