@@ -10,7 +10,7 @@
 #include "event/codec.h"
 #include "event/raw_records.h"
 #include "metrics/registry.h"
-#include "stream/steps/dedupe.h"
+#include "train/dedupe.h"
 #include "train/opt_out.h"
 
 namespace tacit::train {
@@ -47,7 +47,7 @@ class RecordFilter {
   void TakeOut(const std::vector<uint32_t>& examples, event::Batch* batch);
 
   const RecordFilterOptions options_;
-  std::optional<stream::Deduper> deduper_;
+  std::optional<Deduper> deduper_;
   std::set<int32_t> partitions_;  // seen so far, when there is a window
   std::vector<uint32_t> out_;
   event::Batch rest_;

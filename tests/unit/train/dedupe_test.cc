@@ -1,4 +1,4 @@
-#include "stream/steps/dedupe.h"
+#include "train/dedupe.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-namespace tacit::stream {
+namespace tacit::train {
 namespace {
 
 struct Record {
@@ -98,4 +98,4 @@ TEST(DedupeTest, AnotherPassIsAnotherStream) {
 }
 
 }  // namespace
-}  // namespace tacit::stream
+}  // namespace tacit::train

@@ -8,7 +8,7 @@
 #include "base/siphash.h"
 #include "event/batch.h"
 
-namespace tacit::stream {
+namespace tacit::train {
 
 // Finds records whose event id occurred before: among the `window` offsets before theirs, in their
 // partition, with the same user (so that one user's records never decide about another's). A
@@ -55,4 +55,4 @@ class Deduper {
   std::string text_;
 };
 
-}  // namespace tacit::stream
+}  // namespace tacit::train

@@ -1,4 +1,4 @@
-#include "stream/steps/dedupe.h"
+#include "train/dedupe.h"
 
 #include <algorithm>
 #include <bit>
@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-namespace tacit::stream {
+namespace tacit::train {
 namespace {
 
 constexpr Hash128 kNone{};  // no id has this hash: the chance is 2^-128
@@ -91,4 +91,4 @@ void Deduper::Partition::Erase(uint32_t slot) {
   seen[slot] = kNone;
 }
 
-}  // namespace tacit::stream
+}  // namespace tacit::train
