@@ -14,7 +14,6 @@
 #include "base/result.h"
 #include "base/threads/bounded_queue.h"
 #include "base/threads/mutex.h"
-#include "base/threads/turns.h"
 #include "event/codec.h"
 #include "event/dead_letters.h"
 #include "event/feature_transform.h"
@@ -22,6 +21,7 @@
 #include "stream/steps/participation.h"
 #include "train/quality/window_counter.h"
 #include "train/record_filter.h"
+#include "train/turns.h"
 
 namespace tacit::train {
 

@@ -4,7 +4,7 @@
 
 #include "base/threads/mutex.h"
 
-namespace tacit {
+namespace tacit::train {
 
 // Puts what several threads do side by side into one order again: whoever holds ticket 0 goes
 // first, then ticket 1, and so on. Thread-safe.
@@ -36,4 +36,4 @@ class Turns {
   bool closed_ TACIT_GUARDED_BY(mutex_) = false;
 };
 
-}  // namespace tacit
+}  // namespace tacit::train
