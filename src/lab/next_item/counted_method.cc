@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/check.h"
+#include "lab/next_item/lent_noise.h"
 #include "lab/next_item/period_driver.h"
 #include "model/transitions/scorer.h"
-#include "noise/lent_noise.h"
 #include "privacy/mu.h"
 #include "train/counts/item_histogram.h"
 #include "train/counts/transitions_learner.h"
@@ -39,11 +39,11 @@ class PeriodMethod : public StreamMethod {
                                   WorkerPool&) override {
     TACIT_RETURN_IF_ERROR(privacy::CheckMu(mu));
     if (learner_ == nullptr) {
-      auto lent = std::make_unique<noise::LentNoise>();
+      auto lent = std::make_unique<LentNoise>();
       lent_ = lent.get();
       TACIT_ASSIGN(learner_, Make(period, mu, noise, std::move(lent)));
     }
-    const noise::LentNoise::Loan loan(*lent_, noise);
+    const LentNoise::Loan loan(*lent_, noise);
     TACIT_RETURN_IF_ERROR(driver_.Begin(period, nullptr));
     TACIT_RETURN_IF_ERROR(driver_.StepOnce(*learner_));
     Learnt();
@@ -62,7 +62,7 @@ class PeriodMethod : public StreamMethod {
   PeriodDriver driver_;
 
  private:
-  noise::LentNoise* lent_ = nullptr;  // owned by the learner
+  LentNoise* lent_ = nullptr;  // owned by the learner
   std::unique_ptr<train::Learner> learner_;
 };
 

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "base/check.h"
+#include "lab/next_item/lent_noise.h"
 #include "lab/next_item/period_driver.h"
 #include "model/sequence/trained_scorer.h"
-#include "noise/lent_noise.h"
 #include "privacy/calibrate.h"
 #include "privacy/mu.h"
 #include "train/sequence/unit_sampler.h"
@@ -135,7 +135,7 @@ class TrainedMethod final : public StreamMethod {
   double next_look_ = 0;
   double mu_ = 0;  // of every period, set in the first one
   PeriodDriver driver_;
-  noise::LentNoise* lent_ = nullptr;  // owned by the learner
+  LentNoise* lent_ = nullptr;  // owned by the learner
   std::optional<train::SequenceLearner> learner_;
   model::TrainedScorer scorer_;
 };
@@ -184,7 +184,7 @@ Status TrainedMethod::Begin(const Pace& pace, noise::NoiseSource& noise) {
   training.seed = static_cast<uint64_t>(noise.Uniform() * 0x1p53);
   TACIT_RETURN_IF_ERROR(SetNoise(pace, &plan));
   TACIT_RETURN_IF_ERROR(train::CheckOptions(plan));
-  auto lent = std::make_unique<noise::LentNoise>();
+  auto lent = std::make_unique<LentNoise>();
   lent_ = lent.get();
   learner_.emplace(std::move(plan), driver_.reader(), std::move(lent), *backend_, nullptr, 0);
   next_look_ = hooks_.look_every;
@@ -215,7 +215,7 @@ Result<privacy::Spending> TrainedMethod::Learn(const StreamPeriod& period, doubl
   if (!learner_) mu_ = mu;
   TACIT_ASSIGN(const Pace pace, PaceOf(period.histories.units()));
   if (!learner_) TACIT_RETURN_IF_ERROR(Begin(pace, noise));
-  const noise::LentNoise::Loan loan(*lent_, noise);
+  const LentNoise::Loan loan(*lent_, noise);
   TACIT_RETURN_IF_ERROR(driver_.Begin(period, learner_->opening_charge() ? &*learner_ : nullptr));
   train::UnitSampler sampler(period.histories.units(), pace.rate, noise::MakeNoiseSource());
   for (uint64_t step = 1; step <= pace.steps; ++step) {

@@ -1,16 +1,16 @@
-#include "noise/lent_noise.h"
+#include "lab/next_item/lent_noise.h"
 
 #include <gtest/gtest.h>
 
 #include "support/silent_noise.h"
 
-namespace tacit::noise {
+namespace tacit::lab {
 namespace {
 
 TEST(LentNoise, IsTakenBack) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   LentNoise lent;
-  SilentNoise lender;
+  noise::SilentNoise lender;
   {
     const LentNoise::Loan loan(lent, lender);
     EXPECT_EQ(lent.Uniform(), 0.5);
@@ -19,4 +19,4 @@ TEST(LentNoise, IsTakenBack) {
 }
 
 }  // namespace
-}  // namespace tacit::noise
+}  // namespace tacit::lab

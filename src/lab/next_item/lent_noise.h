@@ -3,16 +3,16 @@
 #include "base/check.h"
 #include "noise/forwarded_noise.h"
 
-namespace tacit::noise {
+namespace tacit::lab {
 
 // A noise source that draws from another one while that is lent, for an owner that outlives the
 // other source. REQUIRES a loan for every draw.
-class LentNoise final : public ForwardedNoise {
+class LentNoise final : public noise::ForwardedNoise {
  public:
   // Lends `lender` during its lifetime; both must outlive it. One loan at a time.
   class Loan {
    public:
-    Loan(LentNoise& to, NoiseSource& lender) : to_(to) { to_.lender_ = &lender; }
+    Loan(LentNoise& to, noise::NoiseSource& lender) : to_(to) { to_.lender_ = &lender; }
     ~Loan() { to_.lender_ = nullptr; }
     Loan(const Loan&) = delete;
     Loan& operator=(const Loan&) = delete;
@@ -22,12 +22,12 @@ class LentNoise final : public ForwardedNoise {
   };
 
  private:
-  NoiseSource& to() override {
+  noise::NoiseSource& to() override {
     TACIT_CHECK(lender_ != nullptr, "no noise is lent");
     return *lender_;
   }
 
-  NoiseSource* lender_ = nullptr;
+  noise::NoiseSource* lender_ = nullptr;
 };
 
-}  // namespace tacit::noise
+}  // namespace tacit::lab
