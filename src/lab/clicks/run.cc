@@ -9,11 +9,11 @@
 
 #include "base/auc.h"
 #include "base/clock.h"
+#include "lab/clicks/lazy_dense.h"
 #include "privacy/bill.h"
 #include "privacy/coverage.h"
 #include "train/click/click_learner.h"
 #include "train/click/flat_rows.h"
-#include "train/click/lazy_dense.h"
 #include "train/click/memory_rows.h"
 #include "wiring/kinds/click.h"
 #include "wiring/plans/mechanism_factory.h"
@@ -119,9 +119,9 @@ Status Run::MakeClickLearner(train::ClickOptions learner) {
   TACIT_ASSIGN(auto mechanism, wiring::MakeMechanism(assembly_.config, options_.learner,
                                                      wiring::ClickOptionsOf(plan_)->model.space));
   if (MayBeLazy(kind, learner.optimizer)) {
-    auto lazy = train::MakeLazyDense(
-        std::move(mechanism), std::make_unique<train::MemoryRows>(layout), layout,
-        learner.optimizer.row_learning_rate, noise::MakeNoiseSource(workers_));
+    auto lazy =
+        MakeLazyDense(std::move(mechanism), std::make_unique<train::MemoryRows>(layout), layout,
+                      learner.optimizer.row_learning_rate, noise::MakeNoiseSource(workers_));
     mechanism = std::move(lazy.mechanism);
     rows_ = std::move(lazy.rows);
     floats_every_step_ = learner.model.space.floats();

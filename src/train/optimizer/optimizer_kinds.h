@@ -61,7 +61,7 @@ struct OptimizerKind {
   // It needs the noise of a step, whose averaged variance the dense state keeps.
   bool subtracts_noise = false;
   // Without momentum and average a step moves weights by a multiple of G, so that the noise of
-  // steps adds up (LazyDense).
+  // steps adds up (lab::LazyDense).
   bool linear = false;
   // Floats of state of dense parameters and of a row, without counts of steps and averages.
   StateFloats (*dense_floats)(const OptimizerOptions& options);

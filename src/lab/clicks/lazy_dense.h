@@ -6,7 +6,7 @@
 #include "noise/noise.h"
 #include "store/rows/working_rows.h"
 
-namespace tacit::train {
+namespace tacit::lab {
 
 // Dense DP-SGD for experiments that postpones the noise on rows until they are read. A row that no
 // unit activated in k steps owes one draw of variance k sigma^2, made when the row is next
@@ -34,4 +34,4 @@ LazyDense MakeLazyDense(std::unique_ptr<mechanism::Mechanism> dense,
                         std::unique_ptr<store::WorkingRows> rows, store::RowLayout layout,
                         float row_learning_rate, std::unique_ptr<noise::NoiseSource> noise);
 
-}  // namespace tacit::train
+}  // namespace tacit::lab

@@ -1,5 +1,5 @@
 // Dense noise that is settled when a row is looked at has the law of noise drawn at every step.
-#include "train/click/lazy_dense.h"
+#include "lab/clicks/lazy_dense.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "base/hash.h"
-#include "every_row.h"
 #include "mechanism/clipper.h"
 #include "mechanism/private_step.h"
 #include "mechanism/row_selector.h"
@@ -15,6 +14,7 @@
 #include "support/statistics.h"
 #include "train/click/click_learner.h"
 #include "train/click/memory_rows.h"
+#include "unit/train/every_row.h"
 
 namespace tacit::train {
 namespace {
@@ -60,8 +60,8 @@ class Trained {
     auto mechanism = DpSgd(options_.model.space);
     rows_ = std::make_unique<MemoryRows>(layout_);
     if (lazy) {
-      LazyDense pair = MakeLazyDense(std::move(mechanism), std::move(rows_), layout_, kRate,
-                                     std::make_unique<noise::FixedNoise>(1));
+      lab::LazyDense pair = lab::MakeLazyDense(std::move(mechanism), std::move(rows_), layout_,
+                                               kRate, std::make_unique<noise::FixedNoise>(1));
       mechanism = std::move(pair.mechanism);
       rows_ = std::move(pair.rows);
     }
@@ -184,8 +184,8 @@ TEST(LazyDenseDeathTest, IsNeverCommittedAndNeverUnderAnOptimizerWithState) {
   layout.space = space;
   layout.state_floats = {2 * kDim + 1};
   layout.initial_scale = {0};
-  EXPECT_DEATH(MakeLazyDense(DpSgd(space), std::make_unique<MemoryRows>(layout), layout, kRate,
-                             std::make_unique<noise::FixedNoise>(3)),
+  EXPECT_DEATH(lab::MakeLazyDense(DpSgd(space), std::make_unique<MemoryRows>(layout), layout, kRate,
+                                  std::make_unique<noise::FixedNoise>(3)),
                "plain SGD");
 }
 

@@ -1,4 +1,4 @@
-#include "train/click/lazy_dense.h"
+#include "lab/clicks/lazy_dense.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "train/click/row_map.h"
 
-namespace tacit::train {
+namespace tacit::lab {
 namespace {
 
 // The dense mechanism, except that it selects only activated rows for writing.
@@ -88,8 +88,9 @@ class LazyRows final : public store::WorkingRows {
   const float rate_;
   const std::unique_ptr<noise::NoiseSource> noise_;
   std::vector<float> draw_;
-  uint64_t steps_ = 0;        // taken
-  RowMap<uint64_t> settled_;  // steps whose noise the row has had; 0 where it was never gathered
+  uint64_t steps_ = 0;  // taken
+  train::RowMap<uint64_t>
+      settled_;  // steps whose noise the row has had; 0 where it was never gathered
 };
 
 }  // namespace
@@ -105,4 +106,4 @@ LazyDense MakeLazyDense(std::unique_ptr<mechanism::Mechanism> dense,
                                              row_learning_rate, std::move(noise))};
 }
 
-}  // namespace tacit::train
+}  // namespace tacit::lab
