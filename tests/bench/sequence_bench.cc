@@ -22,7 +22,7 @@
 #include "model/sequence/sequence_model.h"
 #include "noise/noise.h"
 #include "ops/backend.h"
-#include "train/sequence/sequence_trainer.h"
+#include "support/sequence_trainer.h"
 
 namespace tacit {
 namespace {

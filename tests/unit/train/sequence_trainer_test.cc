@@ -1,4 +1,4 @@
-#include "train/sequence/sequence_trainer.h"
+#include "support/sequence_trainer.h"
 
 #include <gtest/gtest.h>
 

@@ -17,8 +17,8 @@
 #include "noise/noise.h"
 #include "support/fixed_noise.h"
 #include "support/process.h"
+#include "support/sequence_trainer.h"
 #include "support/silent_noise.h"
-#include "train/sequence/sequence_trainer.h"
 
 namespace tacit::lab {
 namespace {
