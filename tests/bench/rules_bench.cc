@@ -23,7 +23,7 @@
 #include "model/transitions/scorer.h"
 #include "privacy/gaussian.h"
 #include "support/fixed_noise.h"
-#include "train/counts/transitions_release.h"
+#include "support/single_release.h"
 
 namespace tacit {
 namespace {

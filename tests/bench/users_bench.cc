@@ -21,7 +21,7 @@
 #include "model/transitions/scorer.h"
 #include "privacy/gaussian.h"
 #include "support/fixed_noise.h"
-#include "train/counts/transitions_release.h"
+#include "support/single_release.h"
 
 namespace tacit {
 namespace {
@@ -139,12 +139,12 @@ class Bench {
   PerPart Moved(const train::TransitionsRelease& released) const {
     PerPart shares{}, users{};
     if (std::isinf(mu_)) return shares;
-    const size_t stages = model::transitions::kStages, all = released.charges.size();
+    const size_t stages = model::transitions::kStages, all = released.charge.queries.size();
     const size_t tables = catalogue_.described() ? model::transitions::Buckets::kTablesMost : 1;
     double popularity = 0, table = 0, measured = 0;
     for (size_t q = 0; q < all; ++q) {
       double& of = q < all - stages - tables ? popularity : q < all - stages ? table : measured;
-      of += released.charges[q].MuSquared() / (mu_ * mu_);
+      of += released.charge.queries[q].MuSquared() / (mu_ * mu_);
     }
     const auto& cells = released.estimate().cells();
     for (size_t unit = 0; unit < part_.size(); ++unit) {

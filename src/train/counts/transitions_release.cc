@@ -32,12 +32,6 @@ using model::transitions::ReleasedModel;
 using model::transitions::ReleasedTable;
 using model::transitions::SeenCells;
 
-double SumOfMuSquared(std::span<const privacy::Charge> charges) {
-  double sum = 0;
-  for (const privacy::Charge& charge : charges) sum += charge.MuSquared();
-  return sum;
-}
-
 class Release {
  public:
   Release(const TransitionsPeriod& period, double mu, noise::NoiseSource& noise,
@@ -234,9 +228,11 @@ TransitionsCharge Release::Run(const TransitionsProgress& progress) && {
 
 }  // namespace
 
-double TransitionsCharge::MuSquared() const { return SumOfMuSquared(queries); }
-
-double TransitionsRelease::MuSquared() const { return SumOfMuSquared(charges); }
+double TransitionsCharge::MuSquared() const {
+  double sum = 0;
+  for (const privacy::Charge& charge : queries) sum += charge.MuSquared();
+  return sum;
+}
 
 Result<TransitionsCharge> ReleaseTransitionsPeriod(const TransitionsPeriod& period, double mu,
                                                    noise::NoiseSource& noise, WorkerPool& workers,
@@ -245,17 +241,6 @@ Result<TransitionsCharge> ReleaseTransitionsPeriod(const TransitionsPeriod& peri
   Release release(period, mu, noise, workers, model);
   TACIT_RETURN_IF_ERROR(release.Check());
   return std::move(release).Run(progress);
-}
-
-Result<TransitionsRelease> ReleaseTransitions(const Histories& histories,
-                                              const model::transitions::PublicItems& catalogue,
-                                              const Options& options, double mu,
-                                              noise::NoiseSource& noise, WorkerPool& workers,
-                                              const TransitionsProgress& progress) {
-  auto model = std::make_unique<ReleasedModel>(catalogue, options, workers);
-  TACIT_ASSIGN(auto charge, ReleaseTransitionsPeriod({.histories = histories}, mu, noise, workers,
-                                                     model.get(), progress));
-  return TransitionsRelease{.model = std::move(model), .charges = std::move(charge.queries)};
 }
 
 }  // namespace tacit::train

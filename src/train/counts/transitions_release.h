@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -53,21 +52,5 @@ Result<TransitionsCharge> ReleaseTransitionsPeriod(const TransitionsPeriod& peri
                                                    noise::NoiseSource& noise, WorkerPool& workers,
                                                    model::transitions::ReleasedModel* model,
                                                    const TransitionsProgress& progress = {});
-
-// The release of a single period.
-struct TransitionsRelease {
-  std::unique_ptr<model::transitions::ReleasedModel> model;
-  std::vector<privacy::Charge> charges;  // the queries' charges
-
-  const model::transitions::Estimate& estimate() const { return model->estimate(); }
-  double MuSquared() const;
-};
-
-// Releases one period on a new model. `catalogue` and `workers` must outlive the result.
-Result<TransitionsRelease> ReleaseTransitions(const model::Histories& histories,
-                                              const model::transitions::PublicItems& catalogue,
-                                              const model::transitions::Options& options, double mu,
-                                              noise::NoiseSource& noise, WorkerPool& workers,
-                                              const TransitionsProgress& progress = {});
 
 }  // namespace tacit::train

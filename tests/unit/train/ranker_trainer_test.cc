@@ -13,7 +13,7 @@
 #include "noise/noise.h"
 #include "support/fixed_noise.h"
 #include "support/silent_noise.h"
-#include "train/counts/transitions_release.h"
+#include "support/single_release.h"
 #include "unit/model/transitions/world.h"
 
 namespace tacit::train {

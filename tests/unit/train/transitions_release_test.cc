@@ -17,6 +17,7 @@
 #include "privacy/gaussian.h"
 #include "scribe.h"
 #include "support/silent_noise.h"
+#include "support/single_release.h"
 #include "unit/model/transitions/world.h"
 
 namespace tacit::train {
@@ -72,16 +73,16 @@ TEST_F(ReleaseTest, AllQueriesTogetherAreTheOneGaussianThatWasPaidFor) {
       auto noise = noise::FixedNoise(1);
       Scribe scribe(noise);
       const auto release = Release(histories_, described ? described_ : plain_, mu, scribe);
-      ASSERT_EQ(release.charges.size(), described ? 8u : 5u);
+      ASSERT_EQ(release.charge.queries.size(), described ? 8u : 5u);
       // By the noise that was really asked for.
       double mu_squared = 0;
       for (const double stddev : scribe.asked().stddev) mu_squared += 1 / (stddev * stddev);
       EXPECT_LE(mu_squared, mu * mu);
       EXPECT_NEAR(mu_squared, mu * mu, 1e-9 * mu * mu) << "and nothing is wasted";
-      EXPECT_NEAR(release.MuSquared(), mu_squared, 1e-12 * mu_squared);
-      for (size_t q = 0; q < release.charges.size(); ++q)
-        EXPECT_DOUBLE_EQ(release.charges[q].noise_multiplier, scribe.asked().stddev[q]);
-      EXPECT_LE(privacy::GaussianEpsilon(std::sqrt(release.MuSquared()), Delta(1e-5)).value,
+      EXPECT_NEAR(release.charge.MuSquared(), mu_squared, 1e-12 * mu_squared);
+      for (size_t q = 0; q < release.charge.queries.size(); ++q)
+        EXPECT_DOUBLE_EQ(release.charge.queries[q].noise_multiplier, scribe.asked().stddev[q]);
+      EXPECT_LE(privacy::GaussianEpsilon(std::sqrt(release.charge.MuSquared()), Delta(1e-5)).value,
                 epsilon);
     }
   }
@@ -149,7 +150,7 @@ TEST_F(ReleaseTest, NobodyAtAllIsReleasedLikeAnybody) {
   Scribe scribe(noise);
   const auto release = Release(nobody, described_, 1, scribe);
   EXPECT_EQ(CheckEveryCell(scribe.asked()), "");
-  EXPECT_NEAR(release.MuSquared(), 1, 1e-9);
+  EXPECT_NEAR(release.charge.MuSquared(), 1, 1e-9);
 }
 
 // The measurements get what the tables leave of mu.
@@ -161,10 +162,10 @@ TEST_F(ReleaseTest, WhereItemsHardlyStandOutRanksHaveLessAndWhatIsDescribedHasMo
     auto noise = noise::FixedNoise(9);
     Scribe scribe(noise);
     const auto release = Release(histories_, described_, 1, scribe);
-    EXPECT_NEAR(release.MuSquared(), 1, 1e-9);
+    EXPECT_NEAR(release.charge.MuSquared(), 1, 1e-9);
     EXPECT_EQ(CheckEveryCell(scribe.asked()), "");
     const auto& asked = scribe.asked();
-    ASSERT_EQ(release.charges.size(), 8u);
+    ASSERT_EQ(release.charge.queries.size(), 8u);
     const double signal = FirstSignal(asked.released[0]);
     const double part = std::min(1.0, signal / (unit * kItems)),
                  ranks = std::max(8e-4, 0.08 * part * part);
@@ -191,16 +192,16 @@ TEST_F(ReleaseTest, WherePopularityHardlyStandsOutItIsLookedAtTwice) {
     auto noise = noise::FixedNoise(9);
     Scribe scribe(noise);
     const auto release = Release(histories_, plain_, 1, scribe);
-    EXPECT_NEAR(release.MuSquared(), 1, 1e-9);
+    EXPECT_NEAR(release.charge.MuSquared(), 1, 1e-9);
     EXPECT_EQ(CheckEveryCell(scribe.asked()), "");
     const auto& asked = scribe.asked();
     const auto& popularity = release.model->popularity_sums();
     if (unit == 1) {
-      ASSERT_EQ(release.charges.size(), 5u);
+      ASSERT_EQ(release.charge.queries.size(), 5u);
       EXPECT_EQ(popularity.deviation, asked.stddev[0]);
       continue;
     }
-    ASSERT_EQ(release.charges.size(), 6u);
+    ASSERT_EQ(release.charge.queries.size(), 6u);
     EXPECT_EQ(asked.sums[0], asked.sums[1]);  // of the same people
     const double first = 1 / std::pow(asked.stddev[0], 2),
                  second = 1 / std::pow(asked.stddev[1], 2), both = first + second;
@@ -252,8 +253,8 @@ TEST_F(ReleaseTest, WithoutNoiseTheWeightsAreTheCounts) {
   noise::SilentNoise silence;
   const auto release =
       Release(histories_, plain_, std::numeric_limits<double>::infinity(), silence);
-  for (const auto& charge : release.charges) EXPECT_FALSE(charge.Bounded());
-  EXPECT_EQ(release.MuSquared(), std::numeric_limits<double>::infinity());
+  for (const auto& charge : release.charge.queries) EXPECT_FALSE(charge.Bounded());
+  EXPECT_EQ(release.charge.MuSquared(), std::numeric_limits<double>::infinity());
   double sum = 0, norm = 0;
   for (const float weight : release.estimate().weights()) sum += weight;
   for (size_t u = 0; u < histories_.units(); ++u) {
@@ -300,7 +301,7 @@ TEST_F(ReleaseTest, ACatalogueOfOneItemOrTwoIsReleasedLikeAnyOther) {
         Scribe scribe(noise);
         const auto release = Release(histories, catalogue, mu, scribe);
         if (std::isfinite(mu)) {
-          EXPECT_NEAR(release.MuSquared(), mu * mu, 1e-9 * mu * mu);
+          EXPECT_NEAR(release.charge.MuSquared(), mu * mu, 1e-9 * mu * mu);
           EXPECT_EQ(CheckEveryCell(scribe.asked()), "");
         }
         const model::transitions::Scorer scorer(release.estimate(), options_, workers_);
