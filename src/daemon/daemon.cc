@@ -21,6 +21,7 @@
 #include "daemon/front.h"
 #include "daemon/gpu_choice.h"
 #include "daemon/ledger_anchorer.h"
+#include "daemon/plan_text.h"
 #include "daemon/progress_line.h"
 #include "daemon/reloader.h"
 #include "daemon/scrubber.h"
@@ -37,7 +38,6 @@
 #include "wiring/budget_check.h"
 #include "wiring/day_table.h"
 #include "wiring/learning.h"
-#include "wiring/plan_text.h"
 #include "wiring/plans/code_version.h"
 #include "wiring/plans/dead_letters.h"
 #include "wiring/plans/feed.h"
@@ -94,8 +94,7 @@ class Daemon {
     if (store_ == nullptr) return int{WhenStopped()};
     TACIT_ASSIGN(positions_, wiring::ReadPositions(assembly_, *store_));
     TellWhatRuns();
-    for (const std::string& warning : wiring::ConfigurationWarnings(assembly_))
-      spdlog::warn("{}", warning);
+    for (const std::string& warning : ConfigurationWarnings(assembly_)) spdlog::warn("{}", warning);
     TellOfFiles(assembly_.config.serve, files_);
     TACIT_RETURN_IF_ERROR(source_->VerifyIdentity(store_->source_identity()));
     source_->Claim(ClaimOf(*store_->Latest(), *store_));

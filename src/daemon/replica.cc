@@ -13,7 +13,6 @@
 #include "daemon/start_server.h"
 #include "serve/items/commit_signal.h"
 #include "train/ledger_metrics.h"
-#include "wiring/plan_text.h"
 #include "wiring/plans/code_version.h"
 #include "wiring/plans/feed.h"
 #include "wiring/plans/use_limits.h"

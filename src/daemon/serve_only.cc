@@ -8,6 +8,7 @@
 #include "console/stop_signals.h"
 #include "daemon/daemon.h"
 #include "daemon/gpu_choice.h"
+#include "daemon/plan_text.h"
 #include "daemon/reloader.h"
 #include "daemon/served_versions.h"
 #include "daemon/service_manager.h"
@@ -15,7 +16,6 @@
 #include "daemon/start_server.h"
 #include "metrics/families.h"
 #include "train/ledger_metrics.h"
-#include "wiring/plan_text.h"
 #include "wiring/plans/code_version.h"
 #include "wiring/plans/use_limits.h"
 
@@ -118,8 +118,7 @@ Result<int> ServeCheckpoint(const wiring::Assembly& assembly, const std::string&
                                                 .recommenders = recommenders,
                                                 .registry = &registry}));
   TellWhatIsServed(config, *served);
-  for (const std::string& warning : wiring::ConfigurationWarnings(assembly))
-    spdlog::warn("{}", warning);
+  for (const std::string& warning : ConfigurationWarnings(assembly)) spdlog::warn("{}", warning);
   TellOfFiles(assembly.config.serve, files);
   std::vector<train::LedgerMetrics::Learner> promised;
   for (const wiring::LearnerPlan& plan : assembly.learners)

@@ -18,9 +18,9 @@
 #include "cuda/learn/gpu.h"
 #include "daemon/daemon.h"
 #include "daemon/describe.h"
+#include "daemon/plan_text.h"
 #include "daemon/topic_check.h"
 #include "wiring/assembly.h"
-#include "wiring/plan_text.h"
 #include "wiring/plans/code_version.h"
 
 namespace {
@@ -83,7 +83,7 @@ tacit::Result<int> Run(const CommandLine& line) {
       config.log.level);
   TACIT_ASSIGN(tacit::wiring::Assembly assembly, AssembleFrom(line, std::move(config)));
   if (line.check) {
-    fmt::print("{}", tacit::wiring::PlanText(assembly));
+    fmt::print("{}", tacit::daemon::PlanText(assembly));
     std::fflush(stdout);
     fmt::print("{}", tacit::daemon::TopicText(assembly.config));
     return int{tacit::console::kExitDone};

@@ -8,9 +8,9 @@
 #include <iterator>
 
 #include "child.h"
+#include "daemon/plan_text.h"
 #include "fuzz.h"
 #include "wiring/assembly.h"
-#include "wiring/plan_text.h"
 
 namespace tacit {
 namespace {
@@ -52,7 +52,7 @@ void Plan(config::Config config) {
   fuzz::Demand(fuzz::EndsWell([&] {
                  const auto assembly = wiring::Assemble(std::move(config));
                  fuzz::DemandGoodError(assembly);
-                 if (assembly) (void)wiring::PlanText(*assembly);
+                 if (assembly) (void)daemon::PlanText(*assembly);
                  return 0;
                }),
                "a configuration is planned or refused");

@@ -1,20 +1,20 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include "daemon/plan_text.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 #include "unit/config/sample.h"
 #include "wiring/assembly.h"
-#include "wiring/plan_text.h"
 
-namespace tacit::wiring {
+namespace tacit::daemon {
 namespace {
 
 std::vector<std::string> WarningsOf(const std::vector<std::string>& overrides) {
   const auto config = config::Parse(config::kSample, "c.yaml", overrides);
   EXPECT_TRUE(config) << config.error().message;
   if (!config) return {};
-  const auto assembly = Assemble(*config);
+  const auto assembly = wiring::Assemble(*config);
   EXPECT_TRUE(assembly) << assembly.error().message;
   return assembly ? ConfigurationWarnings(*assembly) : std::vector<std::string>();
 }
@@ -30,51 +30,6 @@ TEST(ConfigurationWarnings, NameAKafkaSectionThatNothingUses) {
   EXPECT_THAT(WarningsOf({"source.kind=kafka", "source.topic=clicks",
                           "kafka.bootstrap.servers=broker:9092"}),
               Not(Contains(unused)));
-}
-
-// A noise by which nothing can be learnt would be found out when it has been paid for.
-TEST(ConfigurationRefusals, NameANoiseThatIsNone) {
-  const auto refusal = [](const std::string& epsilon) {
-    auto config =
-        config::Parse(config::kSample, "c.yaml",
-                      {"learners.0.privacy.delta=1e-300", "learners.0.privacy.epsilon=" + epsilon});
-    EXPECT_TRUE(config) << config.error().message;
-    const auto assembly = Assemble(*std::move(config));
-    return assembly ? "" : assembly.error().message;
-  };
-  EXPECT_THAT(refusal("1e-300"), HasSubstr("and there is none above 1000000: raise epsilon"));
-  EXPECT_THAT(refusal("1e6"), HasSubstr("and there is none below 0.001: lower epsilon"));
-  EXPECT_EQ(refusal("0.001"), "");
-}
-
-TEST(ConfigurationRefusals, NameACountThatNoiseHides) {
-  const auto config =
-      config::Parse(config::kSample, "c.yaml",
-                    {"learners.0.quality={steps: 100, epsilon: 1e-300, delta: 1e-300}"});
-  ASSERT_TRUE(config) << config.error().message;
-  const auto assembly = Assemble(*config);
-  ASSERT_FALSE(assembly);
-  EXPECT_THAT(assembly.error().message, HasSubstr("on each count, and 1000000 is the most"));
-}
-
-// Rows of a release are numbered; more would end the process where a machine has the memory.
-TEST(ConfigurationRefusals, NameAReleaseOfTooManyRows) {
-  const auto refusal = [](int columns) {
-    std::string features = "{name: I1, kind: dense}";
-    for (int i = 0; i < columns; ++i)
-      features += fmt::format(", {{name: C{}, kind: categorical, buckets: 268435456}}", i);
-    const auto config =
-        config::Parse(config::kSample, "c.yaml",
-                      {"learners.0.model={kind: linear}",
-                       "learners.0.mechanism={kind: sums, whole_columns: 268435456}",
-                       "memory.total_bytes=1000000GiB", "schema.features=[" + features + "]"});
-    EXPECT_TRUE(config) << config.error().message;
-    if (!config) return std::string();
-    const auto assembly = Assemble(*config);
-    return assembly ? "" : assembly.error().message;
-  };
-  EXPECT_EQ(refusal(3), "");
-  EXPECT_THAT(refusal(4), HasSubstr("may release 1.07e+09 rows, and 1073741823 are the most"));
 }
 
 TEST(ConfigurationWarnings, NameARankerOfItemsThatNobodyDescribes) {
@@ -97,7 +52,7 @@ TEST(ConfigurationWarnings, NameARankerOfItemsThatNobodyDescribes) {
                     dir / "log.jsonl", dir / "items.dat", dir / "store", model),
         "c.yaml", {});
     EXPECT_TRUE(config) << config.error().message;
-    const auto assembly = Assemble(*config);
+    const auto assembly = wiring::Assemble(*config);
     EXPECT_TRUE(assembly) << assembly.error().message;
     return ConfigurationWarnings(*assembly);
   };
@@ -128,4 +83,4 @@ TEST(ConfigurationWarnings, NameALearnerThatAddsNoNoise) {
 }
 
 }  // namespace
-}  // namespace tacit::wiring
+}  // namespace tacit::daemon

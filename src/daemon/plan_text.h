@@ -5,12 +5,12 @@
 
 #include "wiring/assembly.h"
 
-namespace tacit::wiring {
+namespace tacit::daemon {
 
 // The output of `tacitd --check-config`: the whole configuration, its numbers, and warnings.
-std::string PlanText(const Assembly& assembly);
+std::string PlanText(const wiring::Assembly& assembly);
 
 // A sentence for each promise that protects little, and for each secret that others can read.
-std::vector<std::string> ConfigurationWarnings(const Assembly& assembly);
+std::vector<std::string> ConfigurationWarnings(const wiring::Assembly& assembly);
 
-}  // namespace tacit::wiring
+}  // namespace tacit::daemon

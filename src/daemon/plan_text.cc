@@ -1,4 +1,4 @@
-#include "wiring/plan_text.h"
+#include "daemon/plan_text.h"
 
 #include <fmt/format.h>
 
@@ -8,21 +8,21 @@
 #include "wiring/budget_check.h"
 #include "wiring/privacy_forecast.h"
 
-namespace tacit::wiring {
+namespace tacit::daemon {
 namespace {
 
-std::string LearnerText(const LearnerPlan& plan) {
+std::string LearnerText(const wiring::LearnerPlan& plan) {
   std::string text =
       fmt::format("# learner {}: epsilon {} at delta {} per {}; {}\n#   a step: {}\n", plan.id,
                   plan.promise.epsilon, plan.promise.delta, privacy::Name(plan.promise.unit),
-                  plan.model->SizeText(), ChargeText(plan.charge));
+                  plan.model->SizeText(), wiring::ChargeText(plan.charge));
   if (plan.opening_charge)
-    text +=
-        fmt::format("#   a period first, its histogram: {}\n", ChargeText(*plan.opening_charge));
+    text += fmt::format("#   a period first, its histogram: {}\n",
+                        wiring::ChargeText(*plan.opening_charge));
   return text + fmt::format("#   rows a step: {}\n", plan.model->RowsText());
 }
 
-std::string MemoryText(const MemoryPlan& memory) {
+std::string MemoryText(const wiring::MemoryPlan& memory) {
   constexpr double kMiB = 1 << 20;
   return fmt::format(
       "# memory (MiB): row cache {:.0f} a learner, store {:.0f}, queues {:.0f}, model {:.0f}, "
@@ -42,22 +42,22 @@ bool HandsOn(const config::Config& config) {
 
 }  // namespace
 
-std::string PlanText(const Assembly& assembly) {
+std::string PlanText(const wiring::Assembly& assembly) {
   std::string text = fmt::format("{}\n# In numbers\n", config::Dump(assembly.config));
-  for (const LearnerPlan& plan : assembly.learners) text += LearnerText(plan);
-  for (const QualityPlan& plan : assembly.qualities)
-    text += fmt::format("# quality {}\n", QualityText(plan));
+  for (const wiring::LearnerPlan& plan : assembly.learners) text += LearnerText(plan);
+  for (const wiring::QualityPlan& plan : assembly.qualities)
+    text += fmt::format("# quality {}\n", wiring::QualityText(plan));
   if (assembly.breaker)
-    text += fmt::format("# source.halt_above {}\n", BreakerText(*assembly.breaker));
-  for (const std::string& refused : FirstStepsRefused(assembly))
+    text += fmt::format("# source.halt_above {}\n", wiring::BreakerText(*assembly.breaker));
+  for (const std::string& refused : wiring::FirstStepsRefused(assembly))
     text += fmt::format("# WARNING: {}\n", refused);
   for (const std::string& warning : ConfigurationWarnings(assembly))
     text += fmt::format("# WARNING: {}\n", warning);
   return text + MemoryText(assembly.memory);
 }
 
-std::vector<std::string> ConfigurationWarnings(const Assembly& assembly) {
-  std::vector<std::string> warnings = WeakPromises(assembly);
+std::vector<std::string> ConfigurationWarnings(const wiring::Assembly& assembly) {
+  std::vector<std::string> warnings = wiring::WeakPromises(assembly);
   for (const std::string& place : config::SecretsInTheOpen(assembly.config))
     warnings.push_back(place +
                        ": a secret in the open; {file: PATH} or {credential: NAME} keeps it "
@@ -85,4 +85,4 @@ std::vector<std::string> ConfigurationWarnings(const Assembly& assembly) {
   return warnings;
 }
 
-}  // namespace tacit::wiring
+}  // namespace tacit::daemon
