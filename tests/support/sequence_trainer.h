@@ -7,7 +7,6 @@
 #include <memory>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "base/check.h"
 #include "base/result.h"
@@ -54,18 +53,9 @@ class SequenceTrainer {
   const SequenceTrainingOptions& options() const { return stepper_.options(); }
   model::SequenceModel& model() { return stepper_.model(); }
   uint64_t steps_taken() const { return stepper_.steps_taken(); }
-  // Passes over the units so far, on average.
-  double epochs_taken() const {
-    return static_cast<double>(steps_taken()) * options().expected_batch /
-           static_cast<double>(histories_.units());
-  }
   bool done() const { return steps_taken() >= options().schedule.steps; }
   const privacy::Charge& charge() const { return stepper_.charge(); }
   double update_stddev() const { return stepper_.update_stddev(); }
-
-  // Replaces the initial parameters by ones from public data or charged releases (item biases and
-  // embeddings from counts). REQUIRES as many numbers as the layout has, before the first step.
-  void SetInitial(std::vector<float> parameters) { stepper_.SetInitial(std::move(parameters)); }
 
   // Takes one step. After a failure nothing was learnt and nothing released. REQUIRES !done().
   Status Step(SequenceStepReport* report) {
