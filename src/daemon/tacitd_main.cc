@@ -19,7 +19,6 @@
 #include "daemon/daemon.h"
 #include "daemon/describe.h"
 #include "daemon/plan_text.h"
-#include "daemon/topic_check.h"
 #include "wiring/assembly.h"
 #include "wiring/plans/code_version.h"
 
