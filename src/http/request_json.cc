@@ -13,6 +13,7 @@ namespace {
 
 namespace json = boost::json;
 
+constexpr size_t kSmallDepthMost = 4;
 constexpr size_t kNameEchoMax = 64;  // the longest name that a message repeats
 
 // Turns the parser's events into the sink's, with whole texts.
@@ -82,6 +83,244 @@ class Events {
   std::string parts_;  // the parts of an escaped text so far
 };
 
+// Follows a table through a body, as the parser's handler.
+class Reading {
+ public:
+  // Boost.JSON requires these; the tables have their own limits.
+  static constexpr size_t max_object_size = static_cast<size_t>(-1);
+  static constexpr size_t max_array_size = static_cast<size_t>(-1);
+  static constexpr size_t max_key_size = kTextBytesMost;
+  static constexpr size_t max_string_size = kTextBytesMost;
+  using View = json::string_view;
+  using Code = json::error_code;
+  using Kind = JsonValue::Kind;
+
+  explicit Reading(std::span<const JsonKey> keys) : request_{.keys = keys} {
+    frames_.reserve(8);  // deeper than any table
+    frames_.push_back({.value = &whole_});
+  }
+
+  const std::optional<Error>& failure() const { return failure_; }
+  // Checks the whole, once it has been read.
+  Status Check() const;
+
+  bool on_document_begin(Code&) { return true; }
+  bool on_document_end(Code&) { return true; }
+  bool on_object_begin(Code& ec) { return Go(Begin(Kind::kObject), ec); }
+  bool on_object_end(size_t, Code& ec) { return Go(End(), ec); }
+  bool on_array_begin(Code& ec) { return Go(Begin(Kind::kArray), ec); }
+  bool on_array_end(size_t, Code& ec) { return Go(End(), ec); }
+  bool on_key_part(View part, size_t, Code&) { return Keep(part); }
+  bool on_key(View last, size_t, Code& ec) {
+    const bool going = Key(Whole(last));
+    parts_.clear();
+    return Go(going, ec);
+  }
+  bool on_string_part(View part, size_t, Code&) { return Keep(part); }
+  bool on_string(View last, size_t, Code& ec) {
+    const bool going = Scalar({.kind = Kind::kString, .text = Whole(last)});
+    parts_.clear();
+    return Go(going, ec);
+  }
+  bool on_number_part(View, Code&) { return true; }
+  bool on_int64(int64_t value, View, Code& ec) {
+    return Go(Scalar({.kind = Kind::kInt64, .int64 = value}), ec);
+  }
+  bool on_uint64(uint64_t value, View, Code& ec) {
+    return Go(Scalar({.kind = Kind::kUint64, .uint64 = value}), ec);
+  }
+  bool on_double(double value, View, Code& ec) {
+    return Go(Scalar({.kind = Kind::kDouble, .real = value}), ec);
+  }
+  bool on_bool(bool value, Code& ec) {
+    return Go(Scalar({.kind = Kind::kBool, .flag = value}), ec);
+  }
+  bool on_null(Code& ec) { return Go(Scalar({}), ec); }
+  bool on_comment_part(View, Code&) { return true; }
+  bool on_comment(View, Code&) { return true; }
+
+ private:
+  // An array or object that has begun; the first one stands around the whole.
+  struct Frame {
+    const JsonParts* parts = nullptr;
+    const JsonPlace* value = nullptr;  // the place of the next value
+    std::string_view key = {};         // that it stands under
+    bool is_array = false;
+    size_t elements = 0;
+    uint64_t seen = 0;  // a bit for each key
+  };
+
+  bool Begin(Kind kind);
+  bool End();
+  bool Key(std::string_view key);
+  bool Scalar(const JsonValue& value) { return skipped_ > 0 || (CountElement() && Take(value)); }
+  bool CountElement();
+  bool Take(const JsonValue& value);
+  bool RefuseKind(const JsonPlace& place);
+  static const JsonKey* MissingKey(const Frame& frame);
+  bool Pass(Status&& status) {
+    if (!status) failure_ = std::move(status.error());
+    return status.has_value();
+  }
+  std::string Where() const;
+  // Refuses with words about the place that is read.
+  bool Refuse(std::string what) {
+    Error error{ErrorCode::kInvalidArgument, std::move(what)};
+    const std::string where = Where();
+    failure_ = where.empty() ? std::move(error) : std::move(error).Context(where);
+    return false;
+  }
+
+  bool Keep(View part) {
+    parts_.append(part.data(), part.size());
+    return true;
+  }
+  std::string_view Whole(View last) {
+    if (parts_.empty()) return {last.data(), last.size()};
+    parts_.append(last.data(), last.size());
+    return parts_;
+  }
+  static bool Go(bool going, Code& ec) {
+    if (!going) ec = boost::system::errc::make_error_code(boost::system::errc::operation_canceled);
+    return going;
+  }
+
+  const JsonParts request_;
+  const JsonPlace whole_{.object = &request_};
+  std::vector<Frame> frames_;
+  size_t skipped_ = 0;  // the depth within an array or object that is skipped
+  bool is_object_ = true;
+  std::optional<Error> failure_;
+  std::string parts_;  // the parts of an escaped text so far
+};
+
+bool Fits(const JsonPlace& place, const JsonValue& value) {
+  const bool is_text = value.kind == JsonValue::Kind::kString;
+  const bool is_int64 = value.kind == JsonValue::Kind::kInt64;
+  switch (place.kind) {
+    case JsonPlace::Kind::kText:
+      return is_text;
+    case JsonPlace::Kind::kId:
+      return is_text || is_int64 || value.kind == JsonValue::Kind::kUint64;
+    case JsonPlace::Kind::kFlag:
+      return value.kind == JsonValue::Kind::kBool;
+    case JsonPlace::Kind::kWhole:
+      return is_int64 && value.int64 >= place.least && value.int64 <= place.most;
+    default:
+      return place.kind == JsonPlace::Kind::kAny;
+  }
+}
+
+std::string KindWords(const JsonPlace& place) {
+  if (!place.must.empty()) return std::string(place.must);
+  if (place.kind == JsonPlace::Kind::kText) return "must be a string";
+  if (place.kind == JsonPlace::Kind::kId) return "must be a string or an integer";
+  if (place.kind == JsonPlace::Kind::kFlag) return "must be true or false";
+  if (place.kind != JsonPlace::Kind::kWhole)
+    return place.array != nullptr ? "must be an array" : "must be an object";
+  return place.most == JsonPlace::kNoLimit
+             ? "must be a whole number"
+             : fmt::format("must be a whole number from {} to {}", place.least, place.most);
+}
+
+bool Reading::Begin(Kind kind) {
+  if (skipped_ > 0) {
+    ++skipped_;
+    return true;
+  }
+  if (!CountElement()) return false;
+  const Frame& frame = frames_.back();
+  const bool is_array = kind == Kind::kArray;
+  const JsonParts* const parts = is_array ? frame.value->array : frame.value->object;
+  Result<bool> reads = parts != nullptr;
+  if (parts == nullptr && !Take({.kind = kind})) return false;
+  if (parts != nullptr && parts->begin) reads = parts->begin();
+  if (!reads) return Pass(Fail(std::move(reads.error())));
+  if (*reads)
+    frames_.push_back({parts, &parts->element, frame.key, is_array});
+  else
+    skipped_ = 1;
+  return true;
+}
+
+bool Reading::End() {
+  if (skipped_ > 0) {
+    --skipped_;
+    return true;
+  }
+  const Frame frame = frames_.back();
+  const bool is_whole = frames_.size() == 2;  // Check comes later
+  if (const JsonKey* const missing = is_whole ? nullptr : MissingKey(frame))
+    return Pass(BadRequest(fmt::format("{} has no \"{}\"", Where(), missing->name)));
+  frames_.pop_back();
+  if (is_whole) frames_.back().seen = frame.seen;
+  return !frame.parts->end || Pass(frame.parts->end());
+}
+
+const JsonKey* Reading::MissingKey(const Frame& frame) {
+  const std::span<const JsonKey> keys = frame.parts->keys;
+  for (size_t i = 0; i < keys.size(); ++i)
+    if (keys[i].required && (frame.seen >> i & 1) == 0) return &keys[i];
+  return nullptr;
+}
+
+bool Reading::Key(std::string_view key) {
+  if (skipped_ > 0) return true;
+  Frame& frame = frames_.back();
+  if (frame.parts->key) return Pass(frame.parts->key(key));
+  const std::span<const JsonKey> keys = frame.parts->keys;
+  const auto at = std::ranges::find(keys, key, &JsonKey::name);
+  if (at == keys.end()) {
+    std::vector<std::string_view> names;
+    for (const JsonKey& known : keys) names.push_back(known.name);
+    return Refuse(UnknownName(frame.parts->key_word, key, names));
+  }
+  const uint64_t bit = uint64_t{1} << (at - keys.begin());
+  if ((frame.seen & bit) != 0) return Refuse(fmt::format("\"{}\" is there twice", key));
+  frame.seen |= bit;
+  frame.key = at->name;
+  frame.value = &at->value;
+  return true;
+}
+
+bool Reading::CountElement() {
+  Frame& frame = frames_.back();
+  if (!frame.is_array || frame.elements++ < frame.parts->elements_most) return true;
+  const JsonParts& parts = *frame.parts;
+  frames_.pop_back();  // the words are about the whole array
+  return Refuse(fmt::format(fmt::runtime(parts.too_many), parts.elements_most));
+}
+
+bool Reading::Take(const JsonValue& value) {
+  const JsonPlace& place = *frames_.back().value;
+  if (!Fits(place, value)) return RefuseKind(place);
+  return !place.take || Pass(place.take(value));
+}
+
+bool Reading::RefuseKind(const JsonPlace& place) {
+  const Frame& frame = frames_.back();
+  if (frames_.size() == 1) {  // the rest is read first: it may not be JSON
+    is_object_ = false;
+    return true;
+  }
+  const bool has_words = frame.is_array && frame.parts->where;
+  return Refuse(has_words ? KindWords(place)
+                          : fmt::format("\"{}\" {}", frame.key, KindWords(place)));
+}
+
+std::string Reading::Where() const {
+  for (auto frame = frames_.rbegin(); frame != frames_.rend(); ++frame)
+    if (frame->parts != nullptr && frame->parts->where) return frame->parts->where();
+  return "";
+}
+
+Status Reading::Check() const {
+  if (!is_object_) return BadRequest("the request must be a JSON object");
+  if (const JsonKey* const missing = MissingKey({.parts = &request_, .seen = frames_[0].seen}))
+    return BadRequest(fmt::format("\"{}\" is missing", missing->name));
+  return {};
+}
+
 }  // namespace
 
 tl::unexpected<Error> BadRequest(std::string message) {
@@ -110,8 +349,8 @@ Result<size_t> FindLearner(const std::optional<std::string>& name,
   if (other != elsewhere.end())
     return Fail(ErrorCode::kNotFound,
                 fmt::format("'{}' is {}; ask {}", other->name, other->what, other->route));
-  // Learners of another kind are asked elsewhere: whoever takes the wrong route sees who is here,
-  // and which route is theirs.
+  // Learners of another kind are asked elsewhere: a caller at the wrong route is told who is here,
+  // and which route is right.
   constexpr std::string_view kRoutes =
       "click models are asked at /v1/score, models of the next item at /v1/recommend";
   const std::string here = learners.empty()
@@ -126,11 +365,33 @@ Result<size_t> FindLearner(const std::optional<std::string>& name,
   return static_cast<size_t>(at - learners.begin());
 }
 
-std::optional<double> JsonScalar::Number() const {
+std::optional<double> JsonValue::Number() const {
   if (kind == Kind::kInt64) return static_cast<double>(int64);
   if (kind == Kind::kUint64) return static_cast<double>(uint64);
   if (kind == Kind::kDouble) return real;
   return std::nullopt;
+}
+
+std::string JsonValue::Id() const {
+  if (kind == Kind::kInt64) return std::to_string(int64);
+  return kind == Kind::kUint64 ? std::to_string(uint64) : std::string(text);
+}
+
+Status ReadJson(std::string_view text, size_t max_depth, std::span<const JsonKey> keys) {
+  json::parse_options options;
+  options.max_depth = max_depth;
+  json::basic_parser<Reading> parser(options, keys);
+  json::error_code error;
+  const size_t parsed = parser.write_some(false, text.data(), text.size(), error);
+  if (parser.handler().failure()) return Fail(Error(*parser.handler().failure()));
+  if (!error && parsed < text.size()) error = json::error::extra_data;
+  if (!error) return parser.handler().Check();
+  if (error == json::error::incomplete)
+    return BadRequest(fmt::format("not JSON: it ends too early, at byte {}", text.size()));
+  if (error == json::error::string_too_large || error == json::error::key_too_large)
+    return BadRequest(
+        fmt::format("a text has at most {} bytes, at byte {}", kTextBytesMost, parsed));
+  return BadRequest(fmt::format("not JSON: {} at byte {}", error.message(), parsed));
 }
 
 Status ReadJson(std::string_view text, size_t max_depth, JsonSink* sink) {
@@ -148,6 +409,12 @@ Status ReadJson(std::string_view text, size_t max_depth, JsonSink* sink) {
     return BadRequest(
         fmt::format("a text has at most {} bytes, at byte {}", kTextBytesMost, parsed));
   return BadRequest(fmt::format("not JSON: {} at byte {}", error.message(), parsed));
+}
+
+Status ReadSmallJson(std::string_view body, std::span<const JsonKey> keys) {
+  if (body.size() <= kSmallBodyMost) return ReadJson(body, kSmallDepthMost, keys);
+  return BadRequest(
+      fmt::format("the body has {} bytes, and at most {} here", body.size(), kSmallBodyMost));
 }
 
 }  // namespace tacit::http

@@ -2,18 +2,22 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "base/result.h"
 
-// Streaming reads of request bodies. No tree is built: the parser passes on one value at a time,
-// and anything that a request may not have is refused when it appears. So a request takes no more
-// memory than the values kept from it. Failures are kInvalidArgument, except kNotFound for an
-// unknown learner; they repeat at most 64 bytes of a body.
+// Streaming reads of request bodies. A table of keys says what a request may have and where each
+// value goes. No tree is built: values go there one at a time, and what the table does not have is
+// refused when it appears. So a request takes no more memory than the values kept from it. Failures
+// are kInvalidArgument, except kNotFound for an unknown learner; they repeat at most 64 bytes of a
+// body.
 namespace tacit::http {
 
 // The most bytes of one text in a body. Escaped texts are assembled in memory of this size.
@@ -45,18 +49,93 @@ Result<size_t> FindLearner(const std::optional<std::string>& name,
                            std::span<const std::string_view> learners,
                            std::span<const LearnerElsewhere> elsewhere = {});
 
-struct JsonScalar {
-  enum class Kind : uint8_t { kNull, kBool, kInt64, kUint64, kDouble, kString };
+// A value of a body: a scalar, or the beginning of an array or an object.
+struct JsonValue {
+  enum class Kind : uint8_t { kNull, kBool, kInt64, kUint64, kDouble, kString, kArray, kObject };
   Kind kind = Kind::kNull;
   bool flag = false;
   int64_t int64 = 0;
   uint64_t uint64 = 0;
   double real = 0;
-  std::string_view text;  // valid during the call
+  std::string_view text = {};  // valid during the call
 
   // The value of any kind of number; may be infinite.
   std::optional<double> Number() const;
+  // The text of a string, or the digits of an integer, as records have them.
+  std::string Id() const;
 };
+
+struct JsonParts;
+
+// A place for a value: what may stand there, and where it goes. The reader refuses another value
+// in words of its own, with the key: "\"k\" must be a whole number from 1 to 1000". A failure of a
+// function ends the reading, and is told as it is.
+struct JsonPlace {
+  // kParts: only an array or an object, whichever is set below. kAny: also each value that `take`
+  // accepts; an array or object that it accepts is skipped.
+  enum class Kind : uint8_t { kParts, kText, kId, kFlag, kWhole, kAny };
+  static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
+
+  Kind kind = Kind::kParts;
+  std::string_view must = {};          // other words than the reader's, after the key
+  int64_t least = 0, most = kNoLimit;  // of a whole number
+  std::function<Status(const JsonValue&)> take = {};
+  const JsonParts* array = nullptr;
+  const JsonParts* object = nullptr;
+};
+
+struct JsonKey {
+  std::string_view name;
+  JsonPlace value;
+  bool required = false;
+};
+
+// The parts of an array (elements) or of an object (keys). A key that is there twice is refused.
+struct JsonParts {
+  std::span<const JsonKey> keys = {};
+  std::string_view key_word = "key";  // "unknown key"
+  // Receives each key, in place of `keys`; the values go to `element`.
+  std::function<Status(std::string_view key)> key = {};
+  JsonPlace element = {};
+  size_t elements_most = std::numeric_limits<size_t>::max();
+  std::string_view too_many = {};  // "more than {} rows", with elements_most
+  // Called before and after the parts; where `begin` returns false they are skipped.
+  std::function<Result<bool>()> begin = {};
+  std::function<Status()> end = {};
+  // The words that begin the reader's messages about the parts: "row 3".
+  std::function<std::string()> where = {};
+};
+
+// A place for one value, which goes to `to`: a text, a flag or a whole number, or an optional one.
+template <class T>
+JsonPlace PlaceFor(T* to, int64_t least = 0, int64_t most = JsonPlace::kNoLimit) {
+  using Kind = JsonPlace::Kind;
+  constexpr bool is_text = std::is_assignable_v<T&, std::string_view>;
+  constexpr bool is_flag = std::is_same_v<T, bool> || std::is_same_v<T, std::optional<bool>>;
+  return {.kind = is_text   ? Kind::kText
+                  : is_flag ? Kind::kFlag
+                            : Kind::kWhole,
+          .least = least,
+          .most = most,
+          .take = [to](const JsonValue& value) -> Status {
+            if constexpr (is_text)
+              *to = value.text;
+            else if constexpr (is_flag)
+              *to = value.flag;
+            else
+              *to = static_cast<T>(value.int64);
+            return {};
+          }};
+}
+
+// Reads all of `text`, an object with these keys. The failure is a function's, names key and place,
+// or gives the position where `text` is not JSON.
+Status ReadJson(std::string_view text, size_t max_depth, std::span<const JsonKey> keys);
+
+// Does the same for a body that a few keys make up; a larger one than 4 KiB is refused.
+Status ReadSmallJson(std::string_view body, std::span<const JsonKey> keys);
+
+using JsonScalar = JsonValue;
 
 // Receives a document as it streams by. Each function returns false to end the reading, with the
 // reason in failure().
