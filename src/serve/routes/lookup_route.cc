@@ -17,8 +17,6 @@ namespace tacit::serve {
 namespace {
 
 constexpr size_t kLookupRowsMost = 4096, kLookupDepthMost = 4;
-constexpr std::string_view kLookupKeys[] = {"learner", "rows"};
-constexpr std::string_view kLookupRowKeys[] = {"feature", "value", "bucket"};
 
 struct LookupRow {
   std::string feature;
@@ -29,91 +27,31 @@ struct LookupRow {
 struct LookupRequest {
   std::optional<std::string> learner;
   std::vector<LookupRow> rows;
-  bool has_rows = false;
 };
 
 // Reads {"learner":ID,"rows":[{"feature":NAME,"value":TEXT}|{"feature":NAME,"bucket":N},..]}.
-class LookupSink final : public http::JsonSink {
- public:
-  explicit LookupSink(LookupRequest* request) : request_(request) {}
-
-  bool BeginObject() override {
-    if (at_ == At::kStart) {
-      at_ = At::kRequest;
-      return true;
-    }
-    if (at_ != At::kRows) return RefuseKind();
-    if (request_->rows.size() == kLookupRowsMost)
-      return Refuse(fmt::format("more than {} rows in one request", kLookupRowsMost));
-    request_->rows.emplace_back();
-    at_ = At::kRow;
-    return true;
-  }
-  bool EndObject() override {
-    const bool was_row = at_ == At::kRow;
-    at_ = was_row ? At::kRows : At::kStart;
-    if (!was_row) return true;
-    const LookupRow& row = request_->rows.back();
-    return (!row.feature.empty() && row.value.has_value() != row.bucket.has_value()) ||
-           RefuseRow("must have \"feature\", and either \"value\" or \"bucket\"");
-  }
-  bool BeginArray() override {
-    if (at_ != At::kRequest || key_ != "rows") return RefuseKind();
-    request_->has_rows = true;
-    at_ = At::kRows;
-    return true;
-  }
-  bool EndArray() override {
-    at_ = At::kRequest;
-    return true;
-  }
-  bool Key(std::string_view key) override {
-    key_ = key;
-    if (at_ == At::kRow) {
-      if (std::ranges::find(kLookupRowKeys, key) != std::end(kLookupRowKeys)) return true;
-      return RefuseRow(http::UnknownName("key", key, kLookupRowKeys));
-    }
-    if (std::ranges::find(kLookupKeys, key) == std::end(kLookupKeys))
-      return Refuse(http::UnknownName("key", key, kLookupKeys));
-    const bool has = key == "rows" ? request_->has_rows : request_->learner.has_value();
-    return !has || Refuse(fmt::format("\"{}\" is there twice", key));
-  }
-  bool Scalar(const http::JsonScalar& value) override {
-    const bool is_text = value.kind == http::JsonScalar::Kind::kString;
-    if (at_ == At::kRequest && key_ == "learner" && is_text) {
-      request_->learner = value.text;
-    } else if (at_ == At::kRow && key_ == "feature" && is_text) {
-      request_->rows.back().feature = value.text;
-    } else if (at_ == At::kRow && key_ == "value" && is_text) {
-      request_->rows.back().value = value.text;
-    } else if (at_ == At::kRow && key_ == "bucket" &&
-               value.kind == http::JsonScalar::Kind::kInt64 && value.int64 >= 0) {
-      request_->rows.back().bucket = static_cast<uint64_t>(value.int64);
-    } else {
-      return RefuseKind();
-    }
-    return true;
-  }
-
- private:
-  enum class At : uint8_t { kStart, kRequest, kRows, kRow };
-
-  bool RefuseRow(std::string_view what) {
-    return Refuse(fmt::format("row {}: {}", request_->rows.size() - 1, what));
-  }
-  bool RefuseKind() {
-    if (at_ == At::kStart) return Refuse("the request must be a JSON object");
-    if (at_ == At::kRows) return Refuse("\"rows\" must hold objects");
-    if (at_ == At::kRow)
-      return RefuseRow(key_ == "bucket" ? "\"bucket\" must be a whole number"
-                                        : fmt::format("\"{}\" must be a string", key_));
-    return Refuse(key_ == "rows" ? "\"rows\" must be an array" : "\"learner\" must be a string");
-  }
-
-  LookupRequest* const request_;
-  At at_ = At::kStart;
-  std::string key_;
-};
+Status ReadLookupRequest(std::string_view body, LookupRequest* request) {
+  LookupRow row;
+  const auto where = [request] { return fmt::format("row {}", request->rows.size()); };
+  const http::JsonKey row_keys[] = {{"feature", http::PlaceFor(&row.feature)},
+                                    {"value", http::PlaceFor(&row.value)},
+                                    {"bucket", http::PlaceFor(&row.bucket)}};
+  const auto keep_row = [request, &row]() -> Status {
+    if (row.feature.empty() || row.value.has_value() == row.bucket.has_value())
+      return http::BadRequest(
+          fmt::format("row {}: must have \"feature\", and either \"value\" or \"bucket\"",
+                      request->rows.size()));
+    request->rows.push_back(std::exchange(row, {}));
+    return {};
+  };
+  const http::JsonParts row_parts{.keys = row_keys, .end = keep_row, .where = where};
+  const http::JsonParts rows{.element = {.must = "must hold objects", .object = &row_parts},
+                             .elements_most = kLookupRowsMost,
+                             .too_many = "more than {} rows in one request"};
+  const http::JsonKey keys[] = {{"learner", http::PlaceFor(&request->learner)},
+                                {"rows", {.array = &rows}, true}};
+  return http::ReadJson(body, kLookupDepthMost, keys);
+}
 
 struct Found {
   std::string_view feature;
@@ -169,12 +107,10 @@ Result<size_t> ReadLookup(const std::vector<ScoringModel>& models,
                           std::span<const http::LearnerElsewhere> elsewhere,
                           const http::Request& request, std::vector<Found>* found) {
   LookupRequest asked;
-  LookupSink sink(&asked);
-  TACIT_RETURN_IF_ERROR(http::ReadJson(request.body, kLookupDepthMost, &sink));
+  TACIT_RETURN_IF_ERROR(ReadLookupRequest(request.body, &asked));
   std::vector<std::string_view> learners;
   for (const ScoringModel& model : models) learners.push_back(model.promise.learner);
   TACIT_ASSIGN(const size_t model, http::FindLearner(asked.learner, learners, elsewhere));
-  if (!asked.has_rows) return http::BadRequest("\"rows\" is missing");
   const ScoringModel& is = models[model];
   if (!std::isfinite(is.promise.epsilon) && request.role == http::Role::kPublic)
     return Fail(ErrorCode::kRefused,
