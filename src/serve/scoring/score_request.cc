@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <iterator>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -11,318 +10,157 @@
 #include "serve/scoring/row_reader.h"
 
 namespace tacit::serve {
-namespace {
-
-constexpr std::string_view kRequestKeys[] = {"learner", "rows"};
-constexpr std::string_view kRowKeys[] = {"dense", "categorical", "features"};
 
 // Reads a request as it streams by. Rows can be read only once the schema is known: if the learner
 // is named after them, they are skipped, and the body is read a second time.
-class ScoreSink final : public http::JsonSink {
- public:
-  ScoreSink(std::span<RowReader> readers, std::span<const std::string_view> learners,
-            std::span<const http::LearnerElsewhere> elsewhere, size_t max_rows, event::Batch* batch)
-      : readers_(readers),
-        learners_(learners),
-        elsewhere_(elsewhere),
-        max_rows_(max_rows),
-        batch_(batch) {}
+struct ScoreRequestParser::Impl {
+  using Kind = http::JsonPlace::Kind;
 
-  // Sets the learner for a second reading.
-  void SetTarget(size_t target) { reader_ = &readers_[target]; }
-  const std::optional<std::string>& learner() const { return learner_; }
-  bool has_rows() const { return has_rows_; }
-  bool passed_over() const { return passed_over_; }
-  // False if the document is JSON but not an object.
-  bool is_object() const { return is_object_; }
-
-  bool BeginObject() override;
-  bool EndObject() override;
-  bool BeginArray() override;
-  bool EndArray() override;
-  bool Key(std::string_view key) override;
-  bool Scalar(const http::JsonScalar& scalar) override;
-
- private:
-  enum class At : uint8_t { kStart, kRequest, kRows, kRow, kColumns, kFeatures, kList, kSkipped };
-
-  bool RequestKey(std::string_view key);
-  bool RowKey(std::string_view key);
-  bool BeginRows();
-  bool BeginRow();
-  bool CheckWidth();
-  // Refuses the current row.
-  bool RefuseRow(Error error) {
-    return Refuse(std::move(error).Context(fmt::format("row {}", rows_ - 1)));
+  Impl(std::vector<Target> all, Limits limited, std::vector<http::LearnerElsewhere> others)
+      : targets(std::move(all)), limits(limited), elsewhere(std::move(others)) {
+    for (const Target& target : targets) {
+      readers.emplace_back(*target.transform);
+      learners.push_back(target.learner);
+    }
   }
-  bool RefuseRow(std::string message) {
-    return RefuseRow(Error{ErrorCode::kInvalidArgument, std::move(message)});
+  // The tables refer to each other.
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  Status TakeLearner(std::string_view name) {
+    learner = name;
+    TACIT_ASSIGN(const size_t target, http::FindLearner(learner, learners, elsewhere));
+    reader = &readers[target];
+    return {};
   }
-  bool CheckRow(const Status& status) { return status ? true : RefuseRow(status.error()); }
-  bool SkipFrom(At back) {
-    back_ = back;
-    depth_ = 1;
-    at_ = At::kSkipped;
+  Result<bool> BeginRows() {
+    if (reader == nullptr && learners.size() == 1) reader = &readers[0];
+    passed_over = reader == nullptr;
+    return !passed_over;
+  }
+  Result<bool> BeginRow() {
+    reader->Begin();
+    has_columns = has_features = false;
     return true;
   }
-  // Refuses a value that is nested at a place of a row where none may be.
-  bool RefuseNested();
-
-  const std::span<RowReader> readers_;
-  const std::span<const std::string_view> learners_;
-  const std::span<const http::LearnerElsewhere> elsewhere_;
-  const size_t max_rows_;
-  event::Batch* const batch_;
-  RowReader* reader_ = nullptr;
-
-  At at_ = At::kStart, back_ = At::kStart;
-  size_t depth_ = 0;  // nesting of the skipped value
-  bool is_object_ = true, has_rows_ = false, passed_over_ = false;
-  bool key_is_learner_ = false;
-  std::optional<std::string> learner_;
-  // State of the current row.
-  size_t rows_ = 0, columns_seen_ = 0;
-  bool has_key_[3] = {};
-  std::string_view row_key_;
-  RowReader::Column column_;
-};
-
-bool ScoreSink::BeginObject() {
-  switch (at_) {
-    case At::kStart:
-      at_ = At::kRequest;
-      return true;
-    case At::kRequest:
-      return Refuse(key_is_learner_ ? "\"learner\" must be a string" : "\"rows\" must be an array");
-    case At::kRows:
-      return BeginRow();
-    case At::kRow:
-      if (row_key_ != "features") return RefuseNested();
-      at_ = At::kFeatures;
-      return true;
-    case At::kSkipped:
-      ++depth_;
-      return true;
-    default:
-      return RefuseNested();
+  Status EndRow() {
+    reader->End(batch);
+    return {};
   }
-}
-
-bool ScoreSink::EndObject() {
-  switch (at_) {
-    case At::kFeatures:
-      at_ = At::kRow;
-      return true;
-    case At::kRow:
-      reader_->End(batch_);
-      at_ = At::kRows;
-      return true;
-    case At::kSkipped:
-      return EndArray();
-    default:
-      at_ = At::kStart;
-      return true;
+  Result<bool> BeginColumns(bool is_dense) {
+    has_columns = true;
+    column = {is_dense, 0};
+    columns = 0;
+    return CheckAlone();
   }
-}
-
-bool ScoreSink::BeginArray() {
-  switch (at_) {
-    case At::kStart:
-      is_object_ = false;
-      return SkipFrom(At::kStart);
-    case At::kRequest:
-      return key_is_learner_ ? Refuse("\"learner\" must be a string") : BeginRows();
-    case At::kRows:
-      ++rows_;
-      return RefuseRow("must be an object");
-    case At::kRow:
-      if (row_key_ == "features") return RefuseRow("\"features\" must be an object");
-      column_ = {row_key_ == "dense", 0};
-      columns_seen_ = 0;
-      at_ = At::kColumns;
-      return true;
-    case At::kColumns:
-    case At::kFeatures:
-      if (at_ == At::kColumns) {
-        column_.index = columns_seen_++;
-        if (column_.index >= reader_->width(column_.is_dense)) return SkipFrom(At::kColumns);
-      }
-      if (!CheckRow(reader_->BeginList(column_))) return false;
-      back_ = at_;
-      at_ = At::kList;
-      return true;
-    case At::kSkipped:
-      ++depth_;
-      return true;
-    default:
-      return RefuseNested();
+  Result<bool> BeginFeatures() {
+    has_features = true;
+    return CheckAlone();
   }
-}
-
-bool ScoreSink::EndArray() {
-  switch (at_) {
-    case At::kList:
-      reader_->EndList();
-      at_ = back_;
-      return true;
-    case At::kColumns:
-      at_ = At::kRow;
-      return CheckWidth();
-    case At::kRows:
-      at_ = At::kRequest;
-      return true;
-    default:
-      if (--depth_ == 0) at_ = back_;
-      return true;
+  Result<bool> CheckAlone() const {
+    if (!has_columns || !has_features) return true;
+    return http::BadRequest(RowText() + ": \"features\" stands alone in its row");
   }
-}
-
-bool ScoreSink::BeginRows() {
-  has_rows_ = true;
-  if (reader_ == nullptr && learners_.size() == 1) reader_ = &readers_[0];
-  if (reader_ == nullptr) {
-    passed_over_ = true;
-    return SkipFrom(At::kRequest);
+  Status EndColumns() const {
+    const size_t width = reader->width(column.is_dense);
+    if (columns == width) return {};
+    return http::BadRequest(fmt::format("{}: \"{}\" has {} values, the schema {}", RowText(),
+                                        column.is_dense ? "dense" : "categorical", columns, width));
   }
-  at_ = At::kRows;
-  return true;
-}
-
-bool ScoreSink::BeginRow() {
-  if (++rows_ > max_rows_)
-    return Refuse(fmt::format("more than {} rows in one request", max_rows_));
-  for (bool& has : has_key_) has = false;
-  reader_->Begin();
-  at_ = At::kRow;
-  return true;
-}
-
-bool ScoreSink::CheckWidth() {
-  const size_t width = reader_->width(column_.is_dense);
-  if (columns_seen_ == width) return true;
-  return RefuseRow(
-      fmt::format("\"{}\" has {} values, the schema {}", row_key_, columns_seen_, width));
-}
-
-bool ScoreSink::RefuseNested() {
-  if (at_ == At::kRow) return RefuseRow(fmt::format("\"{}\" must be an array", row_key_));
-  if (at_ == At::kList)
-    return RefuseRow(fmt::format("{} must hold strings only", reader_->Name(column_)));
-  if (at_ == At::kColumns) {
-    column_.index = columns_seen_;
-    if (column_.index >= reader_->width(column_.is_dense)) return CheckWidth();
+  // Goes on to the next column, unless keys name the features. Returns false for a column too many,
+  // which the end of the array reports.
+  bool NextColumn() {
+    if (has_features) return true;
+    column.index = columns++;
+    return column.index < reader->width(column.is_dense);
   }
-  return RefuseRow(fmt::format("{} must be a {} or null", reader_->Name(column_),
-                               column_.is_dense ? "number" : "string"));
-}
-
-bool ScoreSink::Key(std::string_view key) {
-  if (at_ == At::kSkipped) return true;
-  if (at_ == At::kRequest) return RequestKey(key);
-  if (at_ == At::kRow) return RowKey(key);
-  Result<RowReader::Column> column = reader_->Find(key);
-  if (!column) return RefuseRow(std::move(column.error()));
-  column_ = *column;
-  return true;
-}
-
-bool ScoreSink::RequestKey(std::string_view key) {
-  key_is_learner_ = key == "learner";
-  if (!key_is_learner_ && key != "rows") return Refuse(http::UnknownName("key", key, kRequestKeys));
-  if (key_is_learner_ ? learner_.has_value() : has_rows_)
-    return Refuse(fmt::format("\"{}\" is there twice", key));
-  return true;
-}
-
-bool ScoreSink::RowKey(std::string_view key) {
-  const auto at = std::find(std::begin(kRowKeys), std::end(kRowKeys), key);
-  if (at == std::end(kRowKeys)) return RefuseRow(http::UnknownName("key", key, kRowKeys));
-  bool& has = has_key_[at - std::begin(kRowKeys)];
-  if (has) return RefuseRow(fmt::format("\"{}\" is there twice", key));
-  has = true;
-  row_key_ = *at;
-  if (has_key_[2] && (has_key_[0] || has_key_[1]))
-    return RefuseRow("\"features\" stands alone in its row");
-  return true;
-}
-
-bool ScoreSink::Scalar(const http::JsonScalar& scalar) {
-  switch (at_) {
-    case At::kStart:
-      is_object_ = false;
-      return true;
-    case At::kRequest:
-      if (!key_is_learner_) return Refuse("\"rows\" must be an array");
-      if (scalar.kind != http::JsonScalar::Kind::kString)
-        return Refuse("\"learner\" must be a string");
-      learner_ = scalar.text;
-      if (const auto target = http::FindLearner(learner_, learners_, elsewhere_)) {
-        reader_ = &readers_[*target];
-        return true;
-      } else {
-        return Refuse(target.error());
-      }
-    case At::kRows:
-      ++rows_;
-      return RefuseRow("must be an object");
-    case At::kRow:
-      return RefuseRow(fmt::format("\"{}\" must be an {}", row_key_,
-                                   row_key_ == "features" ? "object" : "array"));
-    case At::kColumns:
-      column_.index = columns_seen_++;
-      if (column_.index >= reader_->width(column_.is_dense)) return true;  // reported at the end
-      return CheckRow(reader_->Set(column_, scalar));
-    case At::kFeatures:
-      return CheckRow(reader_->Set(column_, scalar));
-    case At::kList:
-      return CheckRow(reader_->AddToList(scalar));
-    case At::kSkipped:
-      return true;
+  Status TakeValue(const http::JsonValue& is) {
+    return NextColumn() ? OfRow(reader->Set(column, is)) : Status();
   }
-  return true;
-}
+  Status TakeKey(std::string_view feature) {
+    auto found = reader->Find(feature);
+    if (!found) return OfRow(Fail(std::move(found.error())));
+    column = *found;
+    return {};
+  }
+  Result<bool> BeginList() {
+    if (!NextColumn()) return false;
+    TACIT_RETURN_IF_ERROR(OfRow(reader->BeginList(column)));
+    return true;
+  }
+  std::string RowText() const { return fmt::format("row {}", batch->size()); }
+  // Names the row in a failure.
+  Status OfRow(Status status) const {
+    if (status) return status;
+    return Fail(std::move(status.error()).Context(RowText()));
+  }
 
-}  // namespace
-
-struct ScoreRequestParser::Impl {
-  std::vector<Target> targets;
-  Limits limits;
+  const std::vector<Target> targets;
+  const Limits limits;
+  const std::vector<http::LearnerElsewhere> elsewhere;
   std::vector<RowReader> readers;
   std::vector<std::string_view> learners;  // names of the targets
-  std::vector<http::LearnerElsewhere> elsewhere;
+
+  // The request that is read.
+  event::Batch* batch = nullptr;
+  RowReader* reader = nullptr;
+  std::optional<std::string> learner;
+  bool passed_over = false, has_columns = false, has_features = false;
+  size_t columns = 0;
+  RowReader::Column column;
+
+  // Its form.
+  const http::JsonParts list{
+      .element = {.kind = Kind::kAny,
+                  .take = [this](auto& text) { return OfRow(reader->AddToList(text)); }},
+      .begin = [this] { return BeginList(); },
+      .end = [this]() -> Status {
+        reader->EndList();
+        return {};
+      }};
+  const http::JsonPlace value{
+      .kind = Kind::kAny, .take = [this](auto& is) { return TakeValue(is); }, .array = &list};
+  const http::JsonParts dense{.element = value,
+                              .begin = [this] { return BeginColumns(true); },
+                              .end = [this] { return EndColumns(); }};
+  const http::JsonParts categorical{.element = value,
+                                    .begin = [this] { return BeginColumns(false); },
+                                    .end = [this] { return EndColumns(); }};
+  const http::JsonParts features{.key = [this](std::string_view name) { return TakeKey(name); },
+                                 .element = value,
+                                 .begin = [this] { return BeginFeatures(); }};
+  const std::array<http::JsonKey, 3> row_keys = {{{"dense", {.array = &dense}},
+                                                  {"categorical", {.array = &categorical}},
+                                                  {"features", {.object = &features}}}};
+  const http::JsonParts row{
+      .keys = row_keys, .begin = [this] { return BeginRow(); }, .end = [this] { return EndRow(); }};
+  const http::JsonParts rows{.element = {.object = &row},
+                             .elements_most = limits.max_rows,
+                             .too_many = "more than {} rows in one request",
+                             .begin = [this] { return BeginRows(); },
+                             .where = [this] { return RowText(); }};
+  const std::array<http::JsonKey, 2> keys = {
+      {{"learner",
+        {.kind = Kind::kText, .take = [this](auto& name) { return TakeLearner(name.text); }}},
+       {"rows", {.array = &rows}, true}}};
 };
 
 ScoreRequestParser::ScoreRequestParser(std::vector<Target> targets, Limits limits,
                                        std::vector<http::LearnerElsewhere> elsewhere)
-    : ScoreRequestParser(std::move(targets), limits) {
-  impl_->elsewhere = std::move(elsewhere);
-}
-
-ScoreRequestParser::ScoreRequestParser(std::vector<Target> targets, Limits limits)
-    : impl_(std::make_unique<Impl>()) {
-  impl_->targets = std::move(targets);
-  impl_->limits = limits;
-  for (const Target& target : impl_->targets) {
-    impl_->readers.emplace_back(*target.transform);
-    impl_->learners.push_back(target.learner);
-  }
-}
+    : impl_(std::make_unique<Impl>(std::move(targets), limits, std::move(elsewhere))) {}
 ScoreRequestParser::~ScoreRequestParser() = default;
 
 Result<size_t> ScoreRequestParser::Parse(std::string_view text, event::Batch* batch) {
-  const Limits& limits = impl_->limits;
+  Impl& is = *impl_;
   batch->Clear();
-  ScoreSink sink(impl_->readers, impl_->learners, impl_->elsewhere, limits.max_rows, batch);
-  TACIT_RETURN_IF_ERROR(http::ReadJson(text, limits.max_depth, &sink));
-  if (!sink.is_object()) return http::BadRequest("the request must be a JSON object");
-  TACIT_ASSIGN(const size_t target, http::FindLearner(sink.learner(), impl_->learners));
-  if (!sink.has_rows()) return http::BadRequest("\"rows\" is missing");
-  if (sink.passed_over()) {
-    ScoreSink again(impl_->readers, impl_->learners, impl_->elsewhere, limits.max_rows, batch);
-    again.SetTarget(target);
-    TACIT_RETURN_IF_ERROR(http::ReadJson(text, limits.max_depth, &again));
-  }
-  const event::FeatureSchema& schema = impl_->targets[target].transform->schema();
+  is.batch = batch;
+  is.reader = nullptr;
+  is.learner.reset();
+  is.passed_over = false;
+  TACIT_RETURN_IF_ERROR(http::ReadJson(text, is.limits.max_depth, is.keys));
+  TACIT_ASSIGN(const size_t target, http::FindLearner(is.learner, is.learners));
+  if (is.passed_over) TACIT_RETURN_IF_ERROR(http::ReadJson(text, is.limits.max_depth, is.keys));
+  const event::FeatureSchema& schema = is.targets[target].transform->schema();
   batch->dense_width = schema.dense.size();
   batch->slots = schema.categorical.size();
   return target;

@@ -27,10 +27,9 @@ class ScoreRequestParser {
     size_t max_depth = 8;
   };
 
-  ScoreRequestParser(std::vector<Target> targets, Limits limits);
   // `elsewhere` are learners that this form is not for.
   ScoreRequestParser(std::vector<Target> targets, Limits limits,
-                     std::vector<http::LearnerElsewhere> elsewhere);
+                     std::vector<http::LearnerElsewhere> elsewhere = {});
   ~ScoreRequestParser();
 
   // Fills `batch`, replacing what was in it, and returns the index of the learner among the

@@ -91,6 +91,8 @@ TEST_F(ScoreRequestTest, ErrorsNameRowAndField) {
       {R"({"learner":"ctr","rows":[{},1]})", "row 1: must be an object"},
       {R"({"learner":"ctr","rows":[{"dense":[1]}]})",
        "row 0: \"dense\" has 1 values, the schema 2"},
+      {R"({"learner":"ctr","rows":[{"dense":[1,2,{}]}]})",
+       "row 0: \"dense\" has 3 values, the schema 2"},
       {R"({"learner":"ctr","rows":[{"dense":7}]})", "row 0: \"dense\" must be an array"},
       {R"({"learner":"ctr","rows":[{"dens":[]}]})", "unknown key 'dens' (did you mean 'dense'?)"},
       {R"({"learner":"ctr","rows":[{"dense":["1",2]}]})", "row 0: I1 must be a number or null"},
