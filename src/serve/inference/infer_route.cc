@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/json.hpp>
 #include <iterator>
 #include <utility>
 
@@ -52,28 +51,12 @@ void AppendItemTensors(std::string* out) {
 
 // Reads {"NAME":true} or {"parameters":{"NAME":true}}; false where the body is empty or lacks it.
 Result<bool> ReadFlag(std::string_view body, std::string_view name, bool in_parameters) {
-  if (body.empty()) return false;
-  TACIT_RETURN_IF_ERROR(http::CheckSmallBody(body));
-  boost::json::error_code error;
-  const auto value = boost::json::parse(boost::json::string_view(body.data(), body.size()), error);
-  const boost::json::object* object = error ? nullptr : value.if_object();
-  if (object == nullptr) return http::BadRequest("the body must be a JSON object, or empty");
-  const std::string_view outer = in_parameters ? "parameters" : name;
   bool flag = false;
-  for (const auto& [key, inner] : *object) {
-    if (std::string_view(key) != outer)
-      return http::BadRequest(http::UnknownName("key", key, std::span(&outer, 1)));
-    if (!in_parameters) {
-      if (!inner.is_bool())
-        return http::BadRequest(fmt::format("\"{}\" must be true or false", name));
-      flag = inner.get_bool();
-      continue;
-    }
-    if (!inner.is_object()) return http::BadRequest("\"parameters\" must be an object");
-    for (const auto& [parameter, what] : inner.get_object())
-      if (std::string_view(parameter) != name || !what.is_bool())
-        return http::BadRequest(http::UnknownName("parameter", parameter, std::span(&name, 1)));
-  }
+  if (body.empty()) return flag;
+  const http::JsonKey keys[] = {{name, http::PlaceFor(&flag)}};
+  const http::JsonParts parameters{.keys = keys, .key_word = "parameter"};
+  const http::JsonKey outer[] = {{"parameters", {.object = &parameters}}};
+  TACIT_RETURN_IF_ERROR(http::ReadSmallJson(body, in_parameters ? outer : keys));
   return flag;
 }
 

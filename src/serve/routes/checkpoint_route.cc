@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <boost/json.hpp>
 #include <cmath>
 #include <filesystem>
 #include <iterator>
@@ -12,8 +11,6 @@
 
 namespace tacit::serve {
 namespace {
-
-namespace json = boost::json;
 
 std::string_view StateName(CheckpointJob::State state) {
   switch (state) {
@@ -52,22 +49,14 @@ void AppendJob(const CheckpointJob& job, std::string* out) {
 }
 
 Result<store::CheckpointKind> KindAsked(std::string_view body) {
-  if (body.empty()) return store::CheckpointKind::kFull;
-  TACIT_RETURN_IF_ERROR(http::CheckSmallBody(body));
-  json::error_code error;
-  const json::value value = json::parse(json::string_view(body.data(), body.size()), error);
-  const json::object* object = error ? nullptr : value.if_object();
-  if (object == nullptr)
-    return Fail(ErrorCode::kInvalidArgument, R"(the body must be {"kind":"full"} or "release")");
   store::CheckpointKind kind = store::CheckpointKind::kFull;
-  for (const auto& [key, wanted] : *object) {
-    if (key != "kind" || !wanted.is_string())
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("unknown '{}': there is kind, a text",
-                              std::string_view(key.data(), key.size()).substr(0, 30)));
-    TACIT_ASSIGN(kind,
-                 store::CheckpointKindOf({wanted.get_string().data(), wanted.get_string().size()}));
-  }
+  if (body.empty()) return kind;
+  const auto take = [&kind](const http::JsonValue& name) -> Status {
+    TACIT_ASSIGN(kind, store::CheckpointKindOf(name.text));
+    return {};
+  };
+  const http::JsonKey keys[] = {{"kind", {.kind = http::JsonPlace::Kind::kText, .take = take}}};
+  TACIT_RETURN_IF_ERROR(http::ReadSmallJson(body, keys));
   return kind;
 }
 

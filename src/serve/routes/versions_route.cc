@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <boost/json.hpp>
 #include <iterator>
 
 #include "http/request_json.h"
@@ -10,60 +9,47 @@
 namespace tacit::serve {
 namespace {
 
-namespace json = boost::json;
-
-Result<uint64_t> VersionIn(const json::value& value, std::string_view key) {
-  if (value.is_int64() && value.get_int64() >= 0) return static_cast<uint64_t>(value.get_int64());
-  return http::BadRequest(fmt::format("\"{}\" must be the number of a commit", key));
-}
-
-Result<Canary> CanaryIn(const json::value& value) {
-  static constexpr std::string_view kKeys[] = {"version", "share"};
-  if (!value.is_object()) return http::BadRequest("\"canary\" must be an object, or null");
-  std::optional<uint64_t> version;
-  std::optional<double> share;
-  for (const auto& [key, inner] : value.get_object()) {
-    if (key == "version") {
-      TACIT_ASSIGN(version, VersionIn(inner, "version"));
-    } else if (key == "share") {
-      share = inner.is_number() ? inner.to_number<double>() : 0;
-    } else {
-      return http::BadRequest(http::UnknownName("key", std::string_view(key), kKeys));
-    }
-  }
-  if (!version || !share) return http::BadRequest("\"canary\" needs \"version\" and \"share\"");
-  if (!(*share > 0 && *share <= 1))
-    return http::BadRequest("\"share\" must be a number above 0, at most 1");
-  return Canary{*version, *share};
+Status TakeServe(const http::JsonValue& value, VersionOrder* order) {
+  const bool newest = value.kind == http::JsonValue::Kind::kString && value.text == "newest";
+  if (!newest && (value.kind != http::JsonValue::Kind::kInt64 || value.int64 < 0))
+    return http::BadRequest("\"serve\" must be the number of a commit, or \"newest\"");
+  order->serve = newest ? VersionOrder::Serve::kNewest : VersionOrder::Serve::kVersion;
+  order->version = static_cast<uint64_t>(value.int64);
+  return {};
 }
 
 Result<VersionOrder> ReadOrder(std::string_view body) {
-  static constexpr std::string_view kKeys[] = {"serve", "canary"};
-  TACIT_RETURN_IF_ERROR(http::CheckSmallBody(body));
-  json::error_code error;
-  const json::value value = json::parse(json::string_view(body.data(), body.size()), error);
-  const json::object* object = error ? nullptr : value.if_object();
-  if (object == nullptr || object->empty())
-    return http::BadRequest(
-        R"(the body must be {"serve":12|"newest","canary":{"version":14,"share":0.1}|null})");
   VersionOrder order;
-  for (const auto& [key, inner] : *object) {
-    if (key == "serve") {
-      const bool newest = inner.is_string() && inner.get_string() == "newest";
-      order.serve = newest ? VersionOrder::Serve::kNewest : VersionOrder::Serve::kVersion;
-      if (newest) continue;
-      if (inner.is_string())
-        return http::BadRequest("\"serve\" must be the number of a commit, or \"newest\"");
-      TACIT_ASSIGN(order.version, VersionIn(inner, "serve"));
-    } else if (key == "canary") {
-      order.sets_canary = true;
-      if (inner.is_null()) continue;
-      TACIT_ASSIGN(order.canary, CanaryIn(inner));
-    } else {
-      return http::BadRequest(http::UnknownName("key", std::string_view(key), kKeys));
-    }
-  }
-  return order;
+  Canary canary;
+  const auto take_share = [&canary](const http::JsonValue& value) -> Status {
+    canary.share = value.Number().value_or(0);
+    if (canary.share > 0 && canary.share <= 1) return {};
+    return http::BadRequest("\"share\" must be a number above 0, at most 1");
+  };
+  const auto take_null = [&order](const http::JsonValue& value) -> Status {
+    order.sets_canary = true;
+    if (value.kind == http::JsonValue::Kind::kNull) return {};
+    return http::BadRequest("\"canary\" must be an object, or null");
+  };
+  const auto set_canary = [&order, &canary]() -> Status {
+    order.sets_canary = true;
+    order.canary = canary;
+    return {};
+  };
+  const http::JsonKey canary_keys[] = {
+      {"version", http::PlaceFor(&canary.version), true},
+      {"share", {.kind = http::JsonPlace::Kind::kAny, .take = take_share}, true}};
+  const http::JsonParts parts{
+      .keys = canary_keys, .end = set_canary, .where = [] { return "\"canary\""; }};
+  const http::JsonKey keys[] = {
+      {"serve",
+       {.kind = http::JsonPlace::Kind::kAny,
+        .take = [&order](const http::JsonValue& value) { return TakeServe(value, &order); }}},
+      {"canary", {.kind = http::JsonPlace::Kind::kAny, .take = take_null, .object = &parts}}};
+  TACIT_RETURN_IF_ERROR(http::ReadSmallJson(body, keys));
+  if (order.serve != VersionOrder::Serve::kAsItIs || order.sets_canary) return order;
+  return http::BadRequest(
+      R"(the body must be {"serve":12|"newest","canary":{"version":14,"share":0.1}|null})");
 }
 
 void AppendReport(const VersionReport& report, std::string* out) {
