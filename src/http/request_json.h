@@ -29,13 +29,6 @@ tl::unexpected<Error> BadRequest(std::string message);
 std::string UnknownName(std::string_view what, std::string_view name,
                         std::span<const std::string_view> known);
 
-// The most bytes of a body that a few keys make up: it is read as a tree, of which no pool counts
-// the memory. A tree takes many times its text.
-inline constexpr size_t kSmallBodyMost = 4 << 10;
-
-// kInvalidArgument: the body is larger than kSmallBodyMost.
-Status CheckSmallBody(std::string_view body);
-
 // A learner of another kind than those that a route is for.
 struct LearnerElsewhere {
   std::string name;
@@ -134,37 +127,5 @@ Status ReadJson(std::string_view text, size_t max_depth, std::span<const JsonKey
 
 // Does the same for a body that a few keys make up; a larger one than 4 KiB is refused.
 Status ReadSmallJson(std::string_view body, std::span<const JsonKey> keys);
-
-using JsonScalar = JsonValue;
-
-// Receives a document as it streams by. Each function returns false to end the reading, with the
-// reason in failure().
-class JsonSink {
- public:
-  virtual ~JsonSink() = default;
-  virtual bool BeginObject() = 0;
-  virtual bool EndObject() = 0;
-  virtual bool BeginArray() = 0;
-  virtual bool EndArray() = 0;
-  virtual bool Key(std::string_view key) = 0;
-  virtual bool Scalar(const JsonScalar& scalar) = 0;
-
-  const std::optional<Error>& failure() const { return failure_; }
-
- protected:
-  bool Refuse(Error error) {
-    failure_ = std::move(error);
-    return false;
-  }
-  bool Refuse(std::string message) {
-    return Refuse(Error{ErrorCode::kInvalidArgument, std::move(message)});
-  }
-
- private:
-  std::optional<Error> failure_;
-};
-
-// Reads all of `text`. The failure is the sink's, or gives the position where `text` is not JSON.
-Status ReadJson(std::string_view text, size_t max_depth, JsonSink* sink);
 
 }  // namespace tacit::http

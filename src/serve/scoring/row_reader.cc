@@ -65,8 +65,8 @@ Result<RowReader::Column> RowReader::Find(std::string_view feature) {
   return column;
 }
 
-Status RowReader::Set(Column column, const http::JsonScalar& value) {
-  const bool is_null = value.kind == http::JsonScalar::Kind::kNull;
+Status RowReader::Set(Column column, const http::JsonValue& value) {
+  const bool is_null = value.kind == http::JsonValue::Kind::kNull;
   if (column.is_dense) {
     const std::optional<double> number = value.Number();
     if (!number && !is_null)
@@ -75,7 +75,7 @@ Status RowReader::Set(Column column, const http::JsonScalar& value) {
     dense_[column.index] = missing_[column.index];
     return {};
   }
-  if (!is_null && value.kind != http::JsonScalar::Kind::kString)
+  if (!is_null && value.kind != http::JsonValue::Kind::kString)
     return http::BadRequest(fmt::format("{} must be a string or null", Name(column)));
   SetText(column, value.text);
   return {};
@@ -104,9 +104,9 @@ Status RowReader::BeginList(Column column) {
   return {};
 }
 
-Status RowReader::AddToList(const http::JsonScalar& value) {
+Status RowReader::AddToList(const http::JsonValue& value) {
   const event::CategoricalFeature& schema = transform_.schema().categorical[list_feature_];
-  if (value.kind != http::JsonScalar::Kind::kString)
+  if (value.kind != http::JsonValue::Kind::kString)
     return http::BadRequest(fmt::format("{} must hold strings only", schema.name));
   AddText(value.text);
   return {};

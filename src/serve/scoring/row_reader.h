@@ -39,7 +39,7 @@ class RowReader {
   Result<Column> ColumnOf(std::string_view feature) const;
   // Does the same for one that is not yet set in this row.
   Result<Column> Find(std::string_view feature);
-  Status Set(Column column, const http::JsonScalar& value);
+  Status Set(Column column, const http::JsonValue& value);
   // Sets a dense feature; kInvalidArgument for a number that is infinite.
   Status SetNumber(Column column, double number);
   // Sets a categorical feature; an empty text is a missing value.
@@ -47,7 +47,7 @@ class RowReader {
   // Sets a multi-hot feature from values between BeginList and EndList. Keeps the first distinct
   // ones, up to the schema's maximum.
   Status BeginList(Column column);
-  Status AddToList(const http::JsonScalar& value);
+  Status AddToList(const http::JsonValue& value);
   void AddText(std::string_view text);
   void EndList();
 
