@@ -16,6 +16,24 @@ namespace json = boost::json;
 constexpr size_t kSmallBodyMost = 4 << 10, kSmallDepthMost = 4;
 constexpr size_t kNameEchoMax = 64;  // the longest name that a message repeats
 
+bool Fits(const JsonPlace& place, const JsonValue& value) {
+  if (place.kind == JsonPlace::Kind::kAny) return true;
+  const bool is_text = value.kind == JsonValue::Kind::kString;
+  const bool is_int64 = value.kind == JsonValue::Kind::kInt64;
+  switch (place.kind) {
+    case JsonPlace::Kind::kText:
+      return is_text;
+    case JsonPlace::Kind::kId:
+      return is_text || is_int64 || value.kind == JsonValue::Kind::kUint64;
+    case JsonPlace::Kind::kFlag:
+      return value.kind == JsonValue::Kind::kBool;
+    case JsonPlace::Kind::kWhole:
+      return is_int64 && value.int64 >= place.least && value.int64 <= place.most;
+    default:
+      return false;
+  }
+}
+
 // Follows a table through a body, as the parser's handler.
 class Reading {
  public:
@@ -87,9 +105,17 @@ class Reading {
   bool End();
   bool Key(std::string_view key);
   bool Scalar(const JsonValue& value) { return skipped_ > 0 || (CountElement() && Take(value)); }
-  bool CountElement();
-  bool Take(const JsonValue& value);
-  bool RefuseKind(const JsonPlace& place);
+  bool CountElement() {
+    Frame& frame = frames_.back();
+    return !frame.is_array || frame.elements++ < frame.parts->elements_most || RefuseMore();
+  }
+  bool Take(const JsonValue& value) {
+    const JsonPlace& place = *frames_.back().value;
+    if (!Fits(place, value)) return RefuseKind(place);
+    return !place.take || Pass(place.take(value));
+  }
+  [[gnu::noinline]] bool RefuseMore();
+  [[gnu::noinline]] bool RefuseKind(const JsonPlace& place);
   static const JsonKey* MissingKey(const Frame& frame);
   bool Pass(Status&& status) {
     if (!status) failure_ = std::move(status.error());
@@ -126,23 +152,6 @@ class Reading {
   std::optional<Error> failure_;
   std::string parts_;  // the parts of an escaped text so far
 };
-
-bool Fits(const JsonPlace& place, const JsonValue& value) {
-  const bool is_text = value.kind == JsonValue::Kind::kString;
-  const bool is_int64 = value.kind == JsonValue::Kind::kInt64;
-  switch (place.kind) {
-    case JsonPlace::Kind::kText:
-      return is_text;
-    case JsonPlace::Kind::kId:
-      return is_text || is_int64 || value.kind == JsonValue::Kind::kUint64;
-    case JsonPlace::Kind::kFlag:
-      return value.kind == JsonValue::Kind::kBool;
-    case JsonPlace::Kind::kWhole:
-      return is_int64 && value.int64 >= place.least && value.int64 <= place.most;
-    default:
-      return place.kind == JsonPlace::Kind::kAny;
-  }
-}
 
 std::string KindWords(const JsonPlace& place) {
   if (!place.must.empty()) return std::string(place.must);
@@ -216,18 +225,10 @@ bool Reading::Key(std::string_view key) {
   return true;
 }
 
-bool Reading::CountElement() {
-  Frame& frame = frames_.back();
-  if (!frame.is_array || frame.elements++ < frame.parts->elements_most) return true;
-  const JsonParts& parts = *frame.parts;
+bool Reading::RefuseMore() {
+  const JsonParts& parts = *frames_.back().parts;
   frames_.pop_back();  // the words are about the whole array
   return Refuse(fmt::format(fmt::runtime(parts.too_many), parts.elements_most));
-}
-
-bool Reading::Take(const JsonValue& value) {
-  const JsonPlace& place = *frames_.back().value;
-  if (!Fits(place, value)) return RefuseKind(place);
-  return !place.take || Pass(place.take(value));
 }
 
 bool Reading::RefuseKind(const JsonPlace& place) {

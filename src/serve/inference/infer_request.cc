@@ -52,7 +52,7 @@ class InferReading {
     return name.empty() ? fmt::format("input {}", states_.size())
                         : fmt::format("input '{}'", name.substr(0, 64));
   }
-  tl::unexpected<Error> RefuseInput(std::string_view what) const {
+  [[gnu::noinline]] tl::unexpected<Error> RefuseInput(std::string_view what) const {
     return http::BadRequest(InputText() + std::string(what));
   }
   Status TakeDatatype(std::string_view name);

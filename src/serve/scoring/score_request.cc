@@ -75,7 +75,9 @@ struct ScoreRequestParser::Impl {
     return column.index < reader->width(column.is_dense);
   }
   Status TakeValue(const http::JsonValue& is) {
-    return NextColumn() ? OfRow(reader->Set(column, is)) : Status();
+    if (!NextColumn()) return {};
+    Status set = reader->Set(column, is);
+    return set ? set : OfRow(std::move(set));
   }
   Status TakeKey(std::string_view feature) {
     auto found = reader->Find(feature);
@@ -90,7 +92,7 @@ struct ScoreRequestParser::Impl {
   }
   std::string RowText() const { return fmt::format("row {}", batch->size()); }
   // Names the row in a failure.
-  Status OfRow(Status status) const {
+  [[gnu::noinline]] Status OfRow(Status status) const {
     if (status) return status;
     return Fail(std::move(status.error()).Context(RowText()));
   }
