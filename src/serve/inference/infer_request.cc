@@ -62,6 +62,7 @@ class InferReading {
   Status EndData();
   Result<bool> BeginNested();
   Status EndNested();
+  [[gnu::noinline]] Status RefuseElement() const;
   Status TakeElement(const http::JsonValue& value);
   bool AddElement(const http::JsonValue& value);
   bool AddInteger(const http::JsonValue& value);
@@ -228,6 +229,12 @@ Status InferReading::EndNested() {
       fmt::format(": an array within \"data\" has {} elements, its shape {}", found, wanted));
 }
 
+Status InferReading::RefuseElement() const {
+  if (count_ == expected_)
+    return RefuseInput(fmt::format(" has more elements than its shape, {}", expected_));
+  return RefuseInput(fmt::format(": element {} is no {}", count_, NameOf(tensor_->datatype)));
+}
+
 Status InferReading::TakeElement(const http::JsonValue& value) {
   if (value.kind == http::JsonValue::Kind::kObject)
     return RefuseInput(": \"data\" must hold scalars");
@@ -236,10 +243,7 @@ Status InferReading::TakeElement(const http::JsonValue& value) {
       (depth > 0 && depth + 1 != tensor_->shape.size()))
     return RefuseInput(": \"data\" is neither flat nor nested as its shape");
   element_depth_ = depth;
-  if (count_ == expected_)
-    return RefuseInput(fmt::format(" has more elements than its shape, {}", expected_));
-  if (!AddElement(value))
-    return RefuseInput(fmt::format(": element {} is no {}", count_, NameOf(tensor_->datatype)));
+  if (count_ == expected_ || !AddElement(value)) return RefuseElement();
   ++count_;
   return {};
 }
