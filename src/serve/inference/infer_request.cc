@@ -266,7 +266,6 @@ bool InferReading::AddElement(const http::JsonValue& value) {
   const bool is_null = value.kind == http::JsonValue::Kind::kNull;
   const Datatype datatype = tensor_->datatype;
   std::string* const held = &request_->held;
-  if (IsInteger(datatype)) return AddInteger(value);
   if (datatype == Datatype::kBytes) {
     if (!is_null && value.kind != http::JsonValue::Kind::kString) return false;
     AppendElement(static_cast<uint32_t>(value.text.size()), held);
@@ -278,6 +277,7 @@ bool InferReading::AddElement(const http::JsonValue& value) {
     AppendElement(static_cast<uint8_t>(value.flag), held);
     return true;
   }
+  if (IsInteger(datatype)) return AddInteger(value);
   const double number = value.Number().value_or(std::numeric_limits<double>::quiet_NaN());
   if (std::isnan(number) != is_null || std::isinf(number)) return false;
   if (datatype == Datatype::kFp64) {
