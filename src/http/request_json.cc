@@ -47,8 +47,7 @@ class Reading {
   using Kind = JsonValue::Kind;
 
   explicit Reading(std::span<const JsonKey> keys) : request_{.keys = keys} {
-    frames_.reserve(8);  // deeper than any table
-    frames_.push_back({.value = &whole_});
+    around_.reserve(8);  // deeper than any table
   }
 
   const std::optional<Error>& failure() const { return failure_; }
@@ -91,7 +90,7 @@ class Reading {
   bool on_comment(View, Code&) { return true; }
 
  private:
-  // An array or object that has begun; the first one stands around the whole.
+  // An array or object that has begun; the outermost one stands around the whole.
   struct Frame {
     const JsonParts* parts = nullptr;
     const JsonPlace* value = nullptr;  // the place of the next value
@@ -106,17 +105,19 @@ class Reading {
   bool Key(std::string_view key);
   bool Scalar(const JsonValue& value) { return skipped_ > 0 || (CountElement() && Take(value)); }
   bool CountElement() {
-    Frame& frame = frames_.back();
-    return !frame.is_array || frame.elements++ < frame.parts->elements_most || RefuseMore();
+    return !at_.is_array || at_.elements++ < at_.parts->elements_most || RefuseMore();
   }
   bool Take(const JsonValue& value) {
-    const JsonPlace& place = *frames_.back().value;
-    if (!Fits(place, value)) return RefuseKind(place);
-    return !place.take || Pass(place.take(value));
+    const JsonPlace& place = *at_.value;
+    return (Fits(place, value) && place.take(value, &failure_)) || RefuseValue(place);
   }
   [[gnu::noinline]] bool RefuseMore();
-  [[gnu::noinline]] bool RefuseKind(const JsonPlace& place);
+  [[gnu::noinline]] bool RefuseValue(const JsonPlace& place);
   static const JsonKey* MissingKey(const Frame& frame);
+  void Leave() {
+    at_ = around_.back();
+    around_.pop_back();
+  }
   bool Pass(Status&& status) {
     if (!status) failure_ = std::move(status.error());
     return status.has_value();
@@ -146,8 +147,9 @@ class Reading {
 
   const JsonParts request_;
   const JsonPlace whole_{.object = &request_};
-  std::vector<Frame> frames_;
-  size_t skipped_ = 0;  // the depth within an array or object that is skipped
+  Frame at_{.value = &whole_};
+  std::vector<Frame> around_;  // arrays and objects that `at_` lies in
+  size_t skipped_ = 0;         // the depth within an array or object that is skipped
   bool is_object_ = true;
   std::optional<Error> failure_;
   std::string parts_;  // the parts of an escaped text so far
@@ -171,17 +173,18 @@ bool Reading::Begin(Kind kind) {
     return true;
   }
   if (!CountElement()) return false;
-  const Frame& frame = frames_.back();
   const bool is_array = kind == Kind::kArray;
-  const JsonParts* const parts = is_array ? frame.value->array : frame.value->object;
+  const JsonParts* const parts = is_array ? at_.value->array : at_.value->object;
   Result<bool> reads = parts != nullptr;
   if (parts == nullptr && !Take({.kind = kind})) return false;
   if (parts != nullptr && parts->begin) reads = parts->begin();
   if (!reads) return Pass(Fail(std::move(reads.error())));
-  if (*reads)
-    frames_.push_back({parts, &parts->element, frame.key, is_array});
-  else
+  if (!*reads) {
     skipped_ = 1;
+    return true;
+  }
+  around_.push_back(at_);
+  at_ = {parts, &parts->element, at_.key, is_array};
   return true;
 }
 
@@ -190,13 +193,13 @@ bool Reading::End() {
     --skipped_;
     return true;
   }
-  const Frame frame = frames_.back();
-  const bool is_whole = frames_.size() == 2;  // Check comes later
-  if (const JsonKey* const missing = is_whole ? nullptr : MissingKey(frame))
+  const bool is_whole = around_.size() == 1;  // Check comes later
+  if (const JsonKey* const missing = is_whole ? nullptr : MissingKey(at_))
     return Pass(BadRequest(fmt::format("{} has no \"{}\"", Where(), missing->name)));
-  frames_.pop_back();
-  if (is_whole) frames_.back().seen = frame.seen;
-  return !frame.parts->end || Pass(frame.parts->end());
+  if (is_whole) around_.back().seen = at_.seen;
+  const JsonParts& parts = *at_.parts;
+  Leave();
+  return !parts.end || Pass(parts.end());
 }
 
 const JsonKey* Reading::MissingKey(const Frame& frame) {
@@ -208,49 +211,48 @@ const JsonKey* Reading::MissingKey(const Frame& frame) {
 
 bool Reading::Key(std::string_view key) {
   if (skipped_ > 0) return true;
-  Frame& frame = frames_.back();
-  if (frame.parts->key) return Pass(frame.parts->key(key));
-  const std::span<const JsonKey> keys = frame.parts->keys;
+  if (at_.parts->key) return Pass(at_.parts->key(key));
+  const std::span<const JsonKey> keys = at_.parts->keys;
   const auto at = std::ranges::find(keys, key, &JsonKey::name);
   if (at == keys.end()) {
     std::vector<std::string_view> names;
     for (const JsonKey& known : keys) names.push_back(known.name);
-    return Refuse(UnknownName(frame.parts->key_word, key, names));
+    return Refuse(UnknownName(at_.parts->key_word, key, names));
   }
   const uint64_t bit = uint64_t{1} << (at - keys.begin());
-  if ((frame.seen & bit) != 0) return Refuse(fmt::format("\"{}\" is there twice", key));
-  frame.seen |= bit;
-  frame.key = at->name;
-  frame.value = &at->value;
+  if ((at_.seen & bit) != 0) return Refuse(fmt::format("\"{}\" is there twice", key));
+  at_.seen |= bit;
+  at_.key = at->name;
+  at_.value = &at->value;
   return true;
 }
 
 bool Reading::RefuseMore() {
-  const JsonParts& parts = *frames_.back().parts;
-  frames_.pop_back();  // the words are about the whole array
+  const JsonParts& parts = *at_.parts;
+  Leave();  // the words are about the whole array
   return Refuse(fmt::format(fmt::runtime(parts.too_many), parts.elements_most));
 }
 
-bool Reading::RefuseKind(const JsonPlace& place) {
-  const Frame& frame = frames_.back();
-  if (frames_.size() == 1) {  // the rest is read first: it may not be JSON
+bool Reading::RefuseValue(const JsonPlace& place) {
+  if (failure_) return false;
+  if (around_.empty()) {  // the rest is read first: it may not be JSON
     is_object_ = false;
     return true;
   }
-  const bool has_words = frame.is_array && frame.parts->where;
-  return Refuse(has_words ? KindWords(place)
-                          : fmt::format("\"{}\" {}", frame.key, KindWords(place)));
+  const bool has_words = at_.is_array && at_.parts->where;
+  return Refuse(has_words ? KindWords(place) : fmt::format("\"{}\" {}", at_.key, KindWords(place)));
 }
 
 std::string Reading::Where() const {
-  for (auto frame = frames_.rbegin(); frame != frames_.rend(); ++frame)
-    if (frame->parts != nullptr && frame->parts->where) return frame->parts->where();
+  if (at_.parts->where) return at_.parts->where();
+  for (size_t i = around_.size(); i-- > 1;)
+    if (around_[i].parts->where) return around_[i].parts->where();
   return "";
 }
 
 Status Reading::Check() const {
   if (!is_object_) return BadRequest("the request must be a JSON object");
-  if (const JsonKey* const missing = MissingKey({.parts = &request_, .seen = frames_[0].seen}))
+  if (const JsonKey* const missing = MissingKey({.parts = &request_, .seen = at_.seen}))
     return BadRequest(fmt::format("\"{}\" is missing", missing->name));
   return {};
 }
@@ -291,13 +293,6 @@ Result<size_t> FindLearner(const std::optional<std::string>& name,
                 UnknownName("learner", *name, learners) + here +
                     (learners.empty() ? "" : fmt::format(", and {}", kRoutes)));
   return static_cast<size_t>(at - learners.begin());
-}
-
-std::optional<double> JsonValue::Number() const {
-  if (kind == Kind::kInt64) return static_cast<double>(int64);
-  if (kind == Kind::kUint64) return static_cast<double>(uint64);
-  if (kind == Kind::kDouble) return real;
-  return std::nullopt;
 }
 
 std::string JsonValue::Id() const {

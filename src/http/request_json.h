@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -9,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -53,9 +55,39 @@ struct JsonValue {
   std::string_view text = {};  // valid during the call
 
   // The value of any kind of number; may be infinite.
-  std::optional<double> Number() const;
+  std::optional<double> Number() const {
+    if (kind == Kind::kInt64) return static_cast<double>(int64);
+    if (kind == Kind::kUint64) return static_cast<double>(uint64);
+    if (kind == Kind::kDouble) return real;
+    return std::nullopt;
+  }
   // The text of a string, or the digits of an integer, as records have them.
   std::string Id() const;
+};
+
+// Takes a value that stands where it may. A function that returns false refuses it in the reader's
+// words; one that returns a Status has words of its own.
+class JsonTake {
+ public:
+  JsonTake() = default;
+  template <class F>
+  requires std::invocable<F&, const JsonValue&> JsonTake(F take)
+      : take_([take](const JsonValue& value, std::optional<Error>* own_words) {
+          if constexpr (std::is_same_v<std::invoke_result_t<F&, const JsonValue&>, bool>) {
+            return take(value);
+          } else {
+            Status taken = take(value);
+            if (!taken) *own_words = std::move(taken.error());
+            return taken.has_value();
+          }
+        }) {}
+
+  bool operator()(const JsonValue& value, std::optional<Error>* own_words) const {
+    return !take_ || take_(value, own_words);
+  }
+
+ private:
+  std::function<bool(const JsonValue&, std::optional<Error>*)> take_;
 };
 
 struct JsonParts;
@@ -72,7 +104,7 @@ struct JsonPlace {
   Kind kind = Kind::kParts;
   std::string_view must = {};          // other words than the reader's, after the key
   int64_t least = 0, most = kNoLimit;  // of a whole number
-  std::function<Status(const JsonValue&)> take = {};
+  JsonTake take = {};
   const JsonParts* array = nullptr;
   const JsonParts* object = nullptr;
 };
@@ -110,14 +142,14 @@ JsonPlace PlaceFor(T* to, int64_t least = 0, int64_t most = JsonPlace::kNoLimit)
                             : Kind::kWhole,
           .least = least,
           .most = most,
-          .take = [to](const JsonValue& value) -> Status {
+          .take = [to](const JsonValue& value) {
             if constexpr (is_text)
               *to = value.text;
             else if constexpr (is_flag)
               *to = value.flag;
             else
               *to = static_cast<T>(value.int64);
-            return {};
+            return true;
           }};
 }
 

@@ -68,10 +68,11 @@ Status RecommendReading::Read(std::string_view text) {
       .element = item, .begin = [this] { return BeginItems("exclude"); }, .where = where};
   const http::JsonParts genres{.element = {.kind = Kind::kText,
                                            .must = kArrayOfTexts,
-                                           .take = [this](auto& genre) -> Status {
-                                             request->filter.genres.emplace_back(genre.text);
-                                             return {};
-                                           }},
+                                           .take =
+                                               [this](auto& genre) {
+                                                 request->filter.genres.emplace_back(genre.text);
+                                                 return true;
+                                               }},
                                .elements_most = limits.genres_most,
                                .too_many = "\"genres\" has more than {} of them"};
   const http::JsonKey keys[] = {

@@ -87,10 +87,11 @@ Status InferReading::Read(std::string_view json) {
   const http::JsonParts shape{
       .element = {.kind = Kind::kWhole,
                   .must = "must hold whole numbers",
-                  .take = [this](auto& size) -> Status {
-                    input_.shape.push_back(static_cast<uint64_t>(size.int64));
-                    return {};
-                  }},
+                  .take =
+                      [this](auto& size) {
+                        input_.shape.push_back(static_cast<uint64_t>(size.int64));
+                        return true;
+                      }},
       .elements_most = kRankMost,
       .too_many = "\"shape\" has more than {} sizes",
       .begin = [this]() -> Result<bool> {

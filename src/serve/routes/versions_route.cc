@@ -9,27 +9,23 @@
 namespace tacit::serve {
 namespace {
 
-Status TakeServe(const http::JsonValue& value, VersionOrder* order) {
-  const bool newest = value.kind == http::JsonValue::Kind::kString && value.text == "newest";
-  if (!newest && (value.kind != http::JsonValue::Kind::kInt64 || value.int64 < 0))
-    return http::BadRequest("\"serve\" must be the number of a commit, or \"newest\"");
-  order->serve = newest ? VersionOrder::Serve::kNewest : VersionOrder::Serve::kVersion;
-  order->version = static_cast<uint64_t>(value.int64);
-  return {};
-}
-
 Result<VersionOrder> ReadOrder(std::string_view body) {
+  using Kind = http::JsonPlace::Kind;
   VersionOrder order;
   Canary canary;
-  const auto take_share = [&canary](const http::JsonValue& value) -> Status {
-    canary.share = value.Number().value_or(0);
-    if (canary.share > 0 && canary.share <= 1) return {};
-    return http::BadRequest("\"share\" must be a number above 0, at most 1");
+  const auto take_serve = [&order](const http::JsonValue& value) {
+    const bool newest = value.kind == http::JsonValue::Kind::kString && value.text == "newest";
+    order.serve = newest ? VersionOrder::Serve::kNewest : VersionOrder::Serve::kVersion;
+    order.version = static_cast<uint64_t>(value.int64);
+    return newest || (value.kind == http::JsonValue::Kind::kInt64 && value.int64 >= 0);
   };
-  const auto take_null = [&order](const http::JsonValue& value) -> Status {
+  const auto take_share = [&canary](const http::JsonValue& value) {
+    canary.share = value.Number().value_or(0);
+    return canary.share > 0 && canary.share <= 1;
+  };
+  const auto take_null = [&order](const http::JsonValue& value) {
     order.sets_canary = true;
-    if (value.kind == http::JsonValue::Kind::kNull) return {};
-    return http::BadRequest("\"canary\" must be an object, or null");
+    return value.kind == http::JsonValue::Kind::kNull;
   };
   const auto set_canary = [&order, &canary]() -> Status {
     order.sets_canary = true;
@@ -38,14 +34,20 @@ Result<VersionOrder> ReadOrder(std::string_view body) {
   };
   const http::JsonKey canary_keys[] = {
       {"version", http::PlaceFor(&canary.version), true},
-      {"share", {.kind = http::JsonPlace::Kind::kAny, .take = take_share}, true}};
+      {"share",
+       {.kind = Kind::kAny, .must = "must be a number above 0, at most 1", .take = take_share},
+       true}};
   const http::JsonParts parts{
       .keys = canary_keys, .end = set_canary, .where = [] { return "\"canary\""; }};
-  const http::JsonKey keys[] = {
-      {"serve",
-       {.kind = http::JsonPlace::Kind::kAny,
-        .take = [&order](const http::JsonValue& value) { return TakeServe(value, &order); }}},
-      {"canary", {.kind = http::JsonPlace::Kind::kAny, .take = take_null, .object = &parts}}};
+  const http::JsonKey keys[] = {{"serve",
+                                 {.kind = Kind::kAny,
+                                  .must = "must be the number of a commit, or \"newest\"",
+                                  .take = take_serve}},
+                                {"canary",
+                                 {.kind = Kind::kAny,
+                                  .must = "must be an object, or null",
+                                  .take = take_null,
+                                  .object = &parts}}};
   TACIT_RETURN_IF_ERROR(http::ReadSmallJson(body, keys));
   if (order.serve != VersionOrder::Serve::kAsItIs || order.sets_canary) return order;
   return http::BadRequest(
