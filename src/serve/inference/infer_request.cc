@@ -62,7 +62,8 @@ class InferReading {
   Status EndData();
   Result<bool> BeginNested();
   Status EndNested();
-  [[gnu::noinline]] Status RefuseElement() const;
+  Status CheckDepth();
+  [[gnu::noinline]] Status RefuseElement(const http::JsonValue& value) const;
   Status TakeElement(const http::JsonValue& value);
   bool AddElement(const http::JsonValue& value);
   bool AddInteger(const http::JsonValue& value);
@@ -80,6 +81,7 @@ class InferReading {
   std::vector<uint64_t> opened_;  // the count at which each nested array began
   uint64_t arrays_ = 0;           // nested ones so far
   std::optional<size_t> element_depth_;
+  bool checks_depth_ = true;  // the next element is the first one since an array began or ended
 };
 
 Status InferReading::Read(std::string_view json) {
@@ -198,6 +200,7 @@ Result<bool> InferReading::BeginData() {
   opened_.clear();
   arrays_ = 0;
   element_depth_.reset();
+  checks_depth_ = true;
   state_.begin = request_->held.size();
   return true;
 }
@@ -217,6 +220,7 @@ Result<bool> InferReading::BeginNested() {
     return RefuseInput(": \"data\" is nested deeper than its shape");
   ++arrays_;
   opened_.push_back(count_);
+  checks_depth_ = true;
   return true;
 }
 
@@ -225,26 +229,34 @@ Status InferReading::EndNested() {
   for (size_t i = opened_.size(); i < tensor_->shape.size(); ++i) wanted *= tensor_->shape[i];
   const uint64_t found = count_ - opened_.back();
   opened_.pop_back();
+  checks_depth_ = true;
   if (found == wanted) return {};
   return RefuseInput(
       fmt::format(": an array within \"data\" has {} elements, its shape {}", found, wanted));
 }
 
-Status InferReading::RefuseElement() const {
+Status InferReading::CheckDepth() {
+  const size_t depth = opened_.size();
+  if ((element_depth_ && *element_depth_ != depth) ||
+      (depth > 0 && depth + 1 != tensor_->shape.size()))
+    return RefuseInput(": \"data\" is neither flat nor nested as its shape");
+  element_depth_ = depth;
+  checks_depth_ = false;
+  return {};
+}
+
+Status InferReading::RefuseElement(const http::JsonValue& value) const {
+  if (value.kind == http::JsonValue::Kind::kObject)
+    return RefuseInput(": \"data\" must hold scalars");
   if (count_ == expected_)
     return RefuseInput(fmt::format(" has more elements than its shape, {}", expected_));
   return RefuseInput(fmt::format(": element {} is no {}", count_, NameOf(tensor_->datatype)));
 }
 
 Status InferReading::TakeElement(const http::JsonValue& value) {
-  if (value.kind == http::JsonValue::Kind::kObject)
-    return RefuseInput(": \"data\" must hold scalars");
-  const size_t depth = opened_.size();
-  if ((element_depth_ && *element_depth_ != depth) ||
-      (depth > 0 && depth + 1 != tensor_->shape.size()))
-    return RefuseInput(": \"data\" is neither flat nor nested as its shape");
-  element_depth_ = depth;
-  if (count_ == expected_ || !AddElement(value)) return RefuseElement();
+  if (value.kind == http::JsonValue::Kind::kObject) return RefuseElement(value);
+  if (checks_depth_) TACIT_RETURN_IF_ERROR(CheckDepth());
+  if (count_ == expected_ || !AddElement(value)) return RefuseElement(value);
   ++count_;
   return {};
 }
