@@ -51,6 +51,7 @@ struct ScoreRequestParser::Impl {
     has_columns = true;
     column = {is_dense, 0};
     columns = 0;
+    width = reader->width(is_dense);
     return CheckAlone();
   }
   Result<bool> BeginFeatures() {
@@ -62,7 +63,6 @@ struct ScoreRequestParser::Impl {
     return http::BadRequest(RowText() + ": \"features\" stands alone in its row");
   }
   Status EndColumns() const {
-    const size_t width = reader->width(column.is_dense);
     if (columns == width) return {};
     return http::BadRequest(fmt::format("{}: \"{}\" has {} values, the schema {}", RowText(),
                                         column.is_dense ? "dense" : "categorical", columns, width));
@@ -72,12 +72,13 @@ struct ScoreRequestParser::Impl {
   bool NextColumn() {
     if (has_features) return true;
     column.index = columns++;
-    return column.index < reader->width(column.is_dense);
+    return column.index < width;
   }
   Status TakeValue(const http::JsonValue& is) {
     if (!NextColumn()) return {};
     Status set = reader->Set(column, is);
-    return set ? set : OfRow(std::move(set));
+    if (!set) return OfRow(std::move(set));
+    return {};
   }
   Status TakeKey(std::string_view feature) {
     auto found = reader->Find(feature);
@@ -108,7 +109,7 @@ struct ScoreRequestParser::Impl {
   RowReader* reader = nullptr;
   std::optional<std::string> learner;
   bool passed_over = false, has_columns = false, has_features = false;
-  size_t columns = 0;
+  size_t columns = 0, width = 0;  // of the array that is read: so far, and in the schema
   RowReader::Column column;
 
   // Its form.
