@@ -313,6 +313,7 @@ TEST_F(InferRowsTest, WhatIsWrongIsSaidByName) {
   EXPECT_THAT(more(R"("outputs":[{"name":"probability"},{"name":"probability"}])"),
               HasSubstr("output 'probability' is asked for twice"));
   EXPECT_THAT(more(R"("outputs":[{"parameters":{}}])"), HasSubstr("an output has no \"name\""));
+  EXPECT_THAT(more(R"("outputs":[{"name":""}])"), HasSubstr("unknown output '' of ctr"));
   EXPECT_THAT(more(R"("outputs":[{"name":"probability","parameters":{"classification":2}}])"),
               HasSubstr("unknown parameter 'classification'"));
   EXPECT_THAT(more(R"("parameters":{"k":3})"), HasSubstr("\"k\" is for models of the next item"));
