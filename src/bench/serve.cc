@@ -233,8 +233,6 @@ Result<serve::Services> MakeServices(TrainingRig& rig, metrics::Registry& regist
   services.user_hash = [hash = SipHash(rig.store().user_key())](std::string_view user) {
     return hash(user);
   };
-  services.readiness = [] { return serve::Readiness{true, ""}; };
-  services.budget_exhausted = [](LearnerIndex) { return false; };
   services.metrics = &registry;
   return services;
 }

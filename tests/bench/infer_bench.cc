@@ -238,7 +238,6 @@ void RunInferBench() {
     scoring.model = model;
     services.models = {scoring};
     services.latest = [&snapshot] { return snapshot; };
-    services.readiness = [] { return Readiness{true, ""}; };
     services.metrics = &registry;
     const auto handler = MakeApi(services)();
     const double score = Measure(*handler, {"/v1/score", ScoreBody(), ""});

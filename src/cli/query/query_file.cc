@@ -192,7 +192,6 @@ class CheckpointAsker final : public Asker {
     contents.open.push_back(
         std::make_shared<const serve::ServedVersion>(snapshot, services.recommenders, registry_));
     services.versions = std::make_shared<const serve::VersionTable>(std::move(contents));
-    services.readiness = [] { return serve::Readiness{true, ""}; };
     services.metrics = &registry_;
     const http::HandlerFactory make = serve::MakeApi(std::move(services));
     for (size_t i = 0; i < workers; ++i) handlers_.push_back(make());

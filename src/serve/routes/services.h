@@ -49,9 +49,9 @@ struct Services {
   // Hashes a user id as the store's histories do; needed if a recommender serves users by id.
   UserHash user_hash = {};
   // Reports if training and source work. Readiness also requires a committed snapshot.
-  std::function<Readiness()> readiness;
+  std::function<Readiness()> readiness = [] { return Readiness{.ready = true, .reason = ""}; };
   // Returns true if the learner has stopped because its next step would exceed its budget.
-  std::function<bool(LearnerIndex)> budget_exhausted;
+  std::function<bool(LearnerIndex)> budget_exhausted = [](LearnerIndex) { return false; };
   // Private quality of learners, with accounts behind the learners.
   std::vector<ServedQuality> qualities = {};
   // The account of the breaker (source.halt_above), behind the learners; nothing without one.

@@ -51,7 +51,6 @@ class QueryFileTest : public testing::Test {
         6, scoring, serve::DenseSizeOf(serve::SmallNetwork()));
     services.latest = [snapshot] { return snapshot; };
     services.models = {scoring};
-    services.readiness = [] { return serve::Readiness{true, ""}; };
     services.metrics = &registry_;
     auto server = http::Server::Start({.listeners = {{url_, http::Role::kPublic}}},
                                       serve::MakeApi(services), registry_);
@@ -219,7 +218,6 @@ TEST(QueryFileRecommendTest, RequestsOfAFileAreAnsweredEach) {
   serve::Services services;
   services.latest = [snapshot] { return snapshot; };
   services.recommenders = {model};
-  services.readiness = [] { return serve::Readiness{true, ""}; };
   services.metrics = &registry;
   const auto server = http::Server::Start({.listeners = {{url, http::Role::kPublic}}},
                                           serve::MakeApi(services), registry);

@@ -26,7 +26,6 @@ class QueryRecommendTest : public testing::Test {
     snapshot->histories[SipHash()("u1")] = {{3, 10}, {7, 11}};
     services.latest = [snapshot] { return snapshot; };
     services.recommenders = {model};
-    services.readiness = [] { return serve::Readiness{true, ""}; };
     services.user_hash = [](std::string_view user) { return SipHash()(user); };
     services.metrics = &registry_;
     auto server = http::Server::Start({.listeners = {{url_, http::Role::kOperator}}},

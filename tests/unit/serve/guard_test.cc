@@ -81,8 +81,6 @@ class GuardTest : public testing::Test {
     services.latest = [snapshot] { return snapshot; };
     services.recommenders = {model};
     services.user_hash = HashOf;
-    services.readiness = [] { return Readiness{true, ""}; };
-    services.budget_exhausted = [](LearnerIndex) { return false; };
     const auto user = [](std::string_view id) -> Result<UserReport> {
       UserReport report{.allowances = {{"next", 0, 4}}};
       if (id == "anna")

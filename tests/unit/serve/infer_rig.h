@@ -32,7 +32,7 @@ class InferRig {
  public:
   explicit InferRig(Services services) {
     services.metrics = &registry_;
-    if (!services.readiness) services.readiness = [this] { return readiness; };
+    services.readiness = [this] { return readiness; };
     handler_ = MakeApi(std::move(services))();
   }
   http::Reply Ask(std::string_view method, std::string_view path, std::string_view body = "",

@@ -161,8 +161,6 @@ Services OpenApiTest::MakeServices() {
   straight.model = MakeLinearModel(kLinearAt, "linear", straight.transform, LinearColumns());
   services.models = {network, straight};
   services.recommenders = {SomeRecommender(12)};
-  services.readiness = [] { return Readiness{true, ""}; };
-  services.budget_exhausted = [](LearnerIndex) { return false; };
   services.total_budget = privacy::TotalBudget{.epsilon = 8, .delta = 1e-5};
   store::CheckpointPlace place;
   place.folder = "/checkpoints/full-6";

@@ -35,7 +35,6 @@ class RecommendRouteTest : public testing::Test {
     };
     services_.commits = &commits_;
     services_.recommenders = {model_};
-    services_.readiness = [] { return Readiness{true, ""}; };
     services_.user_hash = [](std::string_view user) { return SipHash()(user); };
     services_.metrics = &registry_;
     factory_ = MakeApi(services_);

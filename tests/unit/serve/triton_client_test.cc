@@ -33,7 +33,6 @@ TEST(TritonClientTest, AStockClientGetsTheProbabilitiesOfScore) {
   Services services;
   services.latest = [&store] { return store.Latest(); };
   services.models = {SmallModel()};
-  services.readiness = [] { return Readiness{true, ""}; };
   services.code_version = "1.2.3";
   services.metrics = &registry;
   http::ServerOptions options;

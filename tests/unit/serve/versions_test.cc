@@ -111,7 +111,6 @@ class VersionsTest : public testing::Test {
     services.versions = table_;
     services.models = {model_};
     services.recommenders = {next_};
-    services.budget_exhausted = [](LearnerIndex) { return false; };
     rig_ = std::make_unique<InferRig>(std::move(services));
   }
 
