@@ -18,40 +18,28 @@
 #include "daemon/feed_sender.h"
 #include "daemon/figure_recorder.h"
 #include "daemon/forgetter.h"
-#include "daemon/front.h"
 #include "daemon/gpu_choice.h"
 #include "daemon/ledger_anchorer.h"
 #include "daemon/plan_text.h"
 #include "daemon/progress_line.h"
-#include "daemon/reloader.h"
 #include "daemon/scrubber.h"
+#include "daemon/service.h"
 #include "daemon/service_manager.h"
-#include "daemon/service_metrics.h"
 #include "daemon/standby_probes.h"
-#include "daemon/start_server.h"
 #include "daemon/store_opening.h"
-#include "daemon/watchdog.h"
 #include "event/dead_letters.h"
 #include "metrics/families.h"
-#include "serve/api.h"
-#include "train/ledger_metrics.h"
 #include "wiring/budget_check.h"
 #include "wiring/day_table.h"
 #include "wiring/learning.h"
-#include "wiring/plans/code_version.h"
 #include "wiring/plans/dead_letters.h"
 #include "wiring/plans/feed.h"
-#include "wiring/plans/file_plan.h"
 #include "wiring/plans/source.h"
-#include "wiring/plans/use_limits.h"
 #include "wiring/plans/witness_place.h"
 #include "wiring/restore/restore.h"
 
 namespace tacit::daemon {
 namespace {
-
-using std::chrono::milliseconds;
-constexpr milliseconds kTick(100);
 
 stream::StoreMark MarkOf(const store::Snapshot& snapshot) {
   return {.lineage = snapshot.lineage(),
@@ -72,9 +60,10 @@ void WarnOfNoWitness(const std::string& store) {
 // A running daemon: everything it owns, in the order it is built.
 class Daemon {
  public:
-  Daemon(const wiring::Assembly& assembly, const DaemonOptions& options,
+  Daemon(const wiring::Assembly& assembly, const Start& start, const DaemonOptions& options,
          console::StopSignals& signals)
       : assembly_(assembly),
+        start_(start),
         options_(options),
         signals_(signals),
         progress_(assembly.learners.size()),
@@ -83,19 +72,13 @@ class Daemon {
   Result<int> Run() {
     TACIT_RETURN_IF_ERROR(
         wiring::CheckWitnessChosen(assembly_.config.store, UnderServiceManager()));
-    TACIT_ASSIGN(config::Config written, options_.read());
-    Reloader reloader(std::move(written), options_.read,
-                      [this](const config::Config& running) { return GoOnWith(running); });
-    TACIT_ASSIGN(files_, MakeFilePlan(assembly_.config.serve));
-    TACIT_ASSIGN(front_, Front::Open(assembly_.config.serve, registry_));
+    TACIT_ASSIGN(service_, Service::Open(assembly_, start_, registry_, signals_));
     TACIT_RETURN_IF_ERROR(OpenSourceOfRecords());
-    TACIT_ASSIGN(gpu_, GpuChoice::Make(assembly_, options_.open_gpu));
+    TACIT_ASSIGN(gpu_, GpuChoice::Make(assembly_, start_.open_gpu));
     TACIT_RETURN_IF_ERROR(OpenStore());
     if (store_ == nullptr) return int{WhenStopped()};
     TACIT_ASSIGN(positions_, wiring::ReadPositions(assembly_, *store_));
     TellWhatRuns();
-    for (const std::string& warning : ConfigurationWarnings(assembly_)) spdlog::warn("{}", warning);
-    TellOfFiles(assembly_.config.serve, files_);
     TACIT_RETURN_IF_ERROR(source_->VerifyIdentity(store_->source_identity()));
     source_->Claim(ClaimOf(*store_->Latest(), *store_));
     TACIT_RETURN_IF_ERROR(CheckBudgets(store_->Latest()->version().value == 0));
@@ -116,16 +99,18 @@ class Daemon {
     outlook_ = std::make_unique<BudgetOutlook>(
         assembly_, [this] { return store_->Latest(); }, registry_);
     TACIT_RETURN_IF_ERROR(StartFeed());
-    ShowServiceMetrics(registry_, MakeServiceParts());
-    TACIT_RETURN_IF_ERROR(StartServer(assembly_, files_, MakeServices(), registry_, *front_));
+    TACIT_RETURN_IF_ERROR(service_->Answer(MakeServices(), MakeServiceParts()));
     if (learning_->trainer().why_halted().empty())
       TACIT_RETURN_IF_ERROR(learning_->intake().Start());
     std::thread training = NamedThread("tacit-train", [this] { Train(); });
-    NotifyReady("training");
-    signals_.OnHangup([&] { Reload(&reloader); });
-    Watch();
-    signals_.OnHangup({});
-    Stop(&training);
+    ProgressLine line(clock_);
+    bool told = false;
+    stopped_by_signal_ = service_->Run({.ready = "training",
+                                        .stages = Stages(),
+                                        .change = [this](auto& running) { GoOnWith(running); },
+                                        .goes_on = [&] { return GoesOn(&line, &told); },
+                                        .stop = [&] { StopTraining(&training); }});
+    Close();
     return EndCode();
   }
 
@@ -165,7 +150,7 @@ class Daemon {
   Status OpenStore() {
     TACIT_RETURN_IF_ERROR(AcceptOlderCopy());
     store::StoreOptions options = wiring::MakeStoreOptions(assembly_);
-    options.open_files_most = files_.store;
+    options.open_files_most = service_->files().store;
     auto store = OpenWhileListening(std::move(options), signals_, WhenStopped());
     held_ = !store && store.error().code == ErrorCode::kUnavailable;
     if (!store) return Fail(std::move(store.error()));
@@ -187,16 +172,11 @@ class Daemon {
     }
     const uint64_t commit = store_->Latest()->version().value;
     const std::string kernels = KernelText(ThisCpu());
-    LogEvent(spdlog::level::info, "start",
-             {{"version", wiring::CodeVersion()},
-              {"configuration", options_.config},
-              {"store", assembly_.config.store.path},
-              {"commit", commit},
-              {"kernels", kernels},
-              {"learners", of_learners}},
-             fmt::format("{}: configuration {}, store {} at commit {}; learners {}; kernels for {}",
-                         wiring::CodeVersion(), options_.config, assembly_.config.store.path,
-                         commit, fmt::join(places, ", "), kernels));
+    service_->TellStart(
+        assembly_.config.store.path, commit,
+        fmt::format("store {} at commit {}; learners {}; kernels for {}",
+                    assembly_.config.store.path, commit, fmt::join(places, ", "), kernels),
+        {{"kernels", kernels}, {"learners", of_learners}});
   }
 
   // A budget too small for a single step is a mistake, unless the store shows that the budget once
@@ -237,7 +217,7 @@ class Daemon {
     if (feed.topic.empty()) return {};
     TACIT_ASSIGN(feed::PublisherOptions options, wiring::MakePublisherOptions(assembly_.config));
     options.takes_over = options_.take_over_feed;
-    options.check_topic = options_.check_feed;
+    options.check_topic = start_.check_feed;
     feed_ = std::make_unique<FeedSender>(*store_, feed, std::move(options), clock_, registry_);
     return {};
   }
@@ -246,7 +226,6 @@ class Daemon {
     return {.latest = [this] { return store_->Latest(); },
             .commits = &commits_,
             .models = gpu_.ScoringModels(registry_),
-            .recommenders = wiring::MakeRecommendModels(assembly_),
             .user_hash =
                 [hash = SipHash(store_->user_key())](std::string_view user) { return hash(user); },
             .readiness = [this] { return HowReady(); },
@@ -255,21 +234,15 @@ class Daemon {
                   return learner.value < assembly_.learners.size() &&
                          learning_->trainer().spent(learner) != train::Spent::kNone;
                 },
-            .qualities = wiring::ServedQualities(assembly_),
-            .breaker = wiring::ServedBreaker(assembly_),
-            .total_budget = assembly_.total_budget,
             .checkpoints = checkpoints_->Commands(),
             .users = forgetter_->Commands(),
             .dashboard = {.activity = [this] { return Activity(); },
-                          .figures = [this](auto back) { return figures_->Figures(back); },
-                          .limits = wiring::LimitsByAccount(assembly_.config)},
-            .metrics = &registry_};
+                          .figures = [this](auto back) { return figures_->Figures(back); }}};
   }
 
   ServiceParts MakeServiceParts() {
     const config::Config& config = assembly_.config;
-    ServiceParts parts{.readiness = [this] { return HowReady(); },
-                       .source = [this] { return source_->health(); },
+    ServiceParts parts{.source = [this] { return source_->health(); },
                        .records_ahead = [this] { return learning_->intake().records_ahead(); },
                        .engine = [this] { return store_->engine_stats(); },
                        .places = {{"store", config.store.path}}};
@@ -398,54 +371,32 @@ class Daemon {
   }
 
   // Takes over what may change while the daemon runs.
-  Status GoOnWith(const config::Config& running) {
-    TACIT_RETURN_IF_ERROR(front_->Change(running.serve));
-    SetLogLevel(running.log.level);
+  void GoOnWith(const config::Config& running) {
     checkpoints_->Change(running.store.checkpoints);
     exits_on_failure_ = running.store.on_failure == config::Store::OnFailure::kExit;
-    return {};
   }
 
-  // Reads again what may be read while the daemon runs.
-  void Reload(Reloader* reloader) {
-    NotifyReloading();
-    reloader->Reload();
-    front_->Reload();
-    NotifyReloaded();
-  }
-
-  // The stages whose standstill a restart would mend: training, the feed, and each of the server's
-  // threads.
+  // The stages whose standstill a restart would mend, beside those of the server.
   std::vector<Watchdog::Stage> Stages() const {
     std::vector<Watchdog::Stage> stages = {
         {"training", [this] { return learning_->trainer().heartbeat().Look(); }}};
     if (feed_) stages.push_back({"the feed", [this] { return feed_->heartbeat().Look(); }});
-    AddServerStages(front_->server(), &stages);
     return stages;
   }
 
-  // Draws progress until it is time to stop.
-  void Watch() {
-    ProgressLine line(clock_);
-    Watchdog watchdog(clock_, WatchdogPatience(), Stages(), NotifyAlive);
-    bool told = false;
-    while (!signals_.WaitFor(kTick)) {
-      ShowWhetherLettersWait();
-      front_->Look();
-      watchdog.Look();
-      if (!trained_) {
-        line.Update(Records(), Views());
-        continue;
-      }
-      if (!told) {
-        const bool at_end = outcome_ == train::Outcome::kEndOfSource;
-        line.Finish(at_end ? EventsOf(Views()) : Records(), Views());
-        TellOutcome();
-        told = true;
-      }
-      if (options_.until_end || ExitWhenExhausted() || (failed_ && ExitsOnFailure())) return;
+  // Draws progress, and tells the outcome once. Returns false when it is time to stop.
+  bool GoesOn(ProgressLine* line, bool* told) {
+    ShowWhetherLettersWait();
+    if (!trained_) {
+      line->Update(Records(), Views());
+      return true;
     }
-    stopped_by_signal_ = true;
+    if (!std::exchange(*told, true)) {
+      const bool at_end = outcome_ == train::Outcome::kEndOfSource;
+      line->Finish(at_end ? EventsOf(Views()) : Records(), Views());
+      TellOutcome();
+    }
+    return !options_.until_end && !ExitWhenExhausted() && !(failed_ && ExitsOnFailure());
   }
 
   // Returns true if no learner may learn any more and one of the budgets that stopped them says
@@ -487,14 +438,14 @@ class Daemon {
     std::fflush(stdout);
   }
 
-  void Stop(std::thread* training) {
-    NotifyStopping();
+  void StopTraining(std::thread* training) {
     learning_->trainer().RequestStop();
     learning_->intake().Stop();
     training->join();
-    if (front_->server() != nullptr) front_->server()->Stop(kDrain);
-    front_.reset();  // it holds commands of checkpoints_ and forgetter_, and asks scrubber_ and
-                     // figures_
+  }
+
+  // Ends the parts that the server asked, and commits the rest.
+  void Close() {
     forgetter_.reset();
     figures_.reset();
     scrubber_.reset();
@@ -550,8 +501,8 @@ class Daemon {
   }
 
   const wiring::Assembly& assembly_;
+  const Start& start_;
   const DaemonOptions options_;
-  wiring::FilePlan files_;
   console::StopSignals& signals_;
   SystemClock clock_;
   metrics::Registry registry_;
@@ -575,7 +526,7 @@ class Daemon {
   std::unique_ptr<BudgetOutlook> outlook_;
   std::unique_ptr<FeedSender> feed_;
   std::unique_ptr<LedgerAnchorer> anchorer_;
-  std::unique_ptr<Front> front_;
+  std::unique_ptr<Service> service_;  // the last of the parts: its server asks all others
   bool held_ = false;
   std::atomic<bool> trained_ = false, failed_ = false;
   std::string failure_;                     // written once, before failed_
@@ -587,10 +538,10 @@ class Daemon {
 
 }  // namespace
 
-Result<int> RunDaemon(wiring::Assembly assembly, const DaemonOptions& options) {
+Result<int> RunDaemon(wiring::Assembly assembly, const Start& start, const DaemonOptions& options) {
   console::StopSignals signals;
   for (;;) {
-    auto daemon = std::make_unique<Daemon>(assembly, options, signals);
+    auto daemon = std::make_unique<Daemon>(assembly, start, options, signals);
     Result<int> code = daemon->Run();
     if (!options.standby || !daemon->held()) return code;
     daemon.reset();

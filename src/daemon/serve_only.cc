@@ -1,23 +1,14 @@
 // `tacitd --serve-only`.
 #include <fmt/format.h>
 
-#include <functional>
 #include <string_view>
 
 #include "base/files/log.h"
-#include "console/stop_signals.h"
 #include "daemon/daemon.h"
 #include "daemon/gpu_choice.h"
-#include "daemon/plan_text.h"
-#include "daemon/reloader.h"
 #include "daemon/served_versions.h"
-#include "daemon/service_manager.h"
-#include "daemon/service_metrics.h"
-#include "daemon/start_server.h"
+#include "daemon/service.h"
 #include "metrics/families.h"
-#include "train/ledger_metrics.h"
-#include "wiring/plans/code_version.h"
-#include "wiring/plans/use_limits.h"
 
 namespace tacit::daemon {
 namespace {
@@ -87,89 +78,42 @@ class Mover {
   metrics::Gauge serving_, canary_, share_;
 };
 
-void TellWhatIsServed(const std::string& config, const ServedVersions& served) {
-  const uint64_t commit = served.table()->contents()->serving;
-  LogEvent(spdlog::level::info, "start",
-           {{"version", wiring::CodeVersion()},
-            {"configuration", config},
-            {"store", served.folder()},
-            {"commit", commit}},
-           fmt::format("{}: configuration {}, serving {} at commit {}", wiring::CodeVersion(),
-                       config, served.folder(), commit));
-}
-
 }  // namespace
 
-Result<int> ServeCheckpoint(const wiring::Assembly& assembly, const std::string& config,
-                            const std::function<Result<config::Config>()>& read,
-                            const std::string& directory, GpuOpener open_gpu) {
-  std::function<void()> on_hangup;
-  console::StopSignals signals([&on_hangup] { on_hangup(); });
-  TACIT_ASSIGN(const wiring::FilePlan files, MakeFilePlan(assembly.config.serve));
+Result<int> ServeCheckpoint(const wiring::Assembly& assembly, const Start& start,
+                            const std::string& directory) {
+  console::StopSignals signals;
   metrics::Registry registry;
-  TACIT_ASSIGN(GpuChoice gpu, GpuChoice::MakeToServe(assembly, std::move(open_gpu)));
-  const std::vector<serve::RecommendModel> recommenders = wiring::MakeRecommendModels(assembly);
+  TACIT_ASSIGN(const auto service, Service::OpenToServe(assembly, start, registry, signals));
+  TACIT_ASSIGN(GpuChoice gpu, GpuChoice::MakeToServe(assembly, start.open_gpu));
   TACIT_ASSIGN(const uint64_t reader_bytes, wiring::PlanReaders(assembly));
-  TACIT_ASSIGN(const auto served,
-               ServedVersions::Open(directory, {.open_most = assembly.config.serve.versions.open,
-                                                .choice_file = assembly.config.serve.versions.file,
-                                                .layouts = wiring::MakeLayouts(assembly),
-                                                .reader_bytes = reader_bytes,
-                                                .recommenders = recommenders,
-                                                .registry = &registry}));
-  TellWhatIsServed(config, *served);
-  for (const std::string& warning : ConfigurationWarnings(assembly)) spdlog::warn("{}", warning);
-  TellOfFiles(assembly.config.serve, files);
-  std::vector<train::LedgerMetrics::Learner> promised;
-  for (const wiring::LearnerPlan& plan : assembly.learners)
-    promised.push_back({plan.id, plan.promise.epsilon, plan.promise.delta});
-  train::LedgerMetrics metrics(registry, promised, assembly.total_budget);
+  const config::Versions& versions = assembly.config.serve.versions;
+  TACIT_ASSIGN(
+      const auto served,
+      ServedVersions::Open(directory, {.open_most = versions.open,
+                                       .choice_file = versions.file,
+                                       .layouts = wiring::MakeLayouts(assembly),
+                                       .reader_bytes = reader_bytes,
+                                       .recommenders = wiring::MakeRecommendModels(assembly),
+                                       .registry = &registry}));
+  const uint64_t commit = served->table()->contents()->serving;
+  service->TellStart(served->folder(), commit,
+                     fmt::format("serving {} at commit {}", served->folder(), commit));
+  train::LedgerMetrics metrics = service->MakeLedgerMetrics();
   Mover mover(*served, metrics, registry);
-  ShowServiceMetrics(registry, {.readiness =
-                                    [] {
-                                      return serve::Readiness{true, ""};
-                                    },
-                                .places = {{"checkpoint", directory}}});
-  TACIT_ASSIGN(const auto front, Front::Open(assembly.config.serve, registry));
-  TACIT_ASSIGN(config::Config written, read());
-  Reloader reloader(std::move(written), read, [&front](const config::Config& running) -> Status {
-    TACIT_RETURN_IF_ERROR(front->Change(running.serve));
-    SetLogLevel(running.log.level);
-    return {};
-  });
-  on_hangup = [&] {
-    NotifyReloading();
-    reloader.Reload();
-    front->Reload();
-    (void)mover.MoveOn("SIGHUP");
-    NotifyReloaded();
-  };
-  TACIT_RETURN_IF_ERROR(StartServer(
-      assembly, files,
+  TACIT_RETURN_IF_ERROR(service->Answer(
       {.latest = [table = served->table()] { return table->Newest(); },
        .versions = served->table(),
        .models = gpu.ScoringModels(registry),
-       .recommenders = recommenders,
-       .readiness =
-           [] {
-             return serve::Readiness{true, ""};
-           },
-       .budget_exhausted = [](LearnerIndex) { return false; },
-       .qualities = wiring::ServedQualities(assembly),
-       .total_budget = assembly.total_budget,
        .repository =
            serve::RepositoryCommands{.move_on = [&mover] { return mover.MoveOn("load"); }},
-       .version_commands =
-           serve::VersionCommands{
-               .set = [&mover](const serve::VersionOrder& order) { return mover.Set(order); },
-               .report = [&served] { return served->Report(); }},
-       .dashboard = {.activity = [] { return "serving a checkpoint"; },
-                     .limits = wiring::LimitsByAccount(assembly.config)},
-       .metrics = &registry},
-      registry, *front));
-  const SystemClock clock;
-  TACIT_RETURN_IF_ERROR(
-      ServeUntilStopped(signals, clock, *front, {.ready = "serving a checkpoint"}));
+       .version_commands = serve::VersionCommands{
+           .set = [&mover](const serve::VersionOrder& order) { return mover.Set(order); },
+           .report = [&served] { return served->Report(); }},
+       .dashboard = {.activity = [] { return "serving a checkpoint"; }}},
+      {.places = {{"checkpoint", directory}}}));
+  service->Run(
+      {.ready = "serving a checkpoint", .reload = [&mover] { (void)mover.MoveOn("SIGHUP"); }});
   return console::kExitDone;
 }
 

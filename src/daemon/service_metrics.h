@@ -14,7 +14,7 @@ namespace tacit::daemon {
 // The parts of a service that say at a scrape how they are. What the functions use must live as
 // long as anybody scrapes. An empty function has nothing to say, and no metric.
 struct ServiceParts {
-  std::function<serve::Readiness()> readiness;
+  std::function<serve::Readiness()> readiness = {};
   std::function<stream::SourceHealth()> source = {};
   std::function<uint64_t()> records_ahead = {};
   std::function<store::Store::EngineStats()> engine = {};

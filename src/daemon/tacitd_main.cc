@@ -97,23 +97,19 @@ tacit::Result<int> Run(const CommandLine& line) {
   if (line.replica && assembly.config.feed.topic.empty())
     return tacit::Fail(tacit::ErrorCode::kInvalidArgument,
                        "--replica: the configuration has no feed.topic to follow");
-  if (line.replica)
-    return tacit::daemon::RunReplica(assembly, line.config, line.checkpoint, /*check_feed=*/{},
-                                     tacit::cuda::OpenGpu);
-  if (line.serve_only)
-    return tacit::daemon::ServeCheckpoint(
-        assembly, line.config, [line] { return Read(line); }, line.checkpoint,
-        tacit::cuda::OpenGpu);
-  return tacit::daemon::RunDaemon(std::move(assembly), {.until_end = line.until_end,
-                                                        .standby = line.standby,
-                                                        .config = line.config,
-                                                        .reload = [line] { return Reload(line); },
-                                                        .read = [line] { return Read(line); },
-                                                        .open_gpu = tacit::cuda::OpenGpu,
-                                                        .accept_older_copy = line.accept_older_copy,
-                                                        .take_over_feed = line.take_over_feed,
-                                                        .past_halt = line.past_halt,
-                                                        .past_cut = line.past_cut});
+  const tacit::daemon::Start start{.config = line.config,
+                                   .read = [line] { return Read(line); },
+                                   .open_gpu = tacit::cuda::OpenGpu};
+  if (line.replica) return tacit::daemon::RunReplica(assembly, start, line.checkpoint);
+  if (line.serve_only) return tacit::daemon::ServeCheckpoint(assembly, start, line.checkpoint);
+  return tacit::daemon::RunDaemon(std::move(assembly), start,
+                                  {.until_end = line.until_end,
+                                   .standby = line.standby,
+                                   .reload = [line] { return Reload(line); },
+                                   .accept_older_copy = line.accept_older_copy,
+                                   .take_over_feed = line.take_over_feed,
+                                   .past_halt = line.past_halt,
+                                   .past_cut = line.past_cut});
 }
 
 // A core would hold histories, keys and tokens, and so would what another process of the user reads

@@ -128,6 +128,15 @@ TEST_F(BadInputTest, ACheckpointWithoutServeOnlyIsRefused) {
   EXPECT_FALSE(std::filesystem::exists(dir_ / "store"));
 }
 
+TEST_F(BadInputTest, AServerWithoutAnAddressIsRefused) {
+  test::WriteSmallLog(dir_, 1, 600, 1);
+  ASSERT_EQ(RunDaemon(run_.WriteConfig(dir_)).exit_code, 0);
+  const Ended ended = test::Run({TACITD, "--config", run_.WriteConfig(dir_), "--serve-only",
+                                 "--checkpoint", dir_ / "store", "--set", "serve.listen="});
+  EXPECT_EQ(ended.exit_code, 2) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("serve.listen is empty: no caller could reach the server"));
+}
+
 TEST_F(BadInputTest, TheFolderOfTheStoreIsMade) {
   test::WriteSmallLog(dir_, 1, 600, 1);
   const Ended ended =

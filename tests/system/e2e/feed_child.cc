@@ -18,13 +18,13 @@ tacit::Result<int> RunChild(const std::string& what, const std::string& path,
   TACIT_ASSIGN(tacit::config::Config config, tacit::config::Load(path, overrides));
   tacit::InitLogging(tacit::LogFormat::kText, config.log.level);
   TACIT_ASSIGN(tacit::wiring::Assembly assembly, tacit::wiring::Assemble(std::move(config)));
-  const auto unchecked = [] { return tacit::Status(); };
-  if (what == "replica") return tacit::daemon::RunReplica(assembly, path, "", unchecked);
-  return tacit::daemon::RunDaemon(std::move(assembly),
-                                  {.config = path,
-                                   .reload = {},
-                                   .read = [&] { return tacit::config::Load(path, overrides); },
-                                   .check_feed = unchecked});
+  const tacit::daemon::Start start{
+      .config = path,
+      .read =
+          [&] { return tacit::config::Load(path, overrides, tacit::config::LogFiles::kUnread); },
+      .check_feed = [] { return tacit::Status(); }};
+  if (what == "replica") return tacit::daemon::RunReplica(assembly, start, "");
+  return tacit::daemon::RunDaemon(std::move(assembly), start, {});
 }
 
 }  // namespace

@@ -246,6 +246,32 @@ TEST_F(ReplicaE2e, AnswersWithTheTrainersBytesAtEachVersion) {
 
 // The disk of a replica is full from its second version on: it was written to when the replica
 // began, and once a version.
+TEST_F(ReplicaE2e, SighupReadsTheConfigurationAgain) {
+  ShopDaemon replica = ReplicaCalled("first");
+  const auto answers = [&] { return replica.Ask("GET", "/healthz").starts_with("200"); };
+  EXPECT_TRUE(Eventually("the replica answers", answers)) << replica.Err();
+  const auto reload = [&](std::string_view from, std::string_view to, const std::string& told) {
+    std::string yaml = test::ReadFile(dir_ / "shop.yaml");
+    ASSERT_NE(yaml.find(from), yaml.npos) << yaml;
+    yaml.replace(yaml.find(from), from.size(), to);
+    test::WriteFile(dir_ / "shop.yaml", yaml);
+    replica.process().Signal(SIGHUP);
+    EXPECT_TRUE(Eventually("it says " + told, [&] {
+      return replica.Err().find(told) != std::string::npos;
+    })) << replica.Err();
+  };
+  reload("serve: {", "serve: {access_log: true, ",
+         "SIGHUP: serve.access_log is true now, and was false");
+  EXPECT_TRUE(answers());
+  EXPECT_TRUE(Eventually("the answer is logged", [&] {
+    return replica.Err().find("access: public GET /healthz 200") != std::string::npos;
+  })) << replica.Err();
+  reload("idle_priority: false", "idle_priority: true",
+         "SIGHUP: training.idle_priority is true in the file, and stays false");
+  reload("access_log: true", "acess_log: true", "; the configuration stays as it was");
+  replica.Stop();
+}
+
 TEST_F(ReplicaE2e, AReplicaWhoseDiskIsFullServesWhatItHasAndIsDegraded) {
   ShopDaemon full(dir_, "replica", "replica", fmt::format("write:.log:3:{}:1000000", ENOSPC));
   auto trainer = std::make_unique<ShopDaemon>(Trainer());

@@ -173,12 +173,10 @@ TEST_P(ConfiguredRunTest, LearnsAndPrintsWhatTheDaemonDoes) {
   const wiring::Assembly assembly = Assembled(config);
   MakeStores(assembly, {dir_ / "offline"});
 
-  daemon::DaemonOptions until_end;
-  until_end.until_end = true;
-  until_end.config = path;
-  until_end.read = [&] { return config::Load(path, {}, config::LogFiles::kUnread); };
+  const daemon::Start start{
+      .config = path, .read = [&] { return config::Load(path, {}, config::LogFiles::kUnread); }};
   testing::internal::CaptureStdout();
-  const auto code = daemon::RunDaemon(assembly, until_end);
+  const auto code = daemon::RunDaemon(assembly, start, {.until_end = true});
   const std::string printed = WithoutLog(testing::internal::GetCapturedStdout());
   ASSERT_TRUE(code) << code.error().message;
   ASSERT_EQ(*code, 0);
