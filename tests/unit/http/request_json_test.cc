@@ -17,6 +17,7 @@ class RequestJsonTest : public testing::Test {
   Status Read(std::string_view body) {
     const JsonParts ids{.element = {.kind = Kind::kId,
                                     .take = [this](auto& id) -> Status {
+                                      if (id.text == "nobody") return BadRequest("no such id");
                                       ids_.push_back(id.Id());
                                       return {};
                                     }},
@@ -38,9 +39,16 @@ class RequestJsonTest : public testing::Test {
                             return {};
                           },
                           .element = {.kind = Kind::kAny}};
-    const JsonKey keys[] = {{"text", PlaceFor(&text_), true}, {"flag", PlaceFor(&flag_)},
-                            {"n", PlaceFor(&n_, 1, 9)},       {"ids", {.array = &ids}},
-                            {"rows", {.array = &rows}},       {"named", {.object = &named}}};
+    const JsonPlace odd{.kind = Kind::kAny, .must = "must be odd", .take = [](auto& value) {
+                          return value.int64 % 2 == 1;
+                        }};
+    const JsonKey keys[] = {{"text", PlaceFor(&text_), true},
+                            {"flag", PlaceFor(&flag_)},
+                            {"n", PlaceFor(&n_, 1, 9)},
+                            {"ids", {.array = &ids}},
+                            {"rows", {.array = &rows}},
+                            {"named", {.object = &named}},
+                            {"odd", odd}};
     return ReadJson(body, 5, keys);
   }
   std::string Refusal(std::string_view body) {
@@ -59,7 +67,7 @@ class RequestJsonTest : public testing::Test {
 };
 
 TEST_F(RequestJsonTest, ValuesGoToTheirPlaces) {
-  ASSERT_EQ(Refusal(R"({"n":9,"rows":[{"x":5},{"x":0}],"text":"a\u0062","flag":false,
+  ASSERT_EQ(Refusal(R"({"n":9,"odd":3,"rows":[{"x":5},{"x":0}],"text":"a\u0062","flag":false,
                         "ids":["u",18446744073709551615],"named":{"k":null,"l":[{}]}})"),
             "none");
   EXPECT_EQ(text_, "ab");
@@ -85,6 +93,9 @@ TEST_F(RequestJsonTest, WhatTheTableLacksIsRefusedWithKeyAndPlace) {
       {R"({"ids":"a"})", "\"ids\" must be an array"},
       {R"({"ids":[null]})", "\"ids\" must be a string or an integer"},
       {R"({"ids":[1,2,3]})", "\"ids\" has more than 2 of them"},
+      {R"({"ids":["nobody"]})", "no such id"},
+      {R"({"odd":2})", "\"odd\" must be odd"},
+      {R"({"odd":[2]})", "\"odd\" must be odd"},
       {R"({"rows":{}})", "\"rows\" must be an array"},
       {R"({"rows":[[]]})", "\"rows\" must hold objects"},
       {R"({"rows":[{"x":1},{}]})", "row 1 has no \"x\""},
