@@ -267,6 +267,8 @@ TEST_F(InferRowsTest, WhatIsWrongIsSaidByName) {
               HasSubstr("input 'C1': element 0 is no BYTES"));
   EXPECT_THAT(input(R"("name":"C1","shape":[2,1],"datatype":"BYTES","data":[["a"],"b"])"),
               HasSubstr("input 'C1': \"data\" is neither flat nor nested as its shape"));
+  EXPECT_THAT(input(R"("name":"C1","shape":[2,1],"datatype":"BYTES","data":["b",["a"]])"),
+              HasSubstr("input 'C1': \"data\" is neither flat nor nested as its shape"));
   EXPECT_THAT(
       input(R"("name":"tags","shape":[2,2],"datatype":"BYTES","data":[["a"],["b","c","d"]])"),
       HasSubstr("input 'tags': an array within \"data\" has 1 elements, its shape 2"));
