@@ -204,6 +204,15 @@ TEST_F(HaltTest, EverybodyIsToldAndIsServedOn) {
   EXPECT_EQ(ended->exit_code, 0) << "a service that stops when asked has succeeded";
 }
 
+TEST_F(HaltTest, AServerOfTheStoreTellsTheAccountToo) {
+  WriteLog(0, 0);
+  ASSERT_EQ(Learn().exit_code, 0);
+  Service server(dir_, run_, {"--serve-only", "--checkpoint", dir_ / "store"});
+  ASSERT_TRUE(server.WaitFor("/readyz"));
+  EXPECT_NEAR(Account(server.Privacy()).at("epsilon").to_number<double>(), kHaltEpsilon, 1e-6);
+  EXPECT_EQ(server.Stop()->exit_code, 0);
+}
+
 TEST_F(HaltTest, WhatItCostsIsSaidBefore) {
   WriteLog(0, 0);
   const Ended plan = test::Run({TACIT, "privacy", "plan", "--config", run_.WriteConfig(dir_)});
