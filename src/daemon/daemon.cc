@@ -20,7 +20,6 @@
 #include "daemon/forgetter.h"
 #include "daemon/gpu_choice.h"
 #include "daemon/ledger_anchorer.h"
-#include "daemon/plan_text.h"
 #include "daemon/progress_line.h"
 #include "daemon/scrubber.h"
 #include "daemon/service.h"
