@@ -25,9 +25,10 @@ struct Setting {
 
 // Reads the settings of the variables ("NAME=VALUE") that start with TACIT_. In place of a "*",
 // capitals stand for small letters and `_` for a dot, since librdkafka's names have no `_`:
-// TACIT_KAFKA_SASL_PASSWORD is kafka.sasl.password. Skips the variables of the tools and the tests
-// (TACIT_REQUIRE, TACIT_CACHE_*, TACIT_TEST_*). Refuses any other that names no key: a misspelt
-// TACIT_..._EPSILON must not be ignored.
+// TACIT_KAFKA_SASL_PASSWORD is kafka.sasl.password. The items of a list may stand with commas
+// between them. Skips the variables of the tools and the tests (TACIT_REQUIRE, TACIT_CACHE_*,
+// TACIT_TEST_*), and all that kubelet sets for a Service (TACIT_SERVICE_HOST, TACIT_PORT, ...).
+// Refuses any other that names no key: a misspelt TACIT_..._EPSILON must not be ignored.
 Result<std::vector<Setting>> ReadEnvironment(const std::vector<std::string>& variables);
 
 // The environment of this process.

@@ -111,6 +111,69 @@ TEST(Environment, OthersAndReservedOnesArePassedOver) {
   EXPECT_EQ((*settings)[0].value, "a=b");
 }
 
+// All that kubelet sets for a Service `tacit` of two ports, and for one `tacit-kafka`.
+const std::vector<std::string> kOfServices = {"TACIT_SERVICE_HOST=10.96.0.7",
+                                              "TACIT_SERVICE_PORT=8980",
+                                              "TACIT_SERVICE_PORT_HTTP=8980",
+                                              "TACIT_PORT=tcp://10.96.0.7:8980",
+                                              "TACIT_PORT_8980_TCP=tcp://10.96.0.7:8980",
+                                              "TACIT_PORT_8980_TCP_PROTO=tcp",
+                                              "TACIT_PORT_8980_TCP_PORT=8980",
+                                              "TACIT_PORT_8980_TCP_ADDR=10.96.0.7",
+                                              "TACIT_PORT_53_UDP_ADDR=10.96.0.7",
+                                              "TACIT_KAFKA_SERVICE_HOST=fd00::9",
+                                              "TACIT_KAFKA_PORT=tcp://[fd00::9]:9092",
+                                              "TACIT_KAFKA_PORT_9092_TCP_ADDR=fd00::9"};
+
+TEST(Environment, WhatKubeletSaysOfServicesIsPassedOver) {
+  std::vector<std::string> variables = kOfServices;
+  variables.push_back("TACIT_LOG_LEVEL=debug");
+  const Result<std::vector<Setting>> settings = ReadEnvironment(variables);
+  ASSERT_TRUE(settings) << settings.error().message;
+  ASSERT_EQ(settings->size(), 1u);
+  EXPECT_EQ((*settings)[0].path, "log.level");
+}
+
+TEST(Environment, AServiceHidesNoOtherVariable) {
+  for (const std::string wrong :
+       {"TACIT_SERVICE_LISTEN=:1", "TACIT_SERVICE_HOSTS=a", "TACIT_SERVICE_PORT=http",
+        "TACIT_PORT=8980", "TACIT_PORT_HTTP=8980", "TACIT_PORT_8980=1", "TACIT_PORT_8980_TCPS=1",
+        "TACIT_PORT_8980_TCP_NAME=1", "TACIT_SERVE_PORT=8980", "TACIT_PORTS=tcp://a",
+        "TACIT_OTHER_SERVICE_PORT=8980", "TACIT_LEARNERS_0_PRIVACY_EPSILN=1"}) {
+    std::vector<std::string> variables = kOfServices;
+    variables.push_back(wrong);
+    const Result<std::vector<Setting>> settings = ReadEnvironment(variables);
+    ASSERT_FALSE(settings) << wrong;
+    EXPECT_THAT(settings.error().message, HasSubstr(wrong.substr(0, wrong.find('='))));
+  }
+  // Nothing is passed over for a Service that is not there, or whose address is none.
+  for (const std::string host : {"PATH=/bin", "TACIT_SERVICE_HOST=tacit.example"}) {
+    const auto settings = ReadEnvironment({host, "TACIT_PORT=tcp://10.96.0.7:8980"});
+    EXPECT_FALSE(settings) << host;
+  }
+}
+
+TEST(Environment, AListMayHaveCommas) {
+  const auto hosts = [](const std::string& value) {
+    const test::ScopedVariable variable("TACIT_SERVE_HOSTS", value);
+    const Result<Config> config = Parse(kSample, "c.yaml", {});
+    return config ? config->serve.hosts : std::vector<std::string>{config.error().message};
+  };
+  using testing::ElementsAre;
+  EXPECT_THAT(hosts("a"), ElementsAre("a"));
+  EXPECT_THAT(hosts("a,.b, c"), ElementsAre("a", ".b", "c"));
+  EXPECT_THAT(hosts("[a, .b]"), ElementsAre("a", ".b"));
+  EXPECT_THAT(hosts("a,,b"), ElementsAre("environment TACIT_SERVE_HOSTS: serve.hosts[1]: is empty "
+                                         "or holds a zero byte"));
+  EXPECT_THAT(hosts("a,"), ElementsAre(HasSubstr("serve.hosts[1]: is empty")));
+  const test::ScopedVariable hidden("TACIT_LEARNERS_0_MODEL_HIDDEN", "8, 4");
+  const test::ScopedVariable paths("TACIT_STORE_PATHS", R"(["/a,b", /c])");
+  const Result<Config> config = Parse(kSample, "c.yaml", {});
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->learners[0].model.hidden, (std::vector<uint32_t>{8, 4}));
+  EXPECT_THAT(config->store.paths, ElementsAre("/a,b", "/c"));
+}
+
 TEST(Environment, EveryKeyHasANameOfItsOwnThatLeadsToIt) {
   std::set<std::string> names;
   for (const std::string& pattern : KeyPatterns()) {
@@ -120,8 +183,13 @@ TEST(Environment, EveryKeyHasANameOfItsOwnThatLeadsToIt) {
       path.replace(at, 1, "0");
       name.replace(name.find('#'), 1, "0");
     }
-    const Result<std::vector<Setting>> settings = ReadEnvironment({name + "=1"});
+    // A Service of any name in front of it takes no key away.
+    std::vector<std::string> variables = {name + "=1"};
+    for (size_t end = name.find('_'); end != name.npos; end = name.find('_', end + 1))
+      variables.push_back(name.substr(0, end) + "_SERVICE_HOST=10.96.0.7");
+    const Result<std::vector<Setting>> settings = ReadEnvironment(variables);
     ASSERT_TRUE(settings) << settings.error().message;
+    ASSERT_EQ(settings->size(), 1u) << name;
     EXPECT_EQ(settings->at(0).path, path);
   }
   EXPECT_GT(names.size(), 40u);
