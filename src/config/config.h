@@ -446,7 +446,8 @@ struct Serve {
   std::string listen = "127.0.0.1:8980";
   std::string operator_listen;
   std::string standby_listen;
-  // Host names that the server answers to besides numeric addresses; "any" allows all.
+  // Host names that the server answers to besides numeric addresses; ".example.org" allows all
+  // below it, "any" all.
   std::vector<std::string> hosts = {"localhost"};
   uint32_t threads = 1;
   uint32_t max_connections = 1024;

@@ -127,9 +127,10 @@ void DescribeServe(Fields& fields, Serve& serve) {
       &serve.standby_listen);
   fields.Texts({"hosts",
                 "Names that the server answers to, besides localhost, addresses in digits and the "
-                "hosts in `serve.listen` and `serve.operator_listen`. Other names get 421: such a "
-                "request may come from a stranger's page in a browser. `any` stands for all names. "
-                "Not looked at on UNIX sockets."},
+                "hosts in `serve.listen` and `serve.operator_listen`. `.example.org` stands for "
+                "every name below `example.org`, `any` for all names. Other names get 421: such a "
+                "request may come from a stranger's page in a browser. Not looked at on UNIX "
+                "sockets."},
                &serve.hosts);
   fields.Integer(
       {"threads", "Threads of `serve.listen`. `serve.operator_listen` has one of its own."},
@@ -230,9 +231,13 @@ Status CheckServe(const Place& place, const Serve& serve) {
         "client_ca needs certificate and key: without TLS no client shows any");
   for (const std::string& host : serve.hosts) {
     // A browser's Host header adds the port, which the server ignores.
-    if (host.empty() || host.find_first_of(":/ []") != std::string::npos)
+    const size_t label = host.starts_with('.') ? 1 : 0;
+    if (host.size() == label || host[label] == '.' ||
+        host.find_first_of(":/ [],*") != std::string::npos)
       return place.Key("hosts").Fail(
-          fmt::format("must be names without a port, or any; one is '{}'", host));
+          fmt::format("must be names without a port, .example.org for all names below it, or any; "
+                      "one is '{}'",
+                      host));
   }
   return {};
 }

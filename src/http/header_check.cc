@@ -26,6 +26,16 @@ bool IsAddress(const std::string& host) {
   return ::inet_pton(AF_INET6, host.substr(1, host.size() - 2).c_str(), &address) == 1;
 }
 
+// Accepts one or more labels with a dot between them.
+bool IsName(std::string_view text) {
+  const auto in_label = [](char c) {
+    return IsDigit(c) || (c >= 'a' && c <= 'z') || c == '-' || c == '_';
+  };
+  return !text.empty() && !text.starts_with('.') && !text.ends_with('.') &&
+         text.find("..") == text.npos &&
+         std::ranges::all_of(text, [&](char c) { return c == '.' || in_label(c); });
+}
+
 }  // namespace
 
 std::string HostName(std::string_view field) {
@@ -43,7 +53,7 @@ std::string HostName(std::string_view field) {
 Hosts::Hosts(std::vector<std::string> names) {
   for (const std::string& name : names) {
     if (name == "any") all_ = true;
-    names_.push_back(HostName(name));
+    (name.starts_with('.') ? suffixes_ : names_).push_back(HostName(name));
   }
 }
 
@@ -51,7 +61,11 @@ bool Hosts::Answers(std::string_view field) const {
   if (all_) return true;
   const std::string host = HostName(field);
   return host == "localhost" || host.ends_with(".localhost") || IsAddress(host) ||
-         std::ranges::find(names_, host) != names_.end();
+         std::ranges::find(names_, host) != names_.end() ||
+         std::ranges::any_of(suffixes_, [&](const std::string& suffix) {
+           return host.ends_with(suffix) &&
+                  IsName(std::string_view(host).substr(0, host.size() - suffix.size()));
+         });
 }
 
 bool IsCrossSite(std::string_view host, std::string_view origin, std::string_view fetch_site) {

@@ -13,14 +13,14 @@ namespace tacit::http {
 class Hosts {
  public:
   // Accepts `names`, loopback names and numeric addresses; no stranger can redirect the latter two.
-  // The name "any" accepts all.
+  // ".example.org" accepts each name that has labels before it, "any" accepts all.
   explicit Hosts(std::vector<std::string> names);
 
   // `field` is a Host field: a name or address, with or without a port.
   bool Answers(std::string_view field) const;
 
  private:
-  std::vector<std::string> names_;  // lower case
+  std::vector<std::string> names_, suffixes_;  // lower case
   bool all_ = false;
 };
 

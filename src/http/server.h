@@ -63,7 +63,8 @@ struct ServerOptions {
   // The least rate of a request while more than half of max_held_bytes is held; 408 below it.
   uint32_t min_bytes_a_second = 16 << 10;
   // Names that TCP listeners answer to besides loopback names, numeric addresses and the listener's
-  // own host; "any" means all. A request for another name is answered 421.
+  // own host; ".example.org" means all names below it, "any" means all. A request for another name
+  // is answered 421.
   std::vector<std::string> hosts = {};
   // The callers that are answered, by their tokens; null: everybody is. Read again by whom it
   // belongs to, at any time.

@@ -189,7 +189,14 @@ const std::vector<BadCase> kValues = {
      "c.yaml:23: serve.tls: client_ca needs certificate and key: without TLS no client shows "
      "any"},
     {"HostWithPort", "store:", "serve: {hosts: ['a:80']}\nstore:",
-     "c.yaml:23: serve.hosts: must be names without a port, or any; one is 'a:80'"},
+     "c.yaml:23: serve.hosts: must be names without a port, .example.org for all names below it, "
+     "or any; one is 'a:80'"},
+    {"HostWithStar", "store:", "serve: {hosts: ['*.svc']}\nstore:",
+     "c.yaml:23: serve.hosts: must be names without a port, .example.org for all names below it, "
+     "or any; one is '*.svc'"},
+    {"HostThatIsADot", "store:", "serve: {hosts: [.]}\nstore:",
+     "c.yaml:23: serve.hosts: must be names without a port, .example.org for all names below it, "
+     "or any; one is '.'"},
     {"StandbyAddress", "store:", "serve: {standby_listen: here}\nstore:",
      "c.yaml:23: serve.standby_listen: must be HOST:PORT, unix:PATH or empty, is 'here'"},
     {"StandbyWhereTheDaemonIs", "store:", "serve:\n  listen: a:1\n  standby_listen: a:1\nstore:",

@@ -293,6 +293,21 @@ TEST(HostTest, ANameThatIsNotTheServersIs421) {
   EXPECT_EQ(WithHeader(EchoServer(options).address(), "Host: evil.example\r\n"), 200u);
 }
 
+TEST(HostTest, ASuffixStandsForAllNamesBelowItAndNoOthers) {
+  ServerOptions options = OnBoth();
+  options.hosts = {".Svc.Example"};
+  EchoServer server(options);
+  for (const std::string& address : {server.address(0), server.address(1)}) {
+    for (const char* host : {"svc.example", "evil-svc.example", "evilsvc.example", ".svc.example",
+                             "a..svc.example", "a b.svc.example", "evil.example/.svc.example",
+                             "a.svc.example.evil", "svc.example.svc.evil", "a.svc", ""})
+      EXPECT_EQ(WithHeader(address, std::string("Host: ") + host + "\r\n"), 421u) << host;
+    for (const char* host :
+         {"tacit.svc.example", "TACIT.Shop.SVC.example:8980", "a_1.b-2.svc.example."})
+      EXPECT_EQ(WithHeader(address, std::string("Host: ") + host + "\r\n"), 200u) << host;
+  }
+}
+
 TEST(HostTest, AUnixSocketAnswersToAnyName) {
   ServerOptions options;
   options.listeners = {{"unix:" + SocketPath("names"), Role::kOperator}};
