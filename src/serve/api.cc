@@ -211,7 +211,7 @@ bool IsChargedAlone(const store::Snapshot& snapshot) {
 
 }  // namespace
 
-Status Api::IsReady(http::Role role, std::string* degraded) const {
+Status Api::IsServing(http::Role role) const {
   const SnapshotPtr snapshot = services_->latest();
   if (snapshot == nullptr || snapshot->version() == CommitSeq(0) || IsChargedAlone(*snapshot)) {
     std::string why = "no committed model yet";
@@ -220,6 +220,11 @@ Status Api::IsReady(http::Role role, std::string* degraded) const {
         why += ": " + cause;
     return Fail(ErrorCode::kUnavailable, std::move(why));
   }
+  return {};
+}
+
+Status Api::IsReady(http::Role role, std::string* degraded) const {
+  TACIT_RETURN_IF_ERROR(IsServing(role));
   Readiness readiness = services_->readiness();
   if (!readiness.ready) {
     const bool in_full = role == http::Role::kOperator && !readiness.degraded_for_operators.empty();
@@ -235,6 +240,12 @@ void Api::Ready(const http::Request& request, http::Reply* reply) {
   const Status ready = IsReady(request.role, &why);
   if (!ready) return http::SetFailure(ready.error(), reply);
   SetText(why.empty() ? "ready\n" : "ready, degraded: " + why + "\n", reply);
+}
+
+void Api::Serving(const http::Request& request, http::Reply* reply) {
+  const Status serving = IsServing(request.role);
+  if (!serving) return http::SetFailure(serving.error(), reply);
+  SetText("serving\n", reply);
 }
 
 void Api::Metrics(const http::Request& request, http::Reply* reply) {

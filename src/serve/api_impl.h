@@ -55,6 +55,7 @@ class Api final : public http::Handler {
   void Index(const http::Request& request, http::Reply* reply);
   void Alive(const http::Request& request, http::Reply* reply);
   void Ready(const http::Request& request, http::Reply* reply);
+  void Serving(const http::Request& request, http::Reply* reply);
   void Metrics(const http::Request& request, http::Reply* reply);
   void Score(const http::Request& request, http::Reply* reply);
   void ScoreLines(const http::Request& request, http::Reply* reply);
@@ -68,6 +69,8 @@ class Api final : public http::Handler {
   void Ledger(const SnapshotPtr& latest, const http::Request& request, http::Reply* reply);
   void Weights(const SnapshotPtr& latest, const http::Request& request, http::Reply* reply);
   void Dashboard(const SnapshotPtr& latest, const http::Request& request, http::Reply* reply);
+  // Fails, saying why, unless a version is served.
+  Status IsServing(http::Role role) const;
   // Fails, saying why, unless the service is ready; `degraded` is what is wrong all the same.
   Status IsReady(http::Role role, std::string* degraded) const;
 

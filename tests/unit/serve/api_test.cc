@@ -183,6 +183,19 @@ TEST_F(ApiTest, ReadinessIsTheDaemonsAndTheStores) {
   EXPECT_THAT(response.body, HasSubstr("day_3.tsv is gone"));
 }
 
+// Answers go on after a failure of training.
+TEST_F(ApiTest, AVersionIsServedWhetherOrNotTheDaemonIsReady) {
+  Start();
+  EXPECT_EQ(Ask("GET", "/servez").status, 503u);
+  store_->Commit(1);
+  EXPECT_EQ(Ask("GET", "/servez").status, 200u);
+  readiness_ = {false, "training has failed"};
+  EXPECT_EQ(Ask("GET", "/readyz").status, 503u);
+  const http::Response served = Ask("GET", "/servez");
+  EXPECT_EQ(served.status, 200u);
+  EXPECT_EQ(served.body, "serving\n");
+}
+
 // It serves, so it is ready; the public sees nothing that depends on records, and not that
 // there is something.
 TEST_F(ApiTest, DegradedIsReadyAndSaysWhy) {
