@@ -86,6 +86,7 @@ void TakeReloaded(const Config& from, Config* to) {
   to->store.checkpoints.every_s = from.store.checkpoints.every_s;
   to->store.checkpoints.keep = from.store.checkpoints.keep;
   to->store.checkpoints.kinds = from.store.checkpoints.kinds;
+  to->serve.drain_ms = from.serve.drain_ms;
   to->serve.access_log = from.serve.access_log;
   to->serve.rates = from.serve.rates;
   to->log.level = from.log.level;

@@ -451,6 +451,7 @@ struct Serve {
   std::vector<std::string> hosts = {"localhost"};
   uint32_t threads = 1;
   uint32_t max_connections = 1024;
+  uint32_t drain_ms = 0;
   bool access_log = false;
   TlsFiles tls;
   // The file of callers who are known by tokens; empty: everybody is answered.

@@ -139,6 +139,12 @@ void DescribeServe(Fields& fields, Serve& serve) {
                   "Connections at `serve.listen`; fewer where the limit on open files is too small "
                   "for them. `serve.operator_listen` has 64 of its own."},
                  &serve.max_connections, 1, 1'000'000);
+  fields.Integer({"drain_ms",
+                  "The time for which answers go on after SIGTERM while `/readyz` says no, so that "
+                  "load balancers send requests elsewhere before the listeners close. Another "
+                  "SIGTERM ends it.",
+                  AtReload::kTaken},
+                 &serve.drain_ms, 0, 600'000);
   fields.Flag({"access_log",
                "true: the log has a line for each answer, with method, route, status, bytes, time "
                "and the request's ids, and nothing of what was asked or answered.",

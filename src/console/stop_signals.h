@@ -15,6 +15,8 @@ class StopSignals {
   explicit StopSignals(std::function<void()> on_hangup = {});
   // Returns true once SIGTERM or SIGINT has come; waits at most `timeout`.
   bool WaitFor(std::chrono::milliseconds timeout);
+  // Has WaitFor wait for another SIGTERM or SIGINT from now on.
+  void WaitForAnother() { came_ = false; }
   // Has WaitFor call another function from now on; empty: a SIGHUP is logged.
   void OnHangup(std::function<void()> on_hangup) { on_hangup_ = std::move(on_hangup); }
 

@@ -37,6 +37,7 @@ int64_t UnixSeconds() { return SystemClock().UnixMillis() / 1000; }
 Result<std::unique_ptr<Front>> Front::Open(const config::Serve& config,
                                            metrics::Registry& registry) {
   std::unique_ptr<Front> front(new Front());
+  front->drain_ = std::chrono::milliseconds(config.drain_ms);
   if (!config.callers.empty()) {
     TACIT_ASSIGN(front->callers_, http::Callers::Open(config.callers, RatesOf(config)));
     TellCallers(*front->callers_);
@@ -53,6 +54,17 @@ Result<std::unique_ptr<Front>> Front::Open(const config::Serve& config,
 void Front::FillIn(http::ServerOptions* options) const {
   options->callers = callers_;
   options->tls = tls_;
+}
+
+serve::Readiness Front::Readiness(serve::Readiness other) const {
+  if (draining_) return {.ready = false, .reason = "stopping: send requests elsewhere"};
+  return other;
+}
+
+std::chrono::milliseconds Front::BeginDraining() {
+  if (server_ == nullptr || drain_.count() == 0) return {};
+  draining_ = true;
+  return drain_;
 }
 
 void Front::TellCertificate() {
@@ -81,6 +93,7 @@ Status Front::Change(const config::Serve& config) {
   if (callers_ != nullptr) callers_->SetRates(RatesOf(config));
   if (tls != nullptr) tls_->TakeOver(*tls);
   tls_files_ = config.tls;
+  drain_ = std::chrono::milliseconds(config.drain_ms);
   if (server_ != nullptr) server_->SetAccessLog(config.access_log);
   return {};
 }

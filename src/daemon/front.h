@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,10 +11,12 @@
 #include "http/callers.h"
 #include "http/server.h"
 #include "metrics/registry.h"
+#include "serve/routes/services.h"
 
 namespace tacit::daemon {
 
-// The server, and the files that it reads again while it answers. Used by one thread.
+// The server, and the files that it reads again while it answers. Used by one thread, except
+// Readiness.
 class Front {
  public:
   // Reads the files that the configuration names. kInvalidArgument names what is wrong with them.
@@ -27,9 +31,15 @@ class Front {
   // Null where the configuration names no address.
   http::Server* server() const { return server_.get(); }
 
-  // Goes on with these rates of callers, with a log of answers or without, and with the files that
-  // are named. Those of other names are read first: where one of them is bad, nothing is changed,
-  // and kInvalidArgument names what is wrong with it.
+  // Answers `other`, until draining has begun: no from then on. Any thread.
+  serve::Readiness Readiness(serve::Readiness other) const;
+  // Begins to drain, and returns the time for which answers go on (serve.drain_ms). Zero, and
+  // nothing begun, where there is no server.
+  std::chrono::milliseconds BeginDraining();
+
+  // Goes on with these rates of callers, with a log of answers or without, with this time to drain,
+  // and with the files that are named. Those of other names are read first: where one of them is
+  // bad, nothing is changed, and kInvalidArgument names what is wrong with it.
   Status Change(const config::Serve& config);
 
   // Reads all files again, on SIGHUP. What cannot be read stays as it was, and is logged.
@@ -50,6 +60,8 @@ class Front {
   std::optional<int64_t> warned_s_;
   std::unique_ptr<http::Server> server_;
   uint32_t looks_ = 0;
+  std::chrono::milliseconds drain_{0};
+  std::atomic<bool> draining_ = false;
 };
 
 }  // namespace tacit::daemon

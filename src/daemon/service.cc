@@ -18,7 +18,7 @@ namespace {
 using std::chrono::milliseconds;
 constexpr milliseconds kTick(100);
 // The time that answers under way have once a stop was asked for.
-constexpr milliseconds kDrain(2000);
+constexpr milliseconds kLastAnswers(2000);
 
 void TellOfFiles(const config::Serve& config, const wiring::FilePlan& files) {
   spdlog::info("files: at most {} open, {} of them the store's, {} for connections",
@@ -54,6 +54,22 @@ std::vector<http::Listener> ListenersOf(const config::Serve& config) {
   if (!config.operator_listen.empty())
     listeners.push_back({config.operator_listen, http::Role::kOperator});
   return listeners;
+}
+
+// Goes on answering for serve.drain_ms, while /readyz says no; another signal ends it.
+void Drain(console::StopSignals& signals, const Clock& clock, Front& front, Watchdog& watchdog) {
+  const milliseconds time = front.BeginDraining();
+  if (time.count() == 0) return;
+  spdlog::info(
+      "asked to stop: answers go on for {} ms (serve.drain_ms), /readyz says no, and another "
+      "SIGTERM ends that",
+      time.count());
+  signals.WaitForAnother();
+  const auto end = clock.Now() + time;
+  do {
+    NotifyStopping();
+    watchdog.Look();
+  } while (!signals.WaitFor(kTick) && clock.Now() < end);
 }
 
 }  // namespace
@@ -108,6 +124,9 @@ Status Service::Answer(serve::Services services, ServiceParts parts) {
   services.dashboard.limits = wiring::LimitsByAccount(assembly_.config);
   services.code_version = wiring::CodeVersion();
   services.metrics = &registry_;
+  services.readiness = [front = front_.get(), own = std::move(services.readiness)] {
+    return front->Readiness(own());
+  };
   parts.readiness = services.readiness;
   ShowServiceMetrics(registry_, parts);
 
@@ -158,8 +177,9 @@ bool Service::Run(const Work& work) {
   }
   signals_.OnHangup({});
   NotifyStopping();
+  if (asked) Drain(signals_, clock_, *front_, watchdog);
   work.stop();
-  if (front_->server() != nullptr) front_->server()->Stop(kDrain);
+  if (front_->server() != nullptr) front_->server()->Stop(kLastAnswers);
   front_.reset();  // it holds functions of the mode's parts
   return asked;
 }

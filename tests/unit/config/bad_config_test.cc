@@ -197,6 +197,8 @@ const std::vector<BadCase> kValues = {
     {"HostThatIsADot", "store:", "serve: {hosts: [.]}\nstore:",
      "c.yaml:23: serve.hosts: must be names without a port, .example.org for all names below it, "
      "or any; one is '.'"},
+    {"DrainOfAnHour", "store:", "serve: {drain_ms: 3600000}\nstore:",
+     "c.yaml:23: serve.drain_ms: must be between 0 and 600000, is 3600000"},
     {"StandbyAddress", "store:", "serve: {standby_listen: here}\nstore:",
      "c.yaml:23: serve.standby_listen: must be HOST:PORT, unix:PATH or empty, is 'here'"},
     {"StandbyWhereTheDaemonIs", "store:", "serve:\n  listen: a:1\n  standby_listen: a:1\nstore:",

@@ -32,19 +32,13 @@ std::vector<std::string> KeysOf(const std::vector<Change>& changes) {
 
 // A value that differs from the default, for each key that is taken.
 const std::vector<std::string> kTakenNow = {
-    "store.on_failure=exit",
-    "store.checkpoints.every=1h",
-    "store.checkpoints.keep=7",
-    "serve.access_log=true",
-    "store.checkpoints.kinds=[release]",
-    "serve.callers=/b",
-    "serve.tls.certificate=/b",
-    "serve.tls.key=/b",
-    "serve.tls.client_ca=/b",
-    "serve.rates.query=9",
-    "serve.rates.user=8",
-    "serve.rates.operator=7",
-    "log.level=debug",
+    "store.on_failure=exit",    "store.checkpoints.every=1h",
+    "store.checkpoints.keep=7", "serve.drain_ms=5000",
+    "serve.access_log=true",    "store.checkpoints.kinds=[release]",
+    "serve.callers=/b",         "serve.tls.certificate=/b",
+    "serve.tls.key=/b",         "serve.tls.client_ca=/b",
+    "serve.rates.query=9",      "serve.rates.user=8",
+    "serve.rates.operator=7",   "log.level=debug",
 };
 
 TEST(ChangesTest, EveryKeyHasAReasonToStay) {
