@@ -34,6 +34,7 @@ PAGES = (
     "docs/using/recommending.md",
     "docs/using/gpu.md",
     "docs/operating/install.md",
+    "docs/operating/kubernetes.md",
     "docs/operating/upgrade.md",
     "docs/operating/checkpoints.md",
     "docs/operating/versions.md",
@@ -44,7 +45,7 @@ PAGES = (
     "docs/using/changing-data.md",
 )
 PROGRAMS = ("tacit", "tacitd")
-SHELL_WORDS = ("apt", "curl", "kill", "mv", "wait")  # all else that pages may use
+SHELL_WORDS = ("apt", "cp", "curl", "kill", "kubectl", "mv", "podman", "wait")  # all else that pages may use
 MARK = re.compile(r"^ *<!-- (left out|state): (.+) -->$")
 IN_PROSE = re.compile(r"`((?:tacitd?|tools/[a-z-]+)(?: [^`]+)?)`")
 
@@ -236,6 +237,8 @@ class Checker:
             for words in simple_commands(split(command.text)):
                 while words and re.match(r"^[A-Z_]+=", words[0]):
                     words = words[1:]
+                if words[:2] == ["kubectl", "exec"]:
+                    words = words[words.index("--") + 1:]  # what the pod runs
                 if not words or words[0] in SHELL_WORDS:
                     continue
                 if words[0].startswith("tools/"):

@@ -111,6 +111,7 @@ class Planted(unittest.TestCase):
         self.wrong(block("tacit ledger shwo --store x"), "no command 'shwo'")
         self.wrong(block("tacit ledger"), "no command ''")
         self.wrong("See `tacit legder show`.", "no command 'legder'")
+        self.wrong(block("kubectl exec a-pod -- tacit legder show --store x"), "no command 'legder'")
         self.wrong(block("tactid --config config/demo.yaml"), "no program")
 
     def test_option_without_what_it_needs(self):
