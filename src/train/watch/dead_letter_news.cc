@@ -18,13 +18,12 @@ constexpr uint64_t kWindowRecords = 5000;
 constexpr uint64_t kFewestDead = 100;  // fewer are no trouble, whatever their share
 constexpr double kShareOfTrouble = 0.1;
 
-// Formats where a dead letter's record lies.
+}  // namespace
+
 std::string PlaceOf(const event::DeadLetter& letter) {
   if (letter.line > 0) return fmt::format("{}, line {}", letter.origin, letter.line);
   return fmt::format("{}, partition {}, offset {}", letter.origin, letter.partition, letter.offset);
 }
-
-}  // namespace
 
 uint64_t DeadLetterNews::Counts::all_dead() const {
   return std::accumulate(dead.begin(), dead.end(), uint64_t{0});

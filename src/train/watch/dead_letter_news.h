@@ -13,6 +13,9 @@
 
 namespace tacit::train {
 
+// Formats where a dead letter's record lies.
+std::string PlaceOf(const event::DeadLetter& letter);
+
 // Tells the operator of dead letters. Metrics count them by the part of the record that was bad.
 // The log has the first of each part with its place, then a rate each minute: places and numbers,
 // never contents. When a tenth of the last records is dead, trouble() says so.
