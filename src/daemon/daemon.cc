@@ -52,10 +52,6 @@ stream::StoreClaim ClaimOf(const store::Snapshot& snapshot, const store::Store& 
   return {MarkOf(snapshot), store.terms(), {ancestors.begin(), ancestors.end()}};
 }
 
-void WarnOfNoWitness(const std::string& store) {
-  spdlog::warn("no witness of {}: an older copy put in its place would not be noticed", store);
-}
-
 // A running daemon: everything it owns, in the order it is built.
 class Daemon {
  public:
@@ -82,7 +78,9 @@ class Daemon {
     source_->Claim(ClaimOf(*store_->Latest(), *store_));
     TACIT_RETURN_IF_ERROR(CheckBudgets(store_->Latest()->version().value == 0));
     TACIT_ASSIGN(anchorer_, LedgerAnchorer::Open(*store_, assembly_.config.store.anchors, clock_));
-    if (assembly_.config.store.witness == "none") WarnOfNoWitness(assembly_.config.store.path);
+    if (assembly_.config.store.witness == "none")
+      spdlog::warn("no witness of {}: an older copy put in its place would not be noticed",
+                   assembly_.config.store.path);
     wiring::TellOfWitnessPlaces(assembly_.config);
     TACIT_ASSIGN(dead_letters_,
                  wiring::OpenDeadLetters(assembly_.config, store_->Latest()->lineage()));
@@ -423,15 +421,19 @@ class Daemon {
   void TellOutcome() {
     NotifyStatus(Activity());
     if (failed_) return;
-    for (const wiring::LearnerPlan& plan : assembly_.learners)
-      if (outcome_ != train::Outcome::kHalted && progress_.days(plan.index.value).empty())
-        spdlog::info("learner '{}' has nothing left to learn", plan.id);
+    const train::Intake& intake = learning_->intake();
+    const uint64_t dead = intake.records_dead();
+    const bool all_dead = dead > 0 && intake.records_good() == 0;
+    for (size_t i = 0; i < positions_.size(); ++i)
+      if (!all_dead && outcome_ != train::Outcome::kHalted && progress_.days(i).empty())
+        spdlog::info("{}", wiring::NothingLeftText(assembly_.learners[i].id, positions_[i]));
     std::string tables = wiring::LearntTables(assembly_, progress_);
-    if (const train::Intake& intake = learning_->intake(); intake.records_dead() > 0)
-      tables +=
-          fmt::format("{} of {} records could not be learnt from: see {}\n",
-                      WithThousands(intake.records_dead()), WithThousands(intake.records_read()),
-                      wiring::PlaceOfDeadLetters(assembly_.config));
+    if (dead > 0)
+      tables += fmt::format(
+          "{} of {} records could not be learnt from: see {}. The steps that they were in are "
+          "charged all the same\n",
+          WithThousands(dead), WithThousands(intake.records_read()),
+          wiring::PlaceOfDeadLetters(assembly_.config));
     // fmt throws where standard output takes no more, and serving must not end by that.
     std::fputs(tables.c_str(), stdout);
     std::fflush(stdout);

@@ -78,6 +78,14 @@ Result<std::vector<stream::Position>> ReadPositions(const Assembly& assembly,
   return positions;
 }
 
+std::string NothingLeftText(const std::string& learner, const stream::Position& position) {
+  std::string text = fmt::format("learner '{}' has nothing left to learn", learner);
+  if (position.step == 0 || position.reading_since < position.step) return text;
+  return text +
+         ": source or schema have changed since it read what is there. Records that could not be "
+         "learnt from then are charged, and are not read again";
+}
+
 // The allowances that users have used: those in the store and those of steps cut since.
 struct Learning::Allowances final : stream::AllowanceView {
   Allowances(const store::UserBook& in, LearnerIndex of) : store(in), learner(of) {}

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -27,6 +28,10 @@ namespace tacit::wiring {
 // periods that steps of the configured noise can go on with.
 Result<std::vector<stream::Position>> ReadPositions(const Assembly& assembly,
                                                     const store::Store& store);
+
+// Says that a learner has nothing left to learn. A reader who has just corrected source or schema
+// is told why: what lies before the position is not read again.
+std::string NothingLeftText(const std::string& learner, const stream::Position& position);
 
 // The outside of a Learning. What it refers to must outlive it.
 struct LearningParts {
