@@ -142,6 +142,7 @@ struct Source {
   uint64_t dedupe_window = 0;
   uint64_t dedupe_partitions = 8;
   std::string opt_out;
+  bool accept_unreadable = false;
   HaltAbove halt_above;
   Generator generator;
 

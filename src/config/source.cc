@@ -446,6 +446,14 @@ void DescribeSource(Fields& fields, Source& source) {
                "the start, and takes 16 bytes an id. Their records are dropped before any learner "
                "sees them. Refused where records name no user."},
               &source.opt_out);
+  // Decides nothing about how a record is read: DumpReading has neither files nor topic.
+  fields.Flag(
+      {"accept_unreadable",
+       "`false`: the first start of a store decodes the first 1,000 records, of files or of a "
+       "topic, before it learns. If there are 100 or more, and fewer than 1 in 100 of them can be "
+       "learnt from, it ends with status 2, and nothing is charged. Epsilon does not cover that it "
+       "ended.\n`true`: it learns without this look. With `halt_above` there is no look either."},
+      &source.accept_unreadable, UsedIf(!source.files.empty() || !source.topic.empty()));
   fields.Section(
       {"halt_above",
        "Halts training when too many records cannot be learnt from: docs/operating/halt.md. The "

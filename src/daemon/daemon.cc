@@ -36,6 +36,7 @@
 #include "wiring/plans/source.h"
 #include "wiring/plans/witness_place.h"
 #include "wiring/restore/restore.h"
+#include "wiring/source_check.h"
 
 namespace tacit::daemon {
 namespace {
@@ -76,7 +77,9 @@ class Daemon {
     TellWhatRuns();
     TACIT_RETURN_IF_ERROR(source_->VerifyIdentity(store_->source_identity()));
     source_->Claim(ClaimOf(*store_->Latest(), *store_));
-    TACIT_RETURN_IF_ERROR(CheckBudgets(store_->Latest()->version().value == 0));
+    const bool is_new = store_->Latest()->version().value == 0;
+    TACIT_RETURN_IF_ERROR(CheckBudgets(is_new));
+    if (is_new) TACIT_RETURN_IF_ERROR(wiring::CheckFirstRecords(assembly_, options_.past_cut));
     TACIT_ASSIGN(anchorer_, LedgerAnchorer::Open(*store_, assembly_.config.store.anchors, clock_));
     if (assembly_.config.store.witness == "none")
       spdlog::warn("no witness of {}: an older copy put in its place would not be noticed",

@@ -63,7 +63,8 @@ class Service {
     std::function<void()> stop = [] {};                   // called before the server stops
   };
   // Runs until a signal asks for a stop, which returns true, or the work does not go on. After a
-  // signal answers go on for serve.drain_ms. The server has stopped then. SIGHUP reads again the configuration, the server's files and what `work` has.
+  // signal answers go on for serve.drain_ms. The server has stopped then. SIGHUP reads again the
+  // configuration, the server's files and what `work` has.
   bool Run(const Work& work);
 
  private:

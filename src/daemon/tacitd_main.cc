@@ -21,6 +21,7 @@
 #include "daemon/plan_text.h"
 #include "wiring/assembly.h"
 #include "wiring/plans/code_version.h"
+#include "wiring/source_check.h"
 
 namespace {
 
@@ -35,8 +36,9 @@ Examples:
   tacitd --config config/demo.yaml --set store.path=/tmp/other
   tacitd --describe config                            every key of the configuration
 Exit codes: 0 done (stopped by SIGTERM too), 1 failed (stopped before the end that --until-end asked
-for too), 2 bad usage or config (a model that stops being numbers too), 3 store refused, 4 budget
-exhausted, 5 halted by source.halt_above before the end that --until-end asked for)";
+for too), 2 bad usage or config (a model that stops being numbers too, and a stream that a first start
+cannot read), 3 store refused, 4 budget exhausted, 5 halted by source.halt_above before the end that
+--until-end asked for)";
 
 struct CommandLine {
   std::string config, checkpoint;
@@ -84,7 +86,7 @@ tacit::Result<int> Run(const CommandLine& line) {
   if (line.check) {
     fmt::print("{}", tacit::daemon::PlanText(assembly));
     std::fflush(stdout);
-    fmt::print("{}", tacit::daemon::TopicText(assembly.config));
+    fmt::print("{}", tacit::wiring::SourceText(assembly));
     return int{tacit::console::kExitDone};
   }
   if (line.take_over_feed && assembly.config.feed.topic.empty())
@@ -155,8 +157,8 @@ int Main(int argc, char** argv) {
   cli.add_option("--set", line.overrides, "Override a key: store.path=/x (repeatable)")
       ->allow_extra_args(false);
   cli.add_flag("--check-config", line.check,
-               "Print the configuration and its plan, and what brokers that answer say of its "
-               "topic, then exit");
+               "Print the configuration and its plan, what brokers that answer say of its topic, "
+               "and how many of the first records can be learnt from, then exit");
   auto* until_end =
       cli.add_flag("--until-end", line.until_end,
                    "Exit when the source has ended (a topic: all that is there has been "

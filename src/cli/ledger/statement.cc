@@ -157,7 +157,8 @@ const std::vector<std::string>& NotPromised() {
       "known. So does when a version appears, and how long an answer takes.",
       "Nothing is promised against the operator, who has the input, the process and the store's "
       "files.",
-      "Settings that were chosen by looking at the same records are not charged.",
+      "Settings that were chosen by looking at the same records are not charged. Nor is it charged "
+      "that a store's first start was refused because hardly any record could be read.",
       "A machine that is cloned while it learns draws the same noise as its copy until the next "
       "commit.",
       "Dense gradients are summed in 32-bit floats before they are rounded to the grid; what that "

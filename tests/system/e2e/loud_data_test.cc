@@ -47,6 +47,7 @@ class LoudDataTest : public testing::Test {
 
 TEST_F(LoudDataTest, ARunThatLearntFromNothingIsNoSuccess) {
   WriteLog(10);
+  run_.source = ", accept_unreadable: true";
   const Ended ended = LearnToTheEnd();
   EXPECT_EQ(ended.exit_code, 1);
   EXPECT_THAT(ended.err,
