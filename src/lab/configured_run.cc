@@ -16,6 +16,7 @@
 #include "wiring/day_table.h"
 #include "wiring/learning.h"
 #include "wiring/plans/source.h"
+#include "wiring/source_check.h"
 
 namespace tacit::lab {
 namespace {
@@ -105,6 +106,7 @@ class RunAtWork {
 
   Result<ConfiguredRun> Learn(Parts parts) {
     source_ = std::move(parts.learnt);
+    TACIT_RETURN_IF_ERROR(wiring::CheckFirstRecords(assembly_));
     store::StoreOptions store = wiring::MakeStoreOptions(assembly_);
     TACIT_ASSIGN(store_, store::Store::Open(std::move(store)));
     TACIT_ASSIGN(const auto positions, wiring::ReadPositions(assembly_, *store_));
