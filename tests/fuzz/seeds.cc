@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <random>
 
 #include "base/bytes.h"
 #include "base/hash.h"
@@ -199,6 +200,12 @@ void AddTexts(Seeds& seeds, const std::string& configs) {
       "gpu.serve_rows=1\nfeed.topic=f\nstore.commit_interval_ms=1"};
   for (char base = 1; base <= 8; ++base)
     for (const std::string_view overrides : kOverrides) seeds.Add("config", base, overrides);
+  std::mt19937 random(1);
+  for (int command = 0; command < 64; ++command) {
+    std::string bytes(1, static_cast<char>(command));
+    for (int i = 0; i < 40; ++i) bytes += static_cast<char>(random());
+    seeds.Add("arguments", bytes);
+  }
   seeds.Add("records", 0, "1\t5\t\t68fd1e64\t80e26c9b\tfb936136\n0\t-1\t9\t\t\t");
   seeds.Add("records", 1,
             R"({"label":1,"event_id":"e","user":"u","item":"i","timestamp_ms":5,"features":)"
