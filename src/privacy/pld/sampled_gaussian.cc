@@ -172,14 +172,17 @@ double ReplacedGaussianLaw::Loss(double x) const {
 double ReplacedGaussianLaw::Inverse(double loss) const {
   if (loss < 0) return -Inverse(-loss);
   if (loss > 700) return kInfinity;
-  const double c = rate_ * std::exp(-1 / (2 * sigma_ * sigma_));
+  const double variance = sigma_ * sigma_;
+  // From here on 1 and c^2 e^l are nothing beside (1 - q) e^l, whose square is no number soon.
+  if (loss > 300) return variance * (std::log((1 - rate_) / rate_) + loss) + 0.5;
+  const double c = rate_ * std::exp(-1 / (2 * variance));
   const double half = (1 - rate_) * std::expm1(loss) / 2;
   const double root = half + std::sqrt(half * half + c * c * std::exp(loss));
   // s - 1 = (root - c) / c, written so that small losses keep their digits.
   const double excess = half + (half * half + c * c * std::expm1(loss)) /
                                    (c + std::sqrt(half * half + c * c * std::exp(loss)));
   const double log_s = root > 2 * c ? std::log(root / c) : std::log1p(excess / c);
-  return sigma_ * sigma_ * log_s;
+  return variance * log_s;
 }
 
 // The integral over (a, b] of dP (1 - e^(reference - L)) = density(0) (numerator - e^r
