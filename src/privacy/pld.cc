@@ -30,8 +30,10 @@ constexpr double kLeastSampledSigma = 0.05, kLeastAllocatedSigma = 0.2;
 constexpr double kMostAllocatedSigma = 1e3;
 // An allocation's law may cut off this share of delta, over all events.
 constexpr double kTailShare = 1e-6;
-// Relative accuracy of OneEventDelta.
-constexpr double kOneEventAccuracy = 1e-8;
+// Relative accuracy of OneEventDelta. Rounding moves the loss of much noise by a share of it.
+double OneEventAccuracy(const Event& event) {
+  return std::clamp(1e-14 * event.noise_multiplier, 1e-8, 0.5);
+}
 // Until the number of events has grown by this factor, a direction that could not be ruled out is
 // not tried again.
 constexpr double kRetryGrowth = 1.1;
@@ -67,21 +69,22 @@ std::vector<Direction> DirectionsOf(Adjacency adjacency, bool symmetric) {
 // delta(epsilon) of one event made once, from the laws of its directions.
 class OneEvent {
  public:
-  OneEvent(const Event& event, Adjacency adjacency, const pld::LawSource& source) {
+  OneEvent(const Event& event, Adjacency adjacency, const pld::LawSource& source)
+      : accuracy_(OneEventAccuracy(event)) {
     for (Direction direction : DirectionsOf(adjacency, IsSymmetric(event)))
       laws_.push_back(pld::MakeLossLaw(event, direction, source));
   }
 
   CertifiedInterval DeltaAt(double epsilon) const {
-    return {DeltaBelow(epsilon) * (1 - kOneEventAccuracy),
-            std::min(1.0, DeltaAbove(epsilon) * (1 + kOneEventAccuracy))};
+    return {DeltaBelow(epsilon) * (1 - accuracy_),
+            std::min(1.0, DeltaAbove(epsilon) * (1 + accuracy_))};
   }
   // Returns kRefused where delta never falls so low.
   Result<CertifiedInterval> Epsilon(double delta) const {
     const auto lower =
-        Root([&](double epsilon) { return DeltaBelow(epsilon) > delta * (1 + kOneEventAccuracy); });
+        Root([&](double epsilon) { return DeltaBelow(epsilon) > delta * (1 + accuracy_); });
     const auto upper =
-        Root([&](double epsilon) { return DeltaAbove(epsilon) > delta * (1 - kOneEventAccuracy); });
+        Root([&](double epsilon) { return DeltaAbove(epsilon) > delta * (1 - accuracy_); });
     if (std::isinf(upper.second))
       return Fail(
           ErrorCode::kRefused,
@@ -131,6 +134,7 @@ class OneEvent {
   static constexpr double kMostEpsilon = 1e6;
   // Beyond this e^epsilon is no number soon.
   static constexpr double kFarthest = 690;
+  const double accuracy_;
   std::vector<std::unique_ptr<pld::LossLaw>> laws_;
 };
 

@@ -36,8 +36,17 @@ double MixtureReach(double sigma, double rate, double tail) {
 }
 
 // Panel width on which the integrands below, with factors like the density and e^(x / s^2), are as
-// smooth as polynomials.
-double Panel(double sigma) { return std::min(0.4 * sigma, sigma * sigma); }
+// smooth as polynomials. Behind `from` standard deviations the density falls by e^(-from x / s), at
+// most e^-3 a panel.
+double Panel(double sigma, double from) {
+  const double panel = std::min(0.4 * sigma, sigma * sigma);
+  return from > 0 ? std::min(panel, 3 * sigma / from) : panel;
+}
+
+// The begin of a tail over (a, b], in standard deviations; 0 where losses end at `high`.
+double TailFrom(double a, double b, double high) {
+  return high == kInfinity ? std::max({0.0, a, -b}) : 0;
+}
 
 // A rough sketch of a law over normal noise at 0 and 1: `loss(x)` with the mass of `density(x)`.
 template <class Loss, class Density>
@@ -64,7 +73,8 @@ IntervalMass GaussianLaw::Over(double low, double high, double reference) const 
   if (!(a < b)) return {};
   IntervalMass sum;
   sum.mass = NormalMass(a, b);
-  sum.gain = Integrate(a, b, std::min(0.4, 1 / mu_), [&](double z) {
+  const double panel = std::min(1 / mu_, Panel(1, TailFrom(a, b, high)));
+  sum.gain = Integrate(a, b, panel, [&](double z) {
     return NormalDensity(z) * -SmallExpm1(reference - mu_ * (z + mu_ / 2));
   });
   return sum;
@@ -98,18 +108,18 @@ double SampledGaussianLaw::Inverse(double ratio) const {
 }
 
 // The integral over (a, b] of density(0, x) (w(x) - e^reference).
-double SampledGaussianLaw::Gain(double a, double b, double reference) const {
+double SampledGaussianLaw::Gain(double a, double b, double reference, double panel) const {
   const double variance = sigma_ * sigma_;
   const double zero = Inverse(reference);
   if (zero == -kInfinity) {
     const double below = -rate_ - std::expm1(reference);
-    return Integrate(a, b, Panel(sigma_), [&](double x) {
+    return Integrate(a, b, panel, [&](double x) {
       const double density = NormalDensity(x / sigma_) / sigma_;
       return density * (rate_ * std::exp((2 * x - 1) / (2 * variance)) + below);
     });
   }
   // With little noise the density is 0 in doubles, and its factor infinite: they are one number.
-  return rate_ / sigma_ * Integrate(a, b, Panel(sigma_), [&](double x) {
+  return rate_ / sigma_ * Integrate(a, b, panel, [&](double x) {
            const double density = NormalDensityTimes(x / sigma_, (2 * zero - 1) / (2 * variance));
            return density * SmallExpm1((x - zero) / variance);
          });
@@ -121,15 +131,16 @@ IntervalMass SampledGaussianLaw::Over(double low, double high, double reference)
   const double b = std::min(Inverse(add_ ? -low : high), 1 + reach);
   if (!(a < b)) return {};
   const double at_zero = NormalMass(a / sigma_, b / sigma_);
+  const double panel = Panel(sigma_, TailFrom(a / sigma_, b / sigma_, high));
   IntervalMass sum;
   if (add_) {
     // dP = density(0), 1 - e^reference w.
     sum.mass = at_zero;
-    sum.gain = -std::exp(reference) * Gain(a, b, -reference);
+    sum.gain = -std::exp(reference) * Gain(a, b, -reference, panel);
   } else {
     // dP = density(0) w, (1 - e^reference / w).
     sum.mass = (1 - rate_) * at_zero + rate_ * NormalMass((a - 1) / sigma_, (b - 1) / sigma_);
-    sum.gain = Gain(a, b, reference);
+    sum.gain = Gain(a, b, reference, panel);
   }
   return sum;
 }
@@ -187,11 +198,11 @@ double ReplacedGaussianLaw::Inverse(double loss) const {
 
 // The integral over (a, b] of dP (1 - e^(reference - L)) = density(0) (numerator - e^r
 // denominator).
-double ReplacedGaussianLaw::Gain(double a, double b, double reference) const {
+double ReplacedGaussianLaw::Gain(double a, double b, double reference, double panel) const {
   const double variance = sigma_ * sigma_;
   const double zero = Inverse(reference);
   const double c = rate_ * std::exp(-1 / (2 * variance));
-  return c / sigma_ * Integrate(a, b, Panel(sigma_), [&](double x) {
+  return c / sigma_ * Integrate(a, b, panel, [&](double x) {
            const double y = (x - zero) / variance, z = x / sigma_;
            return NormalDensityTimes(z, zero / variance) * SmallExpm1(y) -
                   NormalDensityTimes(z, reference - zero / variance) * SmallExpm1(-y);
@@ -206,7 +217,7 @@ IntervalMass ReplacedGaussianLaw::Over(double low, double high, double reference
   IntervalMass sum;
   sum.mass = (1 - rate_) * NormalMass(a / sigma_, b / sigma_) +
              rate_ * NormalMass((a - 1) / sigma_, (b - 1) / sigma_);
-  sum.gain = Gain(a, b, reference);
+  sum.gain = Gain(a, b, reference, Panel(sigma_, TailFrom(a / sigma_, b / sigma_, high)));
   return sum;
 }
 

@@ -35,7 +35,7 @@ class SampledGaussianLaw final : public LossLaw {
  private:
   double LogRatio(double x) const;     // log w(x)
   double Inverse(double ratio) const;  // x where log w is `ratio`; -infinity below its range
-  double Gain(double a, double b, double reference) const;
+  double Gain(double a, double b, double reference, double panel) const;
 
   double sigma_, rate_;
   bool add_;
@@ -55,7 +55,7 @@ class ReplacedGaussianLaw final : public LossLaw {
  private:
   double Loss(double x) const;
   double Inverse(double loss) const;  // x with this loss; infinite beyond its range
-  double Gain(double a, double b, double reference) const;
+  double Gain(double a, double b, double reference, double panel) const;
 
   double sigma_, rate_;
 };

@@ -1,7 +1,9 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <memory>
+#include <random>
 
 #include "accountants.h"
 #include "privacy/gaussian.h"
@@ -13,22 +15,31 @@ namespace {
 
 using pld::Direction;
 
-double Tail(double x) { return std::erfc(x / std::sqrt(2.0)) / 2; }
+// Wide enough for what the definition cancels at a delta of 1e-300.
+using Real = long double;
 
-// delta(epsilon) of one sampled step, straight from the definition.
-double SampledDelta(double rate, double sigma, double epsilon, Direction direction) {
-  if (direction == Direction::kRemove) {
-    const double above = std::expm1(epsilon) + rate;
-    if (above <= 0) return -std::expm1(epsilon);
-    const double x = 0.5 + sigma * sigma * std::log(above / rate);
-    return (1 - rate) * Tail(x / sigma) + rate * Tail((x - 1) / sigma) -
-           std::exp(epsilon) * Tail(x / sigma);
+Real Tail(Real x) { return std::erfc(x / std::sqrt(Real(2))) / 2; }
+
+Real GaussianDeltaOf(Real mu, Real epsilon) {
+  return Tail(epsilon / mu - mu / 2) - std::exp(epsilon) * Tail(epsilon / mu + mu / 2);
+}
+
+// delta(epsilon) of one sampled step, from the definition; what all terms share is taken out.
+Real SampledDelta(Real rate, Real sigma, Real epsilon, Direction direction) {
+  const auto above = [&](Real x) { return Tail(x / sigma); };
+  const Real variance = sigma * sigma, e = std::exp(epsilon);
+  if (direction == Direction::kReplace) {
+    // With s = e^(x / sigma^2): c s^2 + (1 - q) (1 - e^epsilon) s - c e^epsilon = 0.
+    const Real c = rate * std::exp(-1 / (2 * variance)), b = (1 - rate) * std::expm1(epsilon) / 2;
+    const Real x = variance * std::log((b + std::sqrt(b * b + c * c * e)) / c);
+    return rate * (above(x - 1) - e * above(x + 1)) - (1 - rate) * std::expm1(epsilon) * above(x);
   }
-  const double above = std::expm1(-epsilon) + rate;
-  if (above <= 0) return 0;
-  const double x = 0.5 + sigma * sigma * std::log(above / rate);
-  const double at_zero = 1 - Tail(x / sigma);
-  return at_zero - std::exp(epsilon) * ((1 - rate) * at_zero + rate * (1 - Tail((x - 1) / sigma)));
+  const bool remove = direction == Direction::kRemove;
+  const Real excess = std::expm1(remove ? epsilon : -epsilon) + rate;
+  if (excess <= 0) return remove ? -std::expm1(epsilon) : 0;
+  const Real x = Real(0.5) + variance * std::log(excess / rate);
+  if (remove) return rate * above(x - 1) - excess * above(x);
+  return e * (excess * above(-x) - rate * above(1 - x));
 }
 
 // f(x) = sum of p_j (1 - x e^-l_j)_+.
@@ -108,17 +119,59 @@ TEST(PldAccountant, AnswersOneStepInClosedForm) {
           continue;
         }
         // The definition cancels where delta is near rounding.
-        const double exact = std::max(SampledDelta(rate, sigma, found.upper, Direction::kRemove),
-                                      SampledDelta(rate, sigma, found.upper, Direction::kAdd));
-        EXPECT_NEAR(exact, delta, 1e-6 * delta + 2e-15) << rate << " " << sigma;
+        const Real exact = std::max(SampledDelta(rate, sigma, found.upper, Direction::kRemove),
+                                    SampledDelta(rate, sigma, found.upper, Direction::kAdd));
+        EXPECT_NEAR(static_cast<double>(exact / delta), 1, 1e-6) << rate << " " << sigma;
       }
+}
+
+// Between 1e-3 and 1e-300, at noise and rates of every size.
+TEST(PldAccountant, HoldsOneStepBetweenItsBoundsInEveryTail) {
+  std::mt19937_64 random(20);
+  const auto log_uniform = [&](double low, double high) {
+    return std::exp(std::uniform_real_distribution(std::log(low), std::log(high))(random));
+  };
+  constexpr double kFarthest = 690;  // e^epsilon is a double
+  for (int i = 0, judged = 0; judged < 1000; ++i) {
+    ASSERT_LT(i, 10'000);
+    const double sigma = log_uniform(0.05, 1e8), rate = log_uniform(1e-6, 0.999);
+    const double delta = log_uniform(1e-300, 1e-3);
+    const Event event =
+        i % 3 == 0 ? Event::KnownCoin(sigma, rate) : Event::PoissonGaussian(sigma, rate);
+    const bool replace = i % 3 == 1;
+    const auto exact = [&](double epsilon) {
+      if (i % 3 == 0) return rate * GaussianDeltaOf(1 / Real(sigma), epsilon);
+      return replace ? SampledDelta(rate, sigma, epsilon, Direction::kReplace)
+                     : std::max(SampledDelta(rate, sigma, epsilon, Direction::kRemove),
+                                SampledDelta(rate, sigma, epsilon, Direction::kAdd));
+    };
+    double low = 0, high = kFarthest;
+    if (exact(low) < delta || exact(high) > delta) continue;
+    while (high - low > 1e-9 * high)
+      (exact((low + high) / 2) > delta ? low : high) = (low + high) / 2;
+    ++judged;
+    SCOPED_TRACE(fmt::format("setting {}: {}{} sigma {} rate {} epsilon {}", i, Name(event.kind),
+                             replace ? ", replaced," : "", sigma, rate, low));
+    PldAccountant accountant(replace ? Adjacency::kReplaceOne : Adjacency::kAddRemove);
+    ASSERT_TRUE(accountant.Add(event, 1));
+    const CertifiedInterval found = *accountant.DeltaAt(low);
+    const Real truth = exact(low), slack = std::max(4e-8, 4e-14 * sigma);
+    EXPECT_LE(found.lower, truth);
+    EXPECT_GE(found.upper, truth);
+    EXPECT_GE(found.lower, truth * (1 - slack)) << "sharp";
+    EXPECT_LE(found.upper, truth * (1 + slack)) << "sharp";
+    if (delta < 1e-100) continue;
+    const CertifiedInterval epsilon = *accountant.Epsilon(Delta(delta));
+    EXPECT_GE(exact(epsilon.lower), delta);
+    EXPECT_LE(exact(epsilon.upper), delta);
+  }
 }
 
 // Two steps by integrating one step's closed form over the other.
 TEST(PldAccountant, HoldsTwoStepsBetweenItsBounds) {
   const double rate = 0.05, sigma = 0.8;
   const auto two = [&](double epsilon) {
-    long double sum = 0;
+    Real sum = 0;
     constexpr int kNodes = 40000;
     const double low = -10 * sigma, width = (1 + 20 * sigma) / kNodes;
     for (int i = 0; i <= kNodes; ++i) {
@@ -126,8 +179,7 @@ TEST(PldAccountant, HoldsTwoStepsBetweenItsBounds) {
       const double loss = std::log1p(rate * std::expm1((2 * x - 1) / (2 * sigma * sigma)));
       const double density =
           std::exp(-x * x / (2 * sigma * sigma) + loss) / sigma / std::sqrt(2 * M_PI);
-      sum += static_cast<long double>(density) *
-             SampledDelta(rate, sigma, epsilon - loss, Direction::kRemove);
+      sum += Real(density) * SampledDelta(rate, sigma, epsilon - loss, Direction::kRemove);
     }
     return static_cast<double>(sum * width);
   };
