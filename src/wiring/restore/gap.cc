@@ -19,6 +19,18 @@ auto RefuseLearner(const LearnerPlan& plan, std::string_view why) {
   return Fail(ErrorCode::kRefused, fmt::format("learner '{}': {}", plan.id, why));
 }
 
+constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
+
+// Sums and products that end at the greatest number: what is remembered may be any.
+uint64_t Plus(uint64_t a, uint64_t b) { return a > kMost - b ? kMost : a + b; }
+uint64_t Times(uint64_t a, uint64_t b) { return b > 0 && a > kMost / b ? kMost : a * b; }
+
+uint64_t SizeOf(const std::vector<OffsetRange>& ranges) {
+  uint64_t offsets = 0;
+  for (const OffsetRange& range : ranges) offsets = Plus(offsets, range.size());
+  return offsets;
+}
+
 // The offsets that the lost steps covered, in each partition: from where the copy reads on to where
 // the lost store stood. A period that was unfinished then is among them.
 std::vector<OffsetRange> RangesBetween(const stream::Position& from, const stream::Position& to) {
@@ -88,6 +100,7 @@ class GapFinder {
     TACIT_RETURN_IF_ERROR(AddEntries());
     TACIT_RETURN_IF_ERROR(AddRemembered());
     FindLongestPeriod();
+    TACIT_RETURN_IF_ERROR(CheckOffsets());
     FoundGap found;
     found.gap.learner = plan_.index;
     found.gap.position = position_;
@@ -101,7 +114,8 @@ class GapFinder {
   // Blocks are charged with their period's first step, by whole periods.
   bool in_blocks() const { return plan_.charge.block_steps > 0; }
   uint64_t InWholePeriods(uint64_t steps) const {
-    return in_blocks() ? (steps + period_steps_ - 1) / period_steps_ * period_steps_ : steps;
+    return in_blocks() ? Times(Plus(steps, period_steps_ - 1) / period_steps_, period_steps_)
+                       : steps;
   }
   // The rest of a period whose blocks are paid for costs nothing more, yet moves the learner on.
   bool moved() const {
@@ -159,17 +173,69 @@ class GapFinder {
     }
     TACIT_ASSIGN(begin_, train::DecodePosition(trail_.copy.position));
     TACIT_ASSIGN(end_, train::DecodePosition(position_));
-    if (end_.step < begin_.step || end_.pass < begin_.pass || end_.begun_anew < begin_.begun_anew)
-      return RefuseLearner(plan_,
-                           "it had come further in the copy than in the end: these are two stores "
-                           "that went different ways");
+    TACIT_RETURN_IF_ERROR(CheckNumbers());
+    TACIT_RETURN_IF_ERROR(CheckPartitions());
     // A period that was begun anew was charged once more on the same records.
-    periods_per_offset_ = 1 + end_.begun_anew - begin_.begun_anew;
+    periods_per_offset_ = Plus(end_.begun_anew - begin_.begun_anew, 1);
     if (begin_.pass != end_.pass && !of_users())
       return RefuseLearner(plan_,
                            "a pass over its source ended after the copy: how often each event was "
                            "learnt from cannot be said");
     return {};
+  }
+
+  Status RefusePosition(std::string_view field, const std::string& why) const {
+    return RefuseLearner(plan_, fmt::format("position.{} {}: these are two stores that went "
+                                            "different ways, or the position was changed",
+                                            field, why));
+  }
+
+  // Checks that the learner's numbers have only grown.
+  Status CheckNumbers() const {
+    using stream::Position;
+    static constexpr std::pair<std::string_view, uint64_t Position::*> kNumbers[] = {
+        {"pass", &Position::pass},
+        {"period", &Position::period},
+        {"step", &Position::step},
+        {"begun_anew", &Position::begun_anew},
+        {"longest_period", &Position::longest_period}};
+    for (const auto& [field, number] : kNumbers)
+      if (end_.*number < begin_.*number)
+        return RefusePosition(
+            field, fmt::format("is {}, and {} in the copy", end_.*number, begin_.*number));
+    return {};
+  }
+
+  // Checks that the learner has read on in each partition of the copy.
+  Status CheckPartitions() const {
+    std::map<int32_t, uint64_t> begins;
+    for (const OffsetRange& range : end_.next)
+      if (range.partition < 0 || !begins.emplace(range.partition, range.begin).second)
+        return RefusePosition("next", fmt::format("has partition {}{}", range.partition,
+                                                  range.partition < 0 ? "" : " twice"));
+    if (begin_.pass != end_.pass) return {};
+    for (const OffsetRange& range : begin_.next) {
+      const auto found = begins.find(range.partition);
+      if (found == begins.end())
+        return RefusePosition(
+            "next", fmt::format("has no partition {}, which the copy has read", range.partition));
+      if (found->second < range.begin)
+        return RefusePosition("next",
+                              fmt::format("is at offset {} of partition {}, and at {} in the copy",
+                                          found->second, range.partition, range.begin));
+    }
+    return {};
+  }
+
+  // Checks that the offsets between can have been in all of these steps: only they are charged. A
+  // period has its opening beside its steps.
+  Status CheckOffsets() const {
+    if (begin_.pass != end_.pass || !knows_longest_period_) return {};
+    const uint64_t steps = trail_.last.steps - trail_.copy.steps;
+    const uint64_t offsets = SizeOf(RangesBetween(begin_, end_));
+    if (steps <= Times(offsets, Times(periods_per_offset_, Plus(longest_period_, 1)))) return {};
+    return RefusePosition("next", fmt::format("is {} after the copy's, and {} were charged",
+                                              Counted(offsets, "offset"), Counted(steps, "step")));
   }
 
   // Adds what the later copy's ledger has beyond the copy's own steps.
@@ -259,7 +325,7 @@ class GapFinder {
                        (mechanism != plan_.charge.mechanism || line.charge == *opening);
     if (opens || once()) return std::min(line.steps, periods_per_offset_);
     if (!knows_longest_period_) return line.steps;
-    return std::min(line.steps, periods_per_offset_ * longest_period_);
+    return std::min(line.steps, Times(periods_per_offset_, longest_period_));
   }
 
   void MakeCharges(const std::string& topic, store::LearnerGap* gap) const {
@@ -301,7 +367,7 @@ class GapFinder {
     // A period's users are counted for all of its steps when it opens; blocks are charged then,
     // too.
     const uint64_t period = once() ? 0 : longest_period_;
-    const uint64_t most = InWholePeriods(steps) + (in_blocks() ? 0 : period);
+    const uint64_t most = Plus(InWholePeriods(steps), in_blocks() ? 0 : period);
     const auto narrow = [](uint64_t count) {
       return static_cast<uint32_t>(std::min<uint64_t>(count, std::numeric_limits<uint32_t>::max()));
     };
@@ -311,7 +377,7 @@ class GapFinder {
                       .period = end_.period,
                       .periods = PeriodsSince(from ? *from : stream::Position()),
                       .period_steps = narrow(period)};
-    found->steps_per_record = std::max<uint64_t>(periods_per_offset_ * longest_period_, 1);
+    found->steps_per_record = std::max<uint64_t>(Times(periods_per_offset_, longest_period_), 1);
     if (!from || from->pass != end_.pass || !knows_shared_records_) return;
     found->unaccounted = RangesBetween(*from, end_);
     found->counted_steps = from->step;
@@ -321,7 +387,7 @@ class GapFinder {
   uint64_t LargestAllowance() const {
     uint64_t largest = 0;
     for (const LostSteps::Line& line : lost_.lines()) {
-      if (line.bounds.allowance == 0) return std::numeric_limits<uint64_t>::max();
+      if (line.bounds.allowance == 0) return kMost;
       largest = std::max(largest, line.bounds.allowance);
     }
     return largest;

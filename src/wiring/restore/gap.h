@@ -37,8 +37,8 @@ struct FoundGap {
 
 // Says what the lost steps cost at most: those that the later copy's ledger has, and those after
 // it, each at the price that was charged. `topic` is the source's name for its records. Nothing if
-// there was no step. kRefused: the learner's promise or last price has changed, or too little is
-// remembered to say what the steps cost.
+// there was no step. kRefused: the learner's promise or last price has changed, too little is
+// remembered to say what the steps cost, or the learner cannot have come to the position.
 Result<std::optional<FoundGap>> FindGap(const LearnerPlan& plan, const config::Learner& learner,
                                         const LearnerTrail& trail, const std::string& topic);
 

@@ -308,9 +308,8 @@ Result<RestoreReport> RestoreLocked(const Assembly& assembly, const RestoreOptio
   std::vector<FoundGap> gaps;
   if (last.seq > copy.commit) {
     auto found = GapsFinder(assembly, copy, later, last, &store).Find(&report.begun_anew);
-    if (!found && found.error().code == ErrorCode::kCorruption)
-      return Fail(std::move(found.error()).Context(path));
-    TACIT_ASSIGN(gaps, std::move(found));
+    if (!found) return Fail(std::move(found.error()).Context(path));
+    gaps = *std::move(found);
   }
   if (later) {
     report.charged_by = later->folder;
