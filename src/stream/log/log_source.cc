@@ -247,8 +247,13 @@ Result<PollOutcome> LogSource::Poll(std::chrono::milliseconds timeout, event::Ra
 // Files known to lie before the offset are checked but not read. The end of a file that ends right
 // at the offset is not reported again.
 Status LogSource::Seek(std::span<const PartitionOffset> positions) {
-  if (positions.size() != 1 || positions[0].partition != 0)
-    return Fail(ErrorCode::kInvalidArgument, "a log has one partition, 0");
+  for (const PartitionOffset& position : positions)
+    if (position.partition != 0)
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("a log has one partition, 0 (got {})", position.partition));
+  if (positions.size() != 1)
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("a log has one partition (got {})", positions.size()));
   // The given offset must exist, even if reading begins before it.
   const uint64_t offset = positions[0].from_beginning ? 0 : positions[0].offset;
   TACIT_RETURN_IF_ERROR(SeekTo(offset));

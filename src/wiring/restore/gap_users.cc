@@ -132,7 +132,46 @@ Status ReadAll(const Assembly& assembly, const config::Source& settings, stream:
   return {};
 }
 
+// Opens the source as it lies, if it is the one that was read.
+Result<std::unique_ptr<stream::Source>> OpenAgain(const config::Source& settings,
+                                                  const LiveParts& live,
+                                                  const std::string& source_identity) {
+  TACIT_ASSIGN(auto source, OpenSource(settings, &live));
+  TACIT_RETURN_IF_ERROR(source->VerifyIdentity(source_identity));
+  return source;
+}
+
 }  // namespace
+
+Status CheckReach(const Assembly& assembly, const std::string& source_identity,
+                  std::span<const FoundGap> gaps) {
+  const SystemClock clock;
+  metrics::Registry registry;
+  const LiveParts live{
+      .kafka = assembly.config.kafka, .until_end = true, .clock = clock, .registry = registry};
+  config::Source settings = assembly.config.source;
+  // Records that are gone by now were there.
+  settings.on_period_lost = config::Source::OnPeriodLost::kClose;
+  const auto source = OpenAgain(settings, live, source_identity);
+  if (!source) return {};
+  for (const FoundGap& gap : gaps) {
+    const auto position = train::DecodePosition(gap.gap.position);
+    if (!position || position->next.empty()) continue;  // inspections have no place in a stream
+    std::vector<stream::PartitionOffset> offsets;
+    for (const OffsetRange& next : position->next)
+      offsets.push_back({.partition = next.partition, .offset = std::max(next.begin, next.end)});
+    const Status reached = (*source)->Seek(offsets);
+    if (reached || (reached.error().code != ErrorCode::kRefused &&
+                    reached.error().code != ErrorCode::kInvalidArgument))
+      continue;
+    return Fail(ErrorCode::kRefused,
+                fmt::format("learner '{}': position.next: {}. Put the records back first; where "
+                            "they are gone for good, tacit checkpoint restore --skip-records "
+                            "charges every user",
+                            gap.gap.charges.front().learner, reached.error().message));
+  }
+  return {};
+}
 
 Status CountUsersAgain(const Assembly& assembly, const std::string& source_identity,
                        const SipHash::Key& key, std::span<FoundGap> gaps, milliseconds patience) {
@@ -158,8 +197,7 @@ Status CountUsersAgain(const Assembly& assembly, const std::string& source_ident
   // nothing of a feature that the schema got since.
   settings.missing = config::Source::Missing::kDefault;
   settings.ahead_max_hours = std::numeric_limits<uint32_t>::max();
-  TACIT_ASSIGN(const auto source, OpenSource(settings, &live));
-  TACIT_RETURN_IF_ERROR(source->VerifyIdentity(source_identity));
+  TACIT_ASSIGN(const auto source, OpenAgain(settings, live, source_identity));
   TACIT_ASSIGN(const std::vector<stream::PartitionOffset> first, FirstOffsets(gaps));
   TACIT_RETURN_IF_ERROR(source->Seek(first));
   TACIT_RETURN_IF_ERROR(ReadAll(assembly, settings, *source, SipHash(key), patience, &counters));

@@ -310,6 +310,9 @@ Result<RestoreReport> RestoreLocked(const Assembly& assembly, const RestoreOptio
     auto found = GapsFinder(assembly, copy, later, last, &store).Find(&report.begun_anew);
     if (!found) return Fail(std::move(found.error()).Context(path));
     gaps = *std::move(found);
+    Status reached;
+    if (options.read_again) reached = CheckReach(assembly, copy.source_identity, gaps);
+    if (!reached) return Fail(std::move(reached.error()).Context(path));
   }
   if (later) {
     report.charged_by = later->folder;
