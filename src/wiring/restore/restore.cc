@@ -41,6 +41,29 @@ Result<std::vector<Memory>> ReadMemories(const store::StoreOptions& options) {
   return memories;
 }
 
+// Returns why `newer` cannot have come after `older`; empty: it can. Steps and charges only grow.
+std::string FindLost(const WitnessRecord& newer, const WitnessRecord& older) {
+  if (newer.seq == older.seq && newer.head != older.head) return "their ledger heads differ";
+  for (const store::WitnessedLearner& learner : older.learners) {
+    const auto now =
+        std::ranges::find(newer.learners, learner.name, &store::WitnessedLearner::name);
+    if (now == newer.learners.end()) continue;  // it has another name
+    if (now->steps < learner.steps)
+      return fmt::format("learner '{}' has taken {} by the former, and {} by the latter",
+                         learner.name, Counted(now->steps, "step"), learner.steps);
+    for (const auto& [charged, steps] : learner.prices) {
+      const auto at =
+          std::ranges::find(now->prices, charged, &store::WitnessedLearner::Priced::charged);
+      if (at != now->prices.end() && at->steps < steps)
+        return fmt::format(
+            "learner '{}' was charged {} at one of its prices by the former, and {} "
+            "by the latter",
+            learner.name, Counted(at->steps, "step"), steps);
+    }
+  }
+  return "";
+}
+
 // The newer one of witness and mark.
 Result<std::pair<std::string, WitnessRecord>> NewestMemory(const store::StoreOptions& options) {
   TACIT_ASSIGN(const std::vector<Memory> memories, ReadMemories(options));
@@ -65,6 +88,14 @@ Result<std::pair<std::string, WitnessRecord>> NewestMemory(const store::StoreOpt
                             memories[1].sight->record.lineage));
   const auto newest = std::ranges::max_element(
       memories, {}, [](const Memory& memory) { return memory.sight->record.seq; });
+  for (const auto& [path, sight] : memories)
+    if (const std::string lost = FindLost(newest->sight->record, sight->record); !lost.empty())
+      return Fail(
+          ErrorCode::kRefused,
+          fmt::format("{} is of commit {} and {} of commit {}, and one of them was changed: "
+                      "{}. Find out who writes there, and restore without that one",
+                      newest->path, newest->sight->record.seq.value, path, sight->record.seq.value,
+                      lost));
   return std::pair(newest->path, newest->sight->record);
 }
 
@@ -207,6 +238,12 @@ class GapsFinder {
       }
       if (gap) gaps.push_back(*std::move(gap));
     }
+    // A store loses no learner.
+    for (const store::RemainingLearner& learner : copy_.learners)
+      if (learner.steps > 0 && !names.contains(names_.Now(learner.name)))
+        return Fail(ErrorCode::kRefused,
+                    fmt::format("there is no learner '{}', which took {} in the copy",
+                                names_.Now(learner.name), Counted(learner.steps, "step")));
     return gaps;
   }
 

@@ -40,7 +40,8 @@ struct RestoreReport {
 // order, by the ledger in the remains that reach furthest, and by the totals of witness or mark. A
 // learner that the copy does not know begins anew where the lost one stood, with all its charges.
 // kRefused: there is neither witness nor mark of the lost store, or they are older than the copy,
-// or some learner's steps cannot be priced. kUnavailable: another process restores the store.
+// or contradict each other; or some learner's steps cannot be priced, or it cannot have come to its
+// position. kUnavailable: another process restores the store.
 Result<RestoreReport> RestoreStore(const Assembly& assembly, const RestoreOptions& options);
 
 // Restores the store at the configuration's path in its own place, if it is older than its witness
