@@ -6,6 +6,7 @@
 
 #include <boost/json.hpp>
 #include <filesystem>
+#include <map>
 #include <regex>
 
 #include "service.h"
@@ -45,13 +46,14 @@ void PrintTo(const Outcome& outcome, std::ostream* out) {
   for (const auto& [used, users] : outcome.by_used) *out << " " << used << " by " << users;
 }
 
-enum class Road { kCheckpoint, kCheckpointWithoutRecords, kOlderCopy };
+enum class Road { kCheckpoint, kCheckpointWithoutRecords, kCheckpointAndRemains, kOlderCopy };
 
 class World {
  public:
   enum class TheOne { kThere, kNulled };
 
-  // Learns day 0, keeps a copy and a checkpoint, and learns three more days.
+  // Learns day 0, keeps a copy and a checkpoint, and learns three more days. A later copy is of the
+  // second of them.
   World(const SmallRun& run, TheOne one) : one_(one), config_(run.WriteConfig(dir_)) {
     WriteDay(0, {{"f0", 20}});
     MustLearn();
@@ -59,8 +61,11 @@ class World {
     MakeCheckpoint(run);
     WriteDay(1, {{"f1", 20}});
     WriteDay(2, {{"f2", 20}, {"often", 30, 3}, {"once", 10}});
+    MustLearn();
+    fs::copy(dir_ / "store", dir_ / "later", fs::copy_options::recursive);
     WriteDay(3, {{"f3", 20}});
     MustLearn();
+    counts_of_lost_ = Counts();
     fs::copy(dir_ / "store.witness", dir_ / "witness-of-lost");
   }
 
@@ -77,8 +82,14 @@ class World {
       std::vector<std::string> words{TACIT,       "checkpoint", "restore",
                                      checkpoint_, "--config",   config_};
       if (road == Road::kCheckpointWithoutRecords) words.emplace_back("--skip-records");
+      if (road == Road::kCheckpointAndRemains)
+        words.insert(words.end(), {"--remains", dir_ / "later"});
       const Ended restored = test::Run(words);
       EXPECT_EQ(restored.exit_code, 0) << restored.err;
+      // Each user is counted by the later copy up to its last step, and by the records behind it.
+      if (road == Road::kCheckpointAndRemains) {
+        EXPECT_EQ(Counts(), counts_of_lost_);
+      }
     }
     WriteDay(kLastDay, {{"often", 30}, {"once", 10}, {"new", 5}});
     return Look(MustLearn({"--set", "log.level=info"}).err, uses);
@@ -121,14 +132,18 @@ class World {
       if (entry.path().filename().string().starts_with("full")) checkpoint_ = entry.path();
   }
 
+  UsersByUses Counts() const {
+    const auto store = store::OpenReadOnly(dir_ / "store", dir_ / "store.witness", {});
+    EXPECT_TRUE(store) << store.error().message;
+    return store ? store->count_users("ctr").value_or(UsersByUses()) : UsersByUses();
+  }
+
   Outcome Look(const std::string& log, uint32_t uses) const {
     Outcome outcome;
     const json::object ledger =
         test::Json(test::Run({TACIT, "ledger", "show", "--json", "--store", dir_ / "store"}));
     outcome.accounts = {ledger.at("learners"), ledger.at("total")};
-    const auto store = store::OpenReadOnly(dir_ / "store", dir_ / "store.witness", {});
-    EXPECT_TRUE(store) << store.error().message;
-    if (store) outcome.by_used = store->count_users("ctr").value_or(UsersByUses());
+    outcome.by_used = Counts();
     if (one_ == TheOne::kThere && --outcome.by_used[uses] == 0) outcome.by_used.erase(uses);
     std::smatch events;
     static const std::regex kEvents(R"( (\d+) events )");
@@ -141,17 +156,23 @@ class World {
   const TheOne one_;
   const std::string config_;
   std::string checkpoint_;
+  UsersByUses counts_of_lost_;
 };
 
 // Users who were in the lost steps often have used all of their allowance, and others have not.
 void ExpectNobodyDecidesForOthers(const SmallRun& run, uint32_t allowance) {
   World world(run, World::TheOne::kThere), other(run, World::TheOne::kNulled);
-  for (const Road road : {Road::kCheckpoint, Road::kCheckpointWithoutRecords, Road::kOlderCopy}) {
+  // Without the records everybody is charged all lost steps, new users too. The later copy knows
+  // that users with three records were in one step or period, and records alone do not.
+  static const std::map<Road, std::string> kLearnt = {{Road::kCheckpoint, "15"},
+                                                      {Road::kCheckpointWithoutRecords, "0"},
+                                                      {Road::kCheckpointAndRemains, "45"},
+                                                      {Road::kOlderCopy, "15"}};
+  for (const auto& [road, learnt] : kLearnt) {
     SCOPED_TRACE(static_cast<int>(road));
     const Outcome outcome = world.Restore(road, allowance);
     EXPECT_EQ(outcome, other.Restore(road, allowance));
-    // Without the records everybody is charged all lost steps, new users too.
-    EXPECT_EQ(outcome.learnt, road == Road::kCheckpointWithoutRecords ? "0" : "15");
+    EXPECT_EQ(outcome.learnt, learnt);
   }
 }
 
