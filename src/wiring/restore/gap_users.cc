@@ -150,6 +150,7 @@ Status CheckReach(const Assembly& assembly, const std::string& source_identity,
   const LiveParts live{
       .kafka = assembly.config.kafka, .until_end = true, .clock = clock, .registry = registry};
   config::Source settings = assembly.config.source;
+  settings.registry = {};
   // Records that are gone by now were there.
   settings.on_period_lost = config::Source::OnPeriodLost::kClose;
   const auto source = OpenAgain(settings, live, source_identity);

@@ -2,6 +2,7 @@
 #include "wiring/restore/gap_users.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "support/process.h"
@@ -11,6 +12,8 @@
 
 namespace tacit::wiring {
 namespace {
+
+using ::testing::HasSubstr;
 
 Assembly AssembleFor(const std::string& brokers, const std::string& store,
                      const std::string& source = "") {
@@ -63,6 +66,36 @@ TEST(GapUsersTest, OtherPartitionsDoNotHoldUpTheCount) {
   EXPECT_EQ(gaps[0].gap.users, store::LearnerGap::Users::kCounted);
   ASSERT_EQ(gaps[0].gap.counted.size(), 4u);
   for (const store::UserSteps& user : gaps[0].gap.counted) EXPECT_EQ(user.steps, 3u);
+}
+
+// A witness may say anything: only what the topic has can have been read.
+TEST(GapUsersTest, WhatTheTopicNeverHadIsRefused) {
+  const test::TempDir dir;
+  stream::MockKafka kafka;
+  kafka.Create("t", 2);
+  for (const int32_t partition : {0, 1})
+    for (int i = 0; i < 20; ++i) kafka.WriteKeyed("t", partition, "k", "{}", 1'700'000'000'000 + i);
+  kafka.Flush();
+  const Assembly assembly = AssembleFor(kafka.bootstrap(), dir / "store");
+  const auto reached = [&](const std::vector<OffsetRange>& next) {
+    std::vector<FoundGap> gaps(1);
+    gaps[0].gap.charges.emplace_back().learner = "it";
+    gaps[0].gap.position = After3Steps(assembly, next);
+    return CheckReach(assembly, "", gaps);
+  };
+  const Status there = reached({{0, 20, 20}, {1, 17, 20}});
+  EXPECT_TRUE(there) << there.error().message;
+  const std::pair<std::vector<OffsetRange>, std::string> forgeries[] = {
+      {{{0, 21, 21}}, "partition 0: ends at offset 20, but the store has read up to offset 21"},
+      {{{0, 20, 20}, {1, 17, 21}}, "partition 1: ends at offset 20"},
+      {{{0, 20, 20}, {2, 5, 5}}, "partition 2: is not there"}};
+  for (const auto& [next, said] : forgeries) {
+    const Status refused = reached(next);
+    ASSERT_FALSE(refused) << said;
+    EXPECT_EQ(refused.error().code, ErrorCode::kRefused);
+    EXPECT_THAT(refused.error().message,
+                HasSubstr("learner 'it': position.next: topic 't' " + said));
+  }
 }
 
 // A record with a schema id, framed.
