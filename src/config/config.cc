@@ -69,7 +69,7 @@ void DescribeConfig(Fields& fields, Config& config) {
     below.Bytes({"total_bytes",
                  "All of it. A start divides it (docs/internals/wiring.md), and refuses a number "
                  "that is too small."},
-                &config.memory_total_bytes, 64ull << 20, 1ull << 50);
+                &config.memory_total_bytes, 64ull << 20, kBytesMost);
   });
   fields.Section({"training", "The threads that train."},
                  [&](Fields& below) { DescribeTraining(below, config.training); });

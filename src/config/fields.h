@@ -56,6 +56,9 @@ struct Range {
   static Range NotNegative() { return {.min = 0}; }
 };
 
+// A bound that no number of bytes on any machine meets: lists leave it out.
+inline constexpr uint64_t kBytesMost = 1ull << 50;
+
 class Fields {
  public:
   virtual ~Fields() = default;
@@ -69,7 +72,7 @@ class Fields {
   virtual void Integer(const Key& key, uint64_t* value, uint64_t min, uint64_t max,
                        Use use = Use::kOptional) = 0;
   virtual void Flag(const Key& key, bool* value, Use use = Use::kOptional) = 0;
-  // A number of bytes; KiB, MiB or GiB may follow it.
+  // A number of bytes; KiB, MiB or GiB may follow it. A `max` of kBytesMost is not listed.
   virtual void Bytes(const Key& key, uint64_t* value, uint64_t min, uint64_t max) = 0;
   virtual void Integers(const Key& key, std::vector<uint32_t>* values, uint32_t min, uint32_t max,
                         Use use = Use::kOptional) = 0;

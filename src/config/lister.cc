@@ -59,7 +59,7 @@ class Lister : public Fields {
   void Bytes(const Key& key, uint64_t* value, uint64_t min, uint64_t max) override {
     Row& row = Add(Type::kBytes, key, Use::kOptional, BytesText(*value));
     row.least = BytesText(min);
-    row.most = BytesText(max);
+    if (max < kBytesMost) row.most = BytesText(max);
   }
   void Integers(const Key& key, std::vector<uint32_t>* values, uint32_t min, uint32_t max,
                 Use use) override {

@@ -284,7 +284,7 @@ void DescribeGpu(Fields& fields, Gpu& gpu) {
               &gpu.rows, kRows, used);
   fields.Bytes(
       {"cache_bytes", "The GPU's memory for cached rows. 0: three quarters of what is free."},
-      &gpu.cache_bytes, 0, 1ull << 50);
+      &gpu.cache_bytes, 0, kBytesMost);
   static constexpr std::array<std::string_view, 3> kProducts = {"own", "library", "auto"};
   fields.Enum({"gemm",
                "The code that multiplies the bf16 matrices of click models on the GPU.\n`own`: "
@@ -304,7 +304,7 @@ void DescribeGpu(Fields& fields, Gpu& gpu) {
   fields.Bytes({"serve_cache_bytes",
                 "The GPU's memory, for each model that it scores, for rows that requests asked "
                 "for: two versions side by side, half for each."},
-               &gpu.serve_cache_bytes, 1 << 10, 1ull << 50);
+               &gpu.serve_cache_bytes, 1 << 10, kBytesMost);
 }
 
 void DescribeLog(Fields& fields, Log& log) {
