@@ -38,9 +38,6 @@ struct SourceTraits {
   // Runs of records that wait for the decode thread: enough that neither the decode thread nor the
   // poll thread stalls when the other briefly loses its core. 0: as many as the feed lets wait.
   uint32_t runs_queued = 0;
-  // KiB that the source fetches ahead for all partitions together, unless kafka's
-  // queued.max.messages.kbytes sets them. 0: it holds only a few records of the largest size.
-  uint32_t fetched_kbytes = 0;
 };
 
 inline constexpr SourceTraits kSources[] = {
@@ -57,8 +54,7 @@ inline constexpr SourceTraits kSources[] = {
      .name = "kafka",
      .keys = {{"format", "topic", "framing", "ahead_max_hours", "round_ms", "tick_ms",
                "on_period_lost", "dedupe.partitions", "kafka"}},
-     .runs_queued = 16,
-     .fetched_kbytes = 32768}};
+     .runs_queued = 16}};
 static_assert(CoversKinds(kSources, kLastSource));
 
 enum class MechanismKind : uint8_t {

@@ -95,6 +95,15 @@ uint64_t ModelsId(const std::vector<store::ReleasedLearner>& learners) {
   return ModelId(sha.Finish());
 }
 
+uint64_t PublisherBytes(std::span<const store::RowLayout> layouts) {
+  // librdkafka holds a record twice while it makes a request of it. One delta is read again.
+  constexpr uint64_t kRead = 32 << 20;
+  uint64_t bytes = uint64_t{2} * stream::KafkaProducerOptions().queued_bytes_max + kRead;
+  for (const store::RowLayout& layout : layouts)
+    if (SendsBlocks(layout)) bytes += RowBlocks::BytesOf(layout);
+  return bytes;
+}
+
 Status CheckClaim(const std::string& topic, const NewestEnds& ends, const FeedClaim& claim,
                   bool takes_over) {
   if (ends.by_partition.empty()) {

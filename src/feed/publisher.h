@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,9 @@ struct FeedClaim {
 // and what an operator can do. Asks no broker.
 Status CheckClaim(const std::string& topic, const NewestEnds& ends, const FeedClaim& claim,
                   bool takes_over);
+
+// The bytes that publishing learners of these layouts takes, for plans of memory.
+uint64_t PublisherBytes(std::span<const store::RowLayout> layouts);
 
 // Publishes the commits of a store into a topic: each version that it sends is one transaction of
 // rows, dense parameters, released states, ledger entries and a version end for every partition.

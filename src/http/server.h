@@ -45,6 +45,10 @@ class Tls {
   virtual int64_t expires_s() const = 0;
 };
 
+// The bytes of a connection, for plans of memory: its read buffer, the unsent rest of its last
+// answer and its state.
+inline constexpr uint64_t kConnectionBytes = 16 << 10;
+
 struct ServerOptions {
   std::vector<Listener> listeners;
   uint32_t threads = 1;  // for the public's listeners; the operator's share one more

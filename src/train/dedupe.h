@@ -26,6 +26,10 @@ class Deduper {
  public:
   // REQUIRES 0 < window <= 2^28.
   Deduper(uint64_t window, const SipHash::Key& key);
+  // The bytes of so many partitions, for plans of memory.
+  static double BytesOf(uint64_t window, uint64_t partitions) {
+    return 32 * static_cast<double>(window) * static_cast<double>(partitions);
+  }
 
   uint64_t window() const { return window_; }
   // Fills `repeated` with the examples, ascending, that occurred before. Batches of a partition

@@ -64,6 +64,13 @@ struct IntakeOptions {
   std::function<void(const event::RawRecords&, const event::Batch&,
                      std::span<const event::DeadLetter>)>
       on_decoded = {};
+
+  // The bytes of runs between the threads and in their hands, for plans of memory: a run has a MiB
+  // and one more record of at most so many bytes.
+  double RunBytes(uint64_t record_bytes_most) const {
+    const size_t runs = queued_records_max + 1 + decode_threads;
+    return static_cast<double>(runs) * static_cast<double>((1 << 20) + record_bytes_most);
+  }
 };
 
 // Turns the source's records into steps: one thread polls, others decode and cut. They decode side

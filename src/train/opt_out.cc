@@ -52,10 +52,11 @@ Result<OptOut> OptOut::Read(const std::string& path, const SipHash::Key& key) {
   return read;
 }
 
-uint64_t OptOut::LinesOf(const std::string& path) {
+uint64_t OptOut::BytesOf(const std::string& path) {
   const auto text = ReadRegularFile(path);
   if (!text) return 0;
-  return 2 * (static_cast<uint64_t>(std::ranges::count(*text, '\n')) + 1);
+  const uint64_t lines = static_cast<uint64_t>(std::ranges::count(*text, '\n')) + 1;
+  return 2 * sizeof(Hash128) * 2 * lines;  // twice: a line may name two
 }
 
 bool OptOut::Has(std::string_view user) const {

@@ -26,8 +26,9 @@ class OptOut {
   // first. kNotFound, kIo: the file. kInvalidArgument: it is no regular file, or a line, which the
   // message names, has a zero byte, as all have in UTF-16.
   static Result<OptOut> Read(const std::string& path, const SipHash::Key& key);
-  // The most users that a file can name, for planning memory; 0 if it cannot be read.
-  static uint64_t LinesOf(const std::string& path);
+  // The most bytes that Read takes for users, whom it sorts, for plans of memory; 0 if the file
+  // cannot be read.
+  static uint64_t BytesOf(const std::string& path);
 
   bool Has(std::string_view user) const;
   // Ids, of which an odd line has two.

@@ -3,19 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <span>
 #include <vector>
 
-#include "feed/row_blocks.h"
+#include "feed/publisher.h"
 #include "http/server.h"
 #include "serve/scoring/score_request.h"
 #include "store/rows/row_arrival.h"
 #include "store/store.h"
+#include "stream/kafka/properties.h"
 #include "stream/source.h"
+#include "stream/steps/dedupe.h"
 #include "train/engines/gpu.h"
 #include "train/engines/gpu_scoring.h"
+#include "train/intake.h"
 #include "train/opt_out.h"
 #include "wiring/assembly.h"
 #include "wiring/plans/learner_shape.h"
@@ -25,16 +27,6 @@
 // docs/internals/wiring.md derives each of them.
 namespace tacit::wiring {
 namespace {
-
-constexpr double kDedupeBytes = 32;  // per offset of the window: an id's hash, and where it is
-
-// Kafka's fetch queue: the most that librdkafka accepts for queued.max.messages.kbytes. Small
-// messages need as much again for librdkafka's data about each. Runs of records then queue for the
-// decoder.
-constexpr double kFetchedKBytesMax = 2097151;
-constexpr double kFetchedFactor = 2;
-constexpr double kRunsInHand = 2;      // in the two threads' hands
-constexpr double kRunBytes = 1 << 20;  // one more record may be in it
 
 // Sums are in doubles: a product of extreme settings must come out as too much, not wrap around.
 constexpr double kMiB = 1 << 20;
@@ -49,8 +41,6 @@ constexpr double kStepsPerCommit = 4;
 // and the sum over all periods (4 each), and the copies of that sum on the way into a commit and
 // the store (about 12).
 constexpr double kVocabularyRowBytes = 28;
-// Bytes of a server connection: its read buffer, the unsent rest of its last answer and its state.
-constexpr double kConnectionBytes = 16 << 10;
 // Bytes of a server thread: texts being built, an answer being written, a heap that grows in
 // chunks. The operator's thread also builds pages of the ledger and of metrics.
 constexpr double kServeThreadBytes = 4 * kMiB, kOperatorThreadBytes = 12 * kMiB;
@@ -127,47 +117,33 @@ double QueueBytes(const LearnerShape& shape, uint32_t record_bytes) {
 // records of the largest size.
 double SourceBytes(const config::Config& config) {
   const config::SourceTraits& source = config.source.traits();
-  if (source.fetched_kbytes == 0) return 0;
-  double kbytes = source.fetched_kbytes;
-  for (const config::Property& property : config.kafka.properties) {
-    if (property.name != "queued.max.messages.kbytes") continue;
-    const std::string& text = property.value.text;
-    uint64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    // librdkafka refuses a value that is not a number.
-    if (error == std::errc() && end == text.data() + text.size())
-      kbytes = std::min(static_cast<double>(number), kFetchedKBytesMax);
-  }
-  return kFetchedFactor * kbytes * 1024 +
-         (source.runs_queued + kRunsInHand + config.source.decode_threads - 1) *
-             (kRunBytes + static_cast<double>(config.source.max_record_bytes));
+  if (source.runs_queued == 0) return 0;
+  std::string_view kbytes;
+  for (const config::Property& property : config.kafka.properties)
+    if (property.name == "queued.max.messages.kbytes") kbytes = property.value.text;
+  train::IntakeOptions intake;
+  intake.decode_threads = config.source.decode_threads;
+  intake.queued_records_max = source.runs_queued;
+  return static_cast<double>(stream::KafkaFetchBytes(kbytes)) +
+         intake.RunBytes(config.source.max_record_bytes);
 }
 
-// Bytes of records that wait for their acknowledgement, which librdkafka holds twice (once while it
-// makes a request of them), of one delta that is read again, of the rows that were sent, and of the
-// small rows that are sent in blocks.
 double FeedBytes(const Assembly& assembly) {
-  constexpr double kQueued = 32 << 20, kRead = 32 << 20;
   if (assembly.config.feed.topic.empty()) return 0;
-  double bytes = 2 * kQueued + kRead;
-  for (const LearnerPlan& learner : assembly.learners) {
-    const store::RowLayout layout = learner.model->Rows();
-    if (feed::SendsBlocks(layout)) bytes += static_cast<double>(feed::RowBlocks::BytesOf(layout));
-  }
-  return bytes;
+  std::vector<store::RowLayout> layouts;
+  for (const LearnerPlan& learner : assembly.learners) layouts.push_back(learner.model->Rows());
+  return static_cast<double>(feed::PublisherBytes(layouts));
 }
 
 // Bytes of the de-duplication windows. A source without the key of partitions is one partition.
-double DedupeBytes(const config::Config& config) {
-  const bool many = config.source.traits().keys.has("dedupe.partitions");
-  return static_cast<double>(config.source.dedupe_window) * kDedupeBytes *
-         static_cast<double>(many ? config.source.dedupe_partitions : 1);
+double DedupeBytes(const config::Source& source) {
+  const bool many = source.traits().keys.has("dedupe.partitions");
+  return stream::Deduper::BytesOf(source.dedupe_window, many ? source.dedupe_partitions : 1);
 }
 
-// Bytes of the users who opted out, a hash each, while they are sorted.
-double OptOutBytes(const config::Config& config) {
-  if (config.source.opt_out.empty()) return 0;
-  return 2.0 * sizeof(Hash128) * static_cast<double>(train::OptOut::LinesOf(config.source.opt_out));
+double OptOutBytes(const config::Source& source) {
+  if (source.opt_out.empty()) return 0;
+  return static_cast<double>(train::OptOut::BytesOf(source.opt_out));
 }
 
 // Bytes of unfolded commits. Each has its dense blob. Their rows are folded as they come; if
@@ -185,7 +161,7 @@ double RowCacheBytesMin(const LearnerShape& shape) {
 // Names the de-duplication windows in an error message if they are large: users may not think of
 // them.
 std::string Windows(const config::Config& config) {
-  const double bytes = DedupeBytes(config);
+  const double bytes = DedupeBytes(config.source);
   if (bytes < kMiB) return "";
   return fmt::format("; source.dedupe.window takes {:.0f}MiB{}", std::ceil(bytes / kMiB),
                      config.source.traits().keys.has("dedupe.partitions")
@@ -275,10 +251,12 @@ double HeldBytesMin(const config::Serve& serve) { return 2.0 * serve.max_body_by
 double ServeBytes(const config::Serve& serve, double thread) {
   double bytes = 0;
   if (!serve.listen.empty())
-    bytes += serve.threads * thread + serve.max_connections * kConnectionBytes;
+    bytes += serve.threads * thread +
+             serve.max_connections * static_cast<double>(http::kConnectionBytes);
   if (!serve.operator_listen.empty())
     bytes += thread + kOperatorThreadBytes +
-             http::ServerOptions().max_operator_connections * kConnectionBytes +
+             http::ServerOptions().max_operator_connections *
+                 static_cast<double>(http::kConnectionBytes) +
              HeldBytesMin(serve);
   return bytes;
 }
@@ -299,8 +277,8 @@ Needs NeedsOf(const Assembly& assembly, std::span<const LearnerShape> shapes) {
   const config::Config& config = assembly.config;
   const double items = ItemsOf(assembly);
   Needs needs{.model = kItemBytes * items,
-              .queue = SourceBytes(config) + DedupeBytes(config) + OptOutBytes(config) +
-                       FeedBytes(assembly)};
+              .queue = SourceBytes(config) + DedupeBytes(config.source) +
+                       OptOutBytes(config.source) + FeedBytes(assembly)};
   for (const LearnerShape& shape : shapes) {
     needs.model += ModelBytes(shape);
     needs.queue += QueueBytes(shape, config.source.max_record_bytes);

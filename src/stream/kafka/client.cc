@@ -57,11 +57,12 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kDefaults
     {"client.id", "tacit"},
     {"reconnect.backoff.max.ms", "2000"},
 }};
+constexpr std::string_view kFetchedKBytes = "32768";
 constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kConsumerDefaults = {{
     {"check.crcs", "true"},
     {"socket.timeout.ms", "10000"},
     {"socket.connection.setup.timeout.ms", "5000"},
-    {"queued.max.messages.kbytes", "32768"},  // fetched ahead, all partitions together
+    {"queued.max.messages.kbytes", kFetchedKBytes},  // fetched ahead, all partitions together
     {"socket.keepalive.enable", "true"},
     // A partition whose queue has room again is asked for once the request for the others is
     // answered, and a request for idle partitions is answered when this time is up.
@@ -155,6 +156,18 @@ Status SetDefaults(const std::array<std::pair<std::string_view, std::string_view
 }
 
 }  // namespace
+
+uint64_t KafkaFetchBytes(std::string_view kbytes) {
+  constexpr uint64_t kMost = 2097151;  // that librdkafka takes; it refuses what is no number
+  constexpr uint64_t kFactor = 2;      // small messages need as much again
+  uint64_t number = 0;
+  for (const std::string_view text : {kFetchedKBytes, kbytes}) {
+    uint64_t given = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), given);
+    if (error == std::errc() && end == text.data() + text.size()) number = std::min(given, kMost);
+  }
+  return kFactor * number * 1024;
+}
 
 KafkaContext::Events KafkaContext::TakeEvents() {
   const MutexLock lock(mutex_);

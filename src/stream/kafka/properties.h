@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,5 +22,10 @@ struct KafkaProperties {
     return found;
   }
 };
+
+// The bytes that a source fetches ahead for all partitions together, with librdkafka's own data on
+// small messages, for plans of memory. `kbytes` is the setting queued.max.messages.kbytes; empty:
+// it is not set.
+uint64_t KafkaFetchBytes(std::string_view kbytes);
 
 }  // namespace tacit::stream

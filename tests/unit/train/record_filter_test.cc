@@ -169,7 +169,7 @@ TEST(RecordFilterTest, WhoOptedOutIsNeverLearntFrom) {
   auto read = OptOut::Read(dir / "opt-out", key);
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(read->size(), 2u);
-  EXPECT_GE(OptOut::LinesOf(dir / "opt-out"), 2u);
+  EXPECT_GE(OptOut::BytesOf(dir / "opt-out"), 2 * 2 * sizeof(Hash128));
   EXPECT_TRUE(read->Has("u1") && read->Has("u7"));
   for (const char* user : {"u2", "", "u", "u11", "# asked by letter"})
     EXPECT_FALSE(read->Has(user)) << user;
@@ -192,7 +192,7 @@ TEST(RecordFilterTest, WhoOptedOutIsNeverLearntFrom) {
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code, ErrorCode::kNotFound);
   EXPECT_NE(missing.error().message.find("nowhere: No such file"), std::string::npos);
-  EXPECT_EQ(OptOut::LinesOf(dir / "nowhere"), 0u);
+  EXPECT_EQ(OptOut::BytesOf(dir / "nowhere"), 0u);
 }
 
 // A list that an editor or a spreadsheet saved names the same users.
@@ -233,7 +233,7 @@ TEST(OptOutTest, AFolderOrAPipeInItsPlaceIsToldAndNotWaitedFor) {
     const auto read = OptOut::Read(path, {1, 2, 3});
     ASSERT_FALSE(read);
     EXPECT_TRUE(read.error().message.starts_with(path + ": is ")) << read.error().message;
-    EXPECT_EQ(OptOut::LinesOf(path), 0u);
+    EXPECT_EQ(OptOut::BytesOf(path), 0u);
   }
 }
 
