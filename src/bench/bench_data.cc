@@ -37,7 +37,7 @@ config::Config MakeConfig(const BenchModel& model) {
   learner.model.compute = model.compute;
   if (!model.hidden.empty()) learner.model.hidden = model.hidden;
   learner.participation.batch = model.batch;
-  learner.privacy.unit = "event";
+  learner.privacy.unit = privacy::Unit::kEvent;
   learner.privacy.delta = 1e-7;
   learner.mechanism.kind =
       model.private_mechanism ? config::Mechanism::Kind::kAdaFest : config::Mechanism::Kind::kNone;

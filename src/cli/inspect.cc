@@ -135,7 +135,9 @@ Status CheckPromise(const inspect::Asked& asked) {
   learner.id = "the proposed one";
   learner.model.kind = config::ModelKind::kLinear;
   learner.mechanism.kind = config::MechanismKind::kSums;
-  learner.privacy = {.unit = *asked.unit, .epsilon = *asked.epsilon, .delta = *asked.delta};
+  learner.privacy = {.unit = asked.unit == "user" ? privacy::Unit::kUser : privacy::Unit::kEvent,
+                     .epsilon = *asked.epsilon,
+                     .delta = *asked.delta};
   TACIT_RETURN_IF_ERROR(wiring::StepNoise(learner, {}));
   return {};
 }

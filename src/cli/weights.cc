@@ -14,6 +14,7 @@
 #include "serve/answers/learner_kinds.h"
 #include "serve/routes/weights_route.h"
 #include "wiring/assembly.h"
+#include "wiring/plans/codec.h"
 #include "wiring/plans/vocabulary_file.h"
 
 namespace tacit::cli {

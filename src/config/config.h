@@ -11,6 +11,8 @@
 #include "base/result.h"
 #include "base/tuned.h"
 #include "config/kinds.h"
+#include "event/record_shape.h"
+#include "privacy/charge.h"
 
 // The configuration as plain structs, validated. Only `wiring`, and what stands on it, includes
 // this room; it hands every other room its own options. Names follow the YAML keys, and the
@@ -66,44 +68,6 @@ struct SchemaRegistry {
   std::vector<Property> schemas;
 };
 
-enum class TimeUnit { kMilliseconds, kSeconds, kMicroseconds, kNanoseconds, kRfc3339 };
-
-// The places of a record's parts in JSON of its producer's own shape, as JSON pointers; empty: it
-// has no such part. The defaults are schemas/interaction.schema.json.
-struct JsonPlaces {
-  std::string label = "/label";
-  Words label_values;
-  std::optional<double> label_at_least;
-  std::string user = "/user", item = "/item", event_id = "/event_id";
-  std::string timestamp = "/timestamp_ms";
-  TimeUnit timestamp_unit = TimeUnit::kMilliseconds;
-  std::string weight;
-  double weight_most = 1;
-  Words features;
-  std::string features_at = "/features";
-  Words constants;
-
-  bool operator==(const JsonPlaces&) const = default;
-  bool is_own() const { return *this != JsonPlaces(); }
-};
-
-// The columns of a record's parts in lines of values; empty: it has no such part.
-struct CsvPlaces {
-  std::vector<std::string> columns;
-  std::string separator = ",";
-  std::string set_separator = "|";
-  bool header = true;
-  std::string label = "label";
-  Words label_values;
-  std::optional<double> label_at_least;
-  std::string user, item, event_id, timestamp;
-  TimeUnit timestamp_unit = TimeUnit::kMilliseconds;
-  std::string weight;
-  double weight_most = 1;
-  Words features;
-  Words constants;
-};
-
 // Halts training when too many records cannot be learnt from. Privacy has no defaults.
 struct HaltAbove {
   std::optional<double> share;
@@ -121,7 +85,8 @@ struct Source {
   enum class OnPeriodLost { kRefuse, kClose };
   Kind kind = Kind::kLog;
   std::span<const SourceTraits> kinds = kSources;  // the table that `kind` is of; not a key
-  std::string format = "criteo_tsv";
+  using Format = FormatKind;
+  Format format = Format::kCriteoTsv;
   std::vector<std::string> files;
   bool files_found = false;  // they are; not a key
   uint32_t passes = 1;
@@ -131,8 +96,8 @@ struct Source {
   std::string topic;
   Framing framing = Framing::kNone;
   SchemaRegistry registry;
-  JsonPlaces json;
-  CsvPlaces csv;
+  event::JsonShape json;
+  event::CsvShape csv;
   Missing missing = Missing::kDefault;
   uint32_t ahead_max_hours = 24;
   uint32_t round_ms = 250;
@@ -147,24 +112,22 @@ struct Source {
   Generator generator;
 
   const SourceTraits& traits() const { return RowOf(kinds, kind); }
+  const FormatTraits& format_traits() const { return RowOf(kFormats, format); }
+  // The shape of its records, where the configuration says it; else null.
+  const event::RecordShape* shape() const {
+    if (format == Format::kJson) return &json;
+    if (format == Format::kCsv) return &csv;
+    return nullptr;
+  }
   // The records of a day, if the configuration says how many there are.
   std::optional<uint64_t> records_per_day() const {
     if (traits().keys.has("generator")) return generator.rows_per_day;
     return std::nullopt;
   }
   // Its records have weights.
-  bool weighs() const {
-    return !(format == "json" ? json.weight : format == "csv" ? csv.weight : std::string()).empty();
-  }
+  bool weighs() const { return shape() != nullptr && !shape()->weight.empty(); }
   // Its records have labels; without, each says that a user has met an item.
-  bool has_labels() const {
-    return !(format == "json"  ? json.label
-             : format == "csv" ? csv.label
-                               : std::string("first"))
-                .empty();
-  }
-  // Its records may name their user, item and event.
-  bool is_named() const { return format == "json" || format == "csv" || format == "protobuf"; }
+  bool has_labels() const { return shape() == nullptr || !shape()->label.empty(); }
 };
 
 // librdkafka's own settings by its names, and the dead-letter settings (errors.*) by the names of
@@ -308,7 +271,7 @@ struct Mechanism {
 };
 
 struct Participation {
-  enum class Mode { kOnce, kPoisson, kAllocate };
+  using Mode = privacy::ParticipationMode;
   Mode mode = Mode::kOnce;
   // Offsets per step (once), or expected examples per step (held periods). In all modes the public
   // divisor. 0 until it is read: the default depends on the kind of model.
@@ -341,12 +304,12 @@ struct Participation {
 
 struct Privacy {
   enum class OnExhausted { kStopLearning, kExit };
-  std::string unit;
+  privacy::Unit unit = privacy::Unit::kEvent;
   double epsilon = 0;
   double delta = 0;
   OnExhausted on_exhausted = OnExhausted::kStopLearning;
 
-  bool of_users() const { return unit == "user"; }
+  bool of_users() const { return unit == privacy::Unit::kUser; }
 };
 
 // The total budget of all learners together. Without epsilon and delta there is none.

@@ -115,11 +115,28 @@ class Fields {
     }
   }
   // Visits a kind, whose names are those of its table.
-  template <class E, class Row>
-  void Kind(const Key& key, E* value, std::span<const Row> kinds, Use use = Use::kOptional) {
+  template <class E, class Row, size_t n>
+  void Kind(const Key& key, E* value, std::span<const Row, n> kinds, Use use = Use::kOptional) {
     std::vector<std::string_view> names;
     for (const Row& row : kinds) names.push_back(row.name);
-    Enum(key, value, names, use);
+    std::string name(RowOf(kinds, *value).name);
+    OneOf(key, &name, names, use);
+    for (const Row& row : kinds)
+      if (row.name == name) *value = row.kind;
+  }
+  // Visits a text of one byte. The section checks its length as it is written.
+  void Character(const Key& key, char* value, Use use) {
+    std::string text(1, *value);
+    Text(key, &text, use);
+    if (!text.empty()) *value = text[0];
+  }
+  // Visits a section of names with 0 or 1 each, which the section checks.
+  void Labels(const Key& key, std::vector<std::pair<std::string, bool>>* labels, Use use) {
+    Words words;
+    for (const auto& [name, label] : *labels) words.emplace_back(name, label ? "1" : "0");
+    OwnNames(key, &words, use);
+    labels->clear();
+    for (auto& [name, label] : words) labels->emplace_back(std::move(name), label == "1");
   }
   // A list of sections, at least one; `compact` dumps each on one line.
   template <class T>

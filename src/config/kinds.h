@@ -9,9 +9,9 @@
 #include "base/kind_table.h"
 #include "base/tuned.h"
 
-// The kinds of source, model, mechanism and optimiser that a configuration can name: for each an
-// enumeration and a table of what this room knows of the kind. A new kind is an enumerator and a
-// row here; CONTRIBUTING.md lists its places in the other rooms.
+// The kinds of source, format, model, mechanism and optimiser that a configuration can name: for
+// each an enumeration and a table of what this room knows of the kind. A new kind is an enumerator
+// and a row here; CONTRIBUTING.md lists its places in the other rooms.
 namespace tacit::config {
 
 // The keys of its section that a kind uses beside those of every kind. A key inside a section of
@@ -56,6 +56,31 @@ inline constexpr SourceTraits kSources[] = {
                "on_period_lost", "dedupe.partitions", "kafka"}},
      .runs_queued = 16}};
 static_assert(CoversKinds(kSources, kLastSource));
+
+enum class FormatKind : uint8_t { kCriteoTsv, kJson, kCsv, kProtobuf };
+inline constexpr FormatKind kLastFormat = FormatKind::kProtobuf;
+
+struct FormatTraits {
+  FormatKind kind;
+  std::string_view name;
+  // Its records may name their user, item and event.
+  bool is_named = false;
+  // A record holds no newline, so that it can be a line.
+  bool is_line = true;
+  // A schema's id may stand before a record.
+  bool may_be_framed = false;
+};
+
+inline constexpr FormatTraits kFormats[] = {
+    {.kind = FormatKind::kCriteoTsv, .name = "criteo_tsv"},
+    {.kind = FormatKind::kJson, .name = "json", .is_named = true, .may_be_framed = true},
+    {.kind = FormatKind::kCsv, .name = "csv", .is_named = true},
+    {.kind = FormatKind::kProtobuf,
+     .name = "protobuf",
+     .is_named = true,
+     .is_line = false,
+     .may_be_framed = true}};
+static_assert(CoversKinds(kFormats, kLastFormat));
 
 enum class MechanismKind : uint8_t {
   kNone,

@@ -32,15 +32,21 @@ void DescribeParticipation(Fields& fields, Learner& learner) {
     const uint64_t batch = learner.model.traits().batch;
     participation.batch = batch > 0 ? batch : DefaultPeriod(learner.privacy.epsilon);
   }
-  static constexpr std::array<std::string_view, 3> kModes = {"once", "poisson", "allocate"};
-  fields.Enum(
+  struct ModeRow {
+    Participation::Mode kind;
+    std::string_view name;
+  };
+  static constexpr ModeRow kModes[] = {{Participation::Mode::kOnce, "once"},
+                                       {Participation::Mode::kPoisson, "poisson"},
+                                       {Participation::Mode::kAllocate, "allocate"}};
+  fields.Kind(
       {"mode",
        "`once`: each event is in one step per pass, in the order in which events come; no "
        "amplification is claimed.\n`allocate`: a period is held, and each of its events is in "
        "exactly one step of each block, drawn at random. All are learnt from, and the "
        "amplification is claimed.\n`poisson`: a period is held, and each of its events is in each "
        "of its steps with a probability. At equal use it is dearer than `allocate`."},
-      &participation.mode, kModes, Use::kRequired);
+      &participation.mode, std::span(kModes), Use::kRequired);
   const bool held = participation.holds_periods();
   const bool allocates = participation.mode == Participation::Mode::kAllocate;
   fields.Integer(
@@ -106,14 +112,19 @@ constexpr double kEpsilonMost = 1e6;
 constexpr Range kProbability = {.min = 0, .max = 1, .above_min = true, .below_max = true};
 
 void DescribePrivacy(Fields& fields, Privacy& privacy) {
-  static constexpr std::array<std::string_view, 2> kUnits = {"event", "user"};
-  fields.OneOf(
+  struct UnitRow {
+    privacy::Unit kind;
+    std::string_view name;
+  };
+  static constexpr UnitRow kUnits[] = {{privacy::Unit::kEvent, "event"},
+                                       {privacy::Unit::kUser, "user"}};
+  fields.Kind(
       {"unit",
        "`event`: one record.\n`user`: all records of a user together, for which `source.format` is "
        "json, csv or protobuf; a record without a user is a dead letter for every learner. It is "
        "dearer by the number of steps a user is in, and each step has fewer units: `batch` stays "
        "the public divisor, of steps of `batch` offsets or, with held periods, of `batch` users."},
-      &privacy.unit, kUnits, Use::kRequired);
+      &privacy.unit, std::span(kUnits), Use::kRequired);
   fields.Number(
       {"epsilon",
        "The epsilon that a unit may lose to this learner. `.inf` goes with mechanism `none`, and "
@@ -149,7 +160,7 @@ Status CheckParticipation(const Place& place, const Participation& participation
 // Checks that records name their user and that the allowance lets a user take part at all.
 Status CheckUsers(const Place& place, const Learner& learner, const Source& source) {
   const Participation& participation = learner.participation;
-  if (!source.is_named()) {
+  if (!source.format_traits().is_named) {
     return place.Key("privacy").Key("unit").Fail(
         "unit user needs records that name their user: source.format json, csv or protobuf; use "
         "event");
@@ -189,7 +200,7 @@ Status CheckNextItem(const Place& place, const Learner& learner, const Source& s
     return place.Key("model").Key("kind").Fail(
         fmt::format("learns to foretell a label, and source.{}.label says that records have none; "
                     "models of the next item learn without",
-                    source.format));
+                    source.format_traits().name));
   }
   if (catalogue.file.empty()) {
     return place.Key("model").Key("kind").Fail(

@@ -49,7 +49,7 @@ Config Example() {
   Learner& learner = config.learners.emplace_back();
   learner.id = "ctr";
   learner.mechanism.threshold = 20;
-  learner.privacy.unit = "event";
+  learner.privacy.unit = privacy::Unit::kEvent;
   learner.privacy.epsilon = 8;
   learner.privacy.delta = 1e-7;
   config.store.path = "/var/lib/tacit/store";

@@ -63,28 +63,29 @@ Status ExpandFiles(const Place& files, Source* source) {
   return {};
 }
 
+// Reads what is written: an unknown name is in no struct.
 Status CheckFormat(const Place& place, const Source& source) {
-  static constexpr std::array<std::string_view, 4> kFormats = {"criteo_tsv", "json", "csv",
-                                                               "protobuf"};
-  if (source.format == "avro") {
-    return place.Fail(
-        "Avro is not read; send JSON (schemas/interaction.schema.json) or Protobuf "
-        "(schemas/interaction.proto), or let ksqlDB or Kafka Connect write the topic anew as one "
-        "of them");
+  const FormatTraits& format = source.format_traits();
+  if (place.tree() != nullptr && place.tree()->text != format.name) {
+    const std::string& text = place.tree()->text;
+    if (text == "avro")
+      return place.Fail(
+          "Avro is not read; send JSON (schemas/interaction.schema.json) or Protobuf "
+          "(schemas/interaction.proto), or let ksqlDB or Kafka Connect write the topic anew as one "
+          "of them");
+    std::vector<std::string_view> names;
+    for (const FormatTraits& row : kFormats) names.push_back(row.name);
+    return place.Fail(fmt::format("must be one of {}, is '{}'{}", fmt::join(names, ", "), text,
+                                  DidYouMean(text, names)));
   }
-  if (std::ranges::find(kFormats, source.format) == kFormats.end()) {
-    return place.Fail(fmt::format("must be one of {}, is '{}'{}", fmt::join(kFormats, ", "),
-                                  source.format, DidYouMean(source.format, kFormats)));
-  }
-  if (source.traits().has_lines && source.format == "protobuf") {
+  if (source.traits().has_lines && !format.is_line) {
     return place.Fail(
         "a log file has one record a line, and a Protobuf message may hold a newline; write the "
         "log as json, or read protobuf from a topic");
   }
-  const bool may_be_framed = source.is_named() && source.format != "csv";
-  if (source.framing == Source::Framing::kConfluent && !may_be_framed) {
-    return place.Fail(fmt::format("source.framing confluent goes with json and protobuf, is '{}'",
-                                  source.format));
+  if (source.framing == Source::Framing::kConfluent && !format.may_be_framed) {
+    return place.Fail(
+        fmt::format("source.framing confluent goes with json and protobuf, is '{}'", format.name));
   }
   return {};
 }
@@ -110,82 +111,80 @@ void DescribeRegistry(Fields& fields, SchemaRegistry& registry, bool used) {
 }
 
 // Describes the keys that JSON and lines of values have in common.
-template <class Places>
-void DescribePlaces(Fields& fields, Places& places, Use use) {
+void DescribeShape(Fields& fields, event::RecordShape& shape, Use use) {
   static constexpr std::array<std::string_view, 5> kUnits = {"ms", "s", "us", "ns", "rfc3339"};
   fields.Text({"label",
                "The place of the label: 0, 1, false or true, unless `label_values` or "
                "`label_at_least` says otherwise. Empty: records have no label, and each says that "
                "a user has met an item; models of the next item alone learn from them."},
-              &places.label, use);
-  fields.OwnNames(
+              &shape.label, use);
+  fields.Labels(
       {"label_values",
        "The label by value, such as `{buy: 1, view: 0}`. Another value makes a dead letter."},
-      &places.label_values, use);
+      &shape.label_rule.values, use);
   fields.Number({"label_at_least", "A number from here on is a label of 1, below it 0."},
-                &places.label_at_least, {}, use);
-  fields.Text({"user", "The place of the user. Empty: records name none."}, &places.user, use);
-  fields.Text({"item", "The place of the item. Empty: records name none."}, &places.item, use);
+                &shape.label_rule.at_least, {}, use);
+  fields.Text({"user", "The place of the user. Empty: records name none."}, &shape.user, use);
+  fields.Text({"item", "The place of the item. Empty: records name none."}, &shape.item, use);
   fields.Text({"event_id", "The place of the event's id. Empty: records have none."},
-              &places.event_id, use);
+              &shape.event_id, use);
   fields.Text({"timestamp", "The place of the record's time. Empty: records have none."},
-              &places.timestamp, use);
+              &shape.timestamp, use);
   fields.Enum(
       {"timestamp_unit", "The unit of times; `rfc3339` is a text such as `2026-11-25T03:22:06Z`."},
-      &places.timestamp_unit, kUnits, use);
+      &shape.timestamp_unit, kUnits, use);
   fields.Text({"weight",
                "The place of a number of at least 0 by which a record counts, 1 where it is "
                "missing. Another value makes a dead letter. For models of clicks only. Empty: "
                "every record counts alike."},
-              &places.weight, use);
+              &shape.weight, use);
   fields.Number({"weight_most",
                  "Larger weights count as this one. The noise goes with it, because the "
                  "sensitivity is that of a record of this weight: set the least that cuts few."},
-                &places.weight_most, {.min = 0, .max = 1e9, .above_min = true}, use);
+                &shape.weight_most, {.min = 0, .max = 1e9, .above_min = true}, use);
   fields.OwnNames(
       {"features",
        "The place by feature, such as `{price: /product/price}` in JSON and `{price: unit_price}` "
        "in lines. The other features lie at `features_at`/NAME in JSON; in lines they are in the "
        "column of their own name, which must be there. A number may be in quotes, a category may "
        "be a number or a flag, a set is a list of such values."},
-      &places.features, use);
+      &shape.features, use);
   fields.OwnNames({"constants",
                    "The value by feature, such as `{shop: berlin}`, of features that have one "
                    "value in all records and are read from no place."},
-                  &places.constants, use);
+                  &shape.constants, use);
 }
 
-void DescribeJson(Fields& fields, JsonPlaces& places, bool used) {
-  DescribePlaces(fields, places, UsedIf(used));
+void DescribeJson(Fields& fields, event::JsonShape& shape, bool used) {
+  DescribeShape(fields, shape, UsedIf(used));
   fields.Text({"features_at",
                "The place below which features lie by their names. Empty: the record's top."},
-              &places.features_at, UsedIf(used));
+              &shape.features_at, UsedIf(used));
 }
 
-void DescribeCsv(Fields& fields, CsvPlaces& places, bool used) {
+void DescribeCsv(Fields& fields, event::CsvShape& shape, bool used) {
   const Use use = UsedIf(used);
   fields.Texts(
       {"columns",
        "The columns' names, in order. None: the first file's first line has them, and each file "
        "must begin with that line, or the start is refused. Required in topics."},
-      &places.columns, use);
-  fields.Text({"separator", "The character between values."}, &places.separator, use);
-  fields.Text({"set_separator", "The character between the values of a `multi_hot` feature."},
-              &places.set_separator, use);
+      &shape.columns, use);
+  fields.Character({"separator", "The character between values."}, &shape.separator, use);
+  fields.Character({"set_separator", "The character between the values of a `multi_hot` feature."},
+                   &shape.set_separator, use);
   fields.Flag({"header",
                "true: the first line of each file names the columns. It is no record, and has an "
                "offset of its own."},
-              &places.header, use);
-  DescribePlaces(fields, places, use);
+              &shape.header, use);
+  DescribeShape(fields, shape, use);
 }
 
 // Checks the rules of several keys. The places themselves are checked where the schema is known.
-template <class Places>
-Status CheckTogether(const Place& place, const Places& places) {
-  if (!places.label_values.empty() && places.label_at_least)
+Status CheckTogether(const Place& place, const event::RecordShape& shape) {
+  if (!shape.label_rule.values.empty() && shape.label_rule.at_least)
     return place.Key("label_at_least").Fail("label_values says already what the label is");
-  for (const auto& [name, value] : places.constants)
-    for (const auto& [other, where] : places.features)
+  for (const auto& [name, value] : shape.constants)
+    for (const auto& [other, where] : shape.features)
       if (name == other)
         return place.Key("constants").Key(name).Fail("features says already where it is read");
   return {};
@@ -234,7 +233,7 @@ Status CheckCsvKeys(const Place& csv) {
 }
 
 Status CheckCsv(const Place& place, const Source& source) {
-  const CsvPlaces& csv = source.csv;
+  const event::CsvShape& csv = source.csv;
   if (csv.separator == csv.set_separator)
     return place.Key("set_separator").Fail("is the same as separator");
   if (csv.columns.empty() && !(source.traits().keys.has("files") && csv.header))
@@ -304,7 +303,7 @@ Status CheckRegistry(const Place& place, SchemaRegistry* registry) {
 
 // Records without ids cannot be compared, so no window may be claimed for them.
 Status CheckDedupe(const Place& place, Source* source) {
-  if (!source->is_named()) source->dedupe_window = 0;
+  if (!source->format_traits().is_named) source->dedupe_window = 0;
   if (source->dedupe_window == 0) return {};
   const std::string unset = UnsetPlace(*source, RecordPart::kEvent);
   if (unset.empty()) return {};
@@ -314,7 +313,7 @@ Status CheckDedupe(const Place& place, Source* source) {
 
 Status CheckOptOut(const Place& place, const Source& source) {
   if (source.opt_out.empty()) return {};
-  if (!source.traits().keys.has("format") || !source.is_named())
+  if (!source.format_traits().is_named)
     return place.Fail(
         "is for sources of formats json, csv and protobuf: other records name no user, and would "
         "be learnt from");
@@ -335,20 +334,23 @@ void DescribeSource(Fields& fields, Source& source) {
               &source.kind, source.kinds, Use::kRequired);
   const Keys& keys = source.traits().keys;
   const auto has = [&keys](std::string_view key) { return keys.has(key); };
+  std::string format(source.format_traits().name);
   fields.Text({"format",
                "The form of a record, for `log` and `kafka`.\n`criteo_tsv`: label, numbers and "
                "categories between tabs.\n`json`: schemas/interaction.schema.json, or another "
                "shape by `source.json`.\n`csv`: lines of values by `source.csv`.\n`protobuf`: "
                "schemas/interaction.proto, not in logs, for a message may hold a newline.\nAvro is "
                "refused."},
-              &source.format, UsedIf(has("format")));
-  const bool named = has("format") && source.is_named();
+              &format, UsedIf(has("format")));
+  for (const FormatTraits& row : kFormats)
+    if (row.name == format) source.format = row.kind;
+  const bool named = source.format_traits().is_named;
   fields.Section(
       {"csv",
        "The columns of a record's parts, for format `csv`, each by its name. An empty value is "
        "missing. A value may be in quotes, and holds no line break then either."},
       [&](Fields& below) {
-        DescribeCsv(below, source.csv, has("format") && source.format == "csv");
+        DescribeCsv(below, source.csv, source.format == Source::Format::kCsv);
       });
   fields.Enum({"missing",
                "`default`: a feature that a record does not name is missing.\n`reject`: such a "
@@ -358,7 +360,7 @@ void DescribeSource(Fields& fields, Source& source) {
                   "The places of a record's parts, for format `json`, as JSON pointers (RFC 6901). "
                   "A part that is not there, or is null, is missing."},
                  [&](Fields& below) {
-                   DescribeJson(below, source.json, has("format") && source.format == "json");
+                   DescribeJson(below, source.json, source.format == Source::Format::kJson);
                  });
   fields.Files(
       {"files",
@@ -492,30 +494,29 @@ Status CheckHaltAbove(const Place& place, const HaltAbove& halt,
 }
 
 std::string UnsetPlace(const Source& source, RecordPart part) {
-  const bool is_json = source.format == "json";
-  if (!is_json && source.format != "csv") return {};
-  const auto unset = [&](const auto& places) -> const char* {
-    switch (part) {
-      case RecordPart::kUser:
-        return places.user.empty() ? "user" : nullptr;
-      case RecordPart::kItem:
-        return places.item.empty() ? "item" : nullptr;
-      case RecordPart::kEvent:
-        return places.event_id.empty() ? "event_id" : nullptr;
-    }
-    return nullptr;
+  const event::RecordShape* const shape = source.shape();
+  if (shape == nullptr) return {};
+  const auto unless_set = [&](const std::string& place, std::string_view key) {
+    return place.empty() ? fmt::format("source.{}.{}", source.format_traits().name, key) : "";
   };
-  const char* const key = is_json ? unset(source.json) : unset(source.csv);
-  return key == nullptr ? std::string() : fmt::format("source.{}.{}", source.format, key);
+  switch (part) {
+    case RecordPart::kUser:
+      return unless_set(shape->user, "user");
+    case RecordPart::kItem:
+      return unless_set(shape->item, "item");
+    case RecordPart::kEvent:
+      return unless_set(shape->event_id, "event_id");
+  }
+  return {};
 }
 
 Status CheckSource(const Place& place, LogFiles files, Source* source) {
   const Keys& keys = source->traits().keys;
-  TACIT_RETURN_IF_ERROR(CheckFormat(place.Key("format"), *source));
+  if (keys.has("format")) TACIT_RETURN_IF_ERROR(CheckFormat(place.Key("format"), *source));
   TACIT_RETURN_IF_ERROR(CheckJsonKeys(place.Key("json")));
   TACIT_RETURN_IF_ERROR(CheckCsvKeys(place.Key("csv")));
   TACIT_RETURN_IF_ERROR(CheckTogether(place.Key("json"), source->json));
-  if (keys.has("format") && source->format == "csv")
+  if (source->format == Source::Format::kCsv)
     TACIT_RETURN_IF_ERROR(CheckCsv(place.Key("csv"), *source));
   TACIT_RETURN_IF_ERROR(CheckDedupe(place.Key("dedupe"), source));
   TACIT_RETURN_IF_ERROR(CheckOptOut(place.Key("opt_out"), *source));

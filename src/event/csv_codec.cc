@@ -10,6 +10,7 @@
 #include "event/example_builder.h"
 #include "event/record_parts.h"
 #include "event/run_codec.h"
+#include "event/shape_rules.h"
 
 namespace tacit::event {
 namespace {
@@ -22,19 +23,8 @@ struct CsvPart {
 
 // Lists what is to be read, and finds the columns. The error names the part.
 Result<std::vector<CsvPart>> CsvPartsOf(const CsvShape& shape, const FeatureNames& names) {
-  std::vector<ShapePart> parts = OwnParts(
-      {shape.label, shape.user, shape.item, shape.event_id, shape.timestamp, shape.weight});
-  for (size_t i = 0; i < names.size(); ++i) {
-    const std::string name(names.name(i));
-    if (std::ranges::any_of(shape.constants, [&](const auto& c) { return c.first == name; }))
-      continue;
-    const auto named =
-        std::ranges::find(shape.features, name, [](const auto& f) { return f.first; });
-    parts.push_back({.kind = PartKind::kFeature,
-                     .place = names.PlaceOf(i),
-                     .name = fmt::format("feature '{}'", name),
-                     .where = named == shape.features.end() ? name : named->second});
-  }
+  std::vector<ShapePart> parts =
+      PartsOf(shape, names, [](const std::string& name, FeatureNames::Place) { return name; });
   const std::vector<std::string_view> columns(shape.columns.begin(), shape.columns.end());
   std::vector<CsvPart> placed;
   for (ShapePart& part : parts) {
@@ -219,26 +209,12 @@ MaybeBad SplitCsvLine(std::string_view line, char separator, std::string* text,
 }
 
 Status CheckCsvShape(const CsvShape& shape, const FeatureSchema& schema) {
-  const FeatureNames names(schema);
-  const auto refuse = [](std::string message) {
-    return Fail(ErrorCode::kInvalidArgument, "source.csv" + std::move(message));
-  };
-  for (size_t i = 0; i < shape.columns.size(); ++i)
-    if (std::ranges::count(shape.columns, shape.columns[i]) > 1)
-      return refuse(fmt::format(".columns: '{}' is there twice", shape.columns[i]));
-  for (const auto& [name, column] : shape.features) {
-    size_t guess = 0;
-    if (!names.Find(name, &guess))
-      return refuse(fmt::format(".features: the schema has no feature '{}'", name));
-  }
-  if (shape.label.empty() && (!shape.label_rule.values.empty() || shape.label_rule.at_least))
-    return refuse(
-        ".label: records without a label cannot have a rule for it: leave out label_values and "
-        "label_at_least");
-  if (!shape.label_rule.values.empty() && shape.label_rule.at_least)
-    return refuse(": label_values and label_at_least are two rules for one label");
-  TACIT_RETURN_IF_ERROR(CheckConstants("source.csv", shape.constants, schema));
-  TACIT_ASSIGN([[maybe_unused]] const auto parts, CsvPartsOf(shape, names));
+  for (const std::string& column : shape.columns)
+    if (std::ranges::count(shape.columns, column) > 1)
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("source.csv.columns: '{}' is there twice", column));
+  TACIT_RETURN_IF_ERROR(CheckShapeRules("source.csv", shape, schema));
+  TACIT_ASSIGN([[maybe_unused]] const auto parts, CsvPartsOf(shape, FeatureNames(schema)));
   return {};
 }
 

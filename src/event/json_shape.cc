@@ -12,6 +12,7 @@
 #include "event/json_values.h"
 #include "event/record_parts.h"
 #include "event/run_codec.h"
+#include "event/shape_rules.h"
 
 namespace tacit::event {
 namespace {
@@ -34,26 +35,12 @@ std::string AsKey(std::string_view name) {
 // Lists what is to be read, and from where.
 std::vector<ShapePart> PartsOf(const JsonShape& shape, const FeatureNames& names,
                                const FeatureSchema& schema) {
-  std::vector<ShapePart> parts = OwnParts(
-      {shape.label, shape.user, shape.item, shape.event_id, shape.timestamp, shape.weight});
-  for (size_t i = 0; i < names.size(); ++i) {
-    const FeatureNames::Place place = names.PlaceOf(i);
-    const std::string name(names.name(i));
-    if (std::ranges::any_of(shape.constants, [&](const auto& c) { return c.first == name; }))
-      continue;
-    std::string where = shape.features_at + "/" + AsKey(name);
+  return PartsOf(shape, names, [&](const std::string& name, FeatureNames::Place place) {
     const bool single = !place.dense && !schema.categorical[place.index].multi_hot;
-    if (single && name == "user" && !shape.user.empty()) where = shape.user;
-    if (single && name == "item" && !shape.item.empty()) where = shape.item;
-    const auto named =
-        std::ranges::find(shape.features, name, [](const auto& f) { return f.first; });
-    if (named != shape.features.end()) where = named->second;
-    parts.push_back({.kind = PartKind::kFeature,
-                     .place = place,
-                     .name = fmt::format("feature '{}'", name),
-                     .where = where});
-  }
-  return parts;
+    if (single && name == "user" && !shape.user.empty()) return shape.user;
+    if (single && name == "item" && !shape.item.empty()) return shape.item;
+    return shape.features_at + "/" + AsKey(name);
+  });
 }
 
 // The places as a tree of keys.
@@ -166,7 +153,6 @@ class ShapedJsonCodec final : public RunCodec<ShapedJsonCodec> {
       : transform_(transform),
         names_(transform.schema()),
         shape_(std::move(shape)),
-        rule_{shape_.label_values, shape_.label_at_least},
         options_(std::move(options)),
         parts_(PartsRead()) {
     auto tree = TreeOf(parts_);
@@ -302,10 +288,10 @@ class ShapedJsonCodec final : public RunCodec<ShapedJsonCodec> {
 
   MaybeBad SetLabel(uint32_t part, const Scalar& scalar, Scratch* scratch) const {
     const bool is_number = scalar.kind != Scalar::Kind::kText;
-    scratch->own.label =
-        LabelOf(rule_, scalar.text, is_number ? std::optional(scalar.number) : std::nullopt);
+    scratch->own.label = LabelOf(shape_.label_rule, scalar.text,
+                                 is_number ? std::optional(scalar.number) : std::nullopt);
     if (scratch->own.label) return std::nullopt;
-    return Wrong(part, WhyNoLabel(rule_));
+    return Wrong(part, WhyNoLabel(shape_.label_rule));
   }
 
   MaybeBad SetWeight(uint32_t part, const Scalar& scalar, Scratch* scratch) const {
@@ -351,7 +337,6 @@ class ShapedJsonCodec final : public RunCodec<ShapedJsonCodec> {
   const FeatureTransform& transform_;
   const FeatureNames names_;
   const JsonShape shape_;
-  const LabelRule rule_;
   const InteractionOptions options_;
   const std::vector<ShapePart> parts_;
   std::vector<PlaceNode> nodes_;  // the first is the record itself
@@ -360,21 +345,8 @@ class ShapedJsonCodec final : public RunCodec<ShapedJsonCodec> {
 }  // namespace
 
 Status CheckShape(const JsonShape& shape, const FeatureSchema& schema) {
+  TACIT_RETURN_IF_ERROR(CheckShapeRules("source.json", shape, schema));
   const FeatureNames names(schema);
-  for (const auto& [name, where] : shape.features) {
-    size_t guess = 0;
-    if (!names.Find(name, &guess))
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("source.json.features: the schema has no feature '{}'", name));
-  }
-  if (shape.label.empty() && (!shape.label_values.empty() || shape.label_at_least))
-    return Fail(ErrorCode::kInvalidArgument,
-                "source.json.label: records without a label cannot have a rule for it: leave out "
-                "label_values and label_at_least");
-  if (!shape.label_values.empty() && shape.label_at_least)
-    return Fail(ErrorCode::kInvalidArgument,
-                "source.json: label_values and label_at_least are two rules for one label");
-  TACIT_RETURN_IF_ERROR(CheckConstants("source.json", shape.constants, schema));
   TACIT_ASSIGN([[maybe_unused]] const auto tree, TreeOf(PartsOf(shape, names, schema)));
   return {};
 }

@@ -18,6 +18,12 @@ std::optional<T> WholeText(std::string_view text) {
   return number;
 }
 
+// The first pair of this name.
+Constants::const_iterator FindNamed(const Constants& pairs, std::string_view name) {
+  return std::ranges::find(pairs, name,
+                           [](const auto& pair) { return std::string_view(pair.first); });
+}
+
 }  // namespace
 
 std::optional<int64_t> ReadRfc3339(std::string_view text) {
@@ -90,17 +96,30 @@ std::optional<int64_t> ReadTime(std::string_view text, TimeUnit unit) {
   return static_cast<int64_t>(std::floor(time));
 }
 
-std::vector<ShapePart> OwnParts(const OwnPlaces& places) {
+std::vector<ShapePart> PartsOf(
+    const RecordShape& shape, const FeatureNames& names,
+    const std::function<std::string(const std::string&, FeatureNames::Place)>& place_of) {
   std::vector<ShapePart> parts;
   const auto add = [&](PartKind kind, const char* name, const std::string& where) {
     if (!where.empty()) parts.push_back({.kind = kind, .name = name, .where = where});
   };
-  add(PartKind::kLabel, "label", places.label);
-  add(PartKind::kUser, "user", places.user);
-  add(PartKind::kItem, "item", places.item);
-  add(PartKind::kEventId, "event_id", places.event_id);
-  add(PartKind::kTime, "timestamp", places.timestamp);
-  add(PartKind::kWeight, "weight", places.weight);
+  add(PartKind::kLabel, "label", shape.label);
+  add(PartKind::kUser, "user", shape.user);
+  add(PartKind::kItem, "item", shape.item);
+  add(PartKind::kEventId, "event_id", shape.event_id);
+  add(PartKind::kTime, "timestamp", shape.timestamp);
+  add(PartKind::kWeight, "weight", shape.weight);
+  for (size_t i = 0; i < names.size(); ++i) {
+    const FeatureNames::Place place = names.PlaceOf(i);
+    const std::string name(names.name(i));
+    if (FindNamed(shape.constants, name) != shape.constants.end()) continue;
+    const auto named = FindNamed(shape.features, name);
+    parts.push_back(
+        {.kind = PartKind::kFeature,
+         .place = place,
+         .name = fmt::format("feature '{}'", name),
+         .where = named == shape.features.end() ? place_of(name, place) : named->second});
+  }
   return parts;
 }
 
@@ -127,20 +146,32 @@ std::optional<double> WeightOf(std::optional<double> number) {
   return number && std::isfinite(*number) && *number >= 0 ? number : std::nullopt;
 }
 
-Status CheckConstants(std::string_view key, const Constants& constants,
-                      const FeatureSchema& schema) {
-  const FeatureNames names(schema);
-  const auto refuse = [key](std::string_view name, std::string_view why) {
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("{}.constants: '{}' {}", key, name, why));
+Status CheckShapeRules(std::string_view key, const RecordShape& shape,
+                       const FeatureSchema& schema) {
+  const auto refuse = [key](std::string_view what) {
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("{}{}", key, what));
   };
-  for (auto at = constants.begin(); at != constants.end(); ++at) {
+  const LabelRule& rule = shape.label_rule;
+  const FeatureNames names(schema);
+  for (const auto& [name, where] : shape.features)
+    if (size_t guess = 0; !names.Find(name, &guess))
+      return refuse(fmt::format(".features: the schema has no feature '{}'", name));
+  if (shape.label.empty() && (!rule.values.empty() || rule.at_least))
+    return refuse(
+        ".label: records without a label cannot have a rule for it: leave out label_values and "
+        "label_at_least");
+  if (!rule.values.empty() && rule.at_least)
+    return refuse(": label_values and label_at_least are two rules for one label");
+  for (auto at = shape.constants.begin(); at != shape.constants.end(); ++at) {
+    const auto bad = [&](std::string_view why) {
+      return refuse(fmt::format(".constants: '{}' {}", at->first, why));
+    };
     size_t guess = 0;
     const auto place = names.Find(at->first, &guess);
-    if (!place) return refuse(at->first, "is no feature of the schema");
-    if (std::any_of(constants.begin(), at, [&](const auto& c) { return c.first == at->first; }))
-      return refuse(at->first, "is there twice");
+    if (!place) return bad("is no feature of the schema");
+    if (FindNamed(shape.constants, at->first) != at) return bad("is there twice");
     if (place->dense && !ReadNumber(at->second))
-      return refuse(at->first, fmt::format("is a number, and '{}' is none", at->second));
+      return bad(fmt::format("is a number, and '{}' is none", at->second));
   }
   return {};
 }

@@ -152,7 +152,7 @@ class ColumnReader {
     return scale;
   }
 
-  std::optional<config::TimeUnit> TimeUnit(double present) const {
+  std::optional<event::TimeUnit> TimeUnit(double present) const {
     for (size_t unit = 0; unit < std::size(kTimeUnits); ++unit) {
       const double count = Clear(at_.numbers + kScaleNumbers + unit);
       if (count > 0 && count >= present - Slack(present)) return kTimeUnits[unit].unit;
@@ -251,7 +251,7 @@ NoisedColumn ReadColumn(const NoisedCounts& counts, const ColumnPlaces& at, cons
   const double ordered = reader.Of(at.order), pairs = ordered + reader.Clear(at.order + 1);
   profile.ordered = pairs > kStandsOut * counts.deviation(at.order) ? ordered / pairs : 0;
   profile.time_unit = column.times > 0 && column.times == profile.present
-                          ? config::TimeUnit::kRfc3339
+                          ? event::TimeUnit::kRfc3339
                           : reader.TimeUnit(present);
   return noised;
 }

@@ -101,9 +101,9 @@ void AddNumbers(const Column& column, Profile* profile) {
 }
 
 // Numbers between 1990 and 2100 in one of the units.
-std::optional<config::TimeUnit> UnitOfTimes(const Column& column, const Profile& profile) {
+std::optional<event::TimeUnit> UnitOfTimes(const Column& column, const Profile& profile) {
   if (profile.present == 0) return std::nullopt;
-  if (column.times == profile.present) return config::TimeUnit::kRfc3339;
+  if (column.times == profile.present) return event::TimeUnit::kRfc3339;
   if (column.numbers() != profile.present) return std::nullopt;
   for (const auto& [unit, factor] : kTimeUnits)
     if (profile.least * factor >= kTimesFrom && profile.most * factor <= kTimesTo) return unit;

@@ -366,7 +366,7 @@ class Proposer {
     learner.mechanism.kind = next                                ? config::MechanismKind::kCounts
                              : choice_ == LearnerChoice::kLinear ? config::MechanismKind::kSums
                                                                  : config::MechanismKind::kAdaFest;
-    learner.privacy.unit = next ? "user" : asked_.unit.value_or("event");
+    learner.privacy.unit = next || of_users() ? privacy::Unit::kUser : privacy::Unit::kEvent;
     learner.privacy.delta = asked_.delta.value_or(kDeltaForPrices);
     learner.participation.batch = held() ? HeldBatch() : period_;
     learner.participation.period = period_;

@@ -397,7 +397,7 @@ class RoleFinder {
       return !part || At(*part).place == place;
     };
     const bool timed = !roles_.time || (At(roles_.time->column).place == "/timestamp_ms" &&
-                                        roles_.time->unit == config::TimeUnit::kMilliseconds);
+                                        roles_.time->unit == event::TimeUnit::kMilliseconds);
     return timed && lies_at(roles_.user, "/user") && lies_at(roles_.item, "/item") &&
            lies_at(roles_.event_id, "/event_id");
   }

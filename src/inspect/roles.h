@@ -28,20 +28,20 @@ struct Profile {
   double least = 0, most = 0;  // numbers
   uint64_t elements = 0;       // different ones, of lists and sets
   bool zero_or_one = false;    // numbers or flags, and there are both
-  std::optional<config::TimeUnit> time_unit = {};  // in which all are times of 1990 to 2100
+  std::optional<event::TimeUnit> time_unit = {};  // in which all are times of 1990 to 2100
 };
 Profile ProfileOf(const Column& column, uint64_t rows);
 
 // Times of 1990 to 2100, in milliseconds.
 inline constexpr double kTimesFrom = 631'152'000'000, kTimesTo = 4'102'444'800'000;
 struct TimeUnitRow {
-  config::TimeUnit unit;
+  event::TimeUnit unit;
   double ms_per_unit;
 };
-inline constexpr TimeUnitRow kTimeUnits[] = {{config::TimeUnit::kSeconds, 1000},
-                                             {config::TimeUnit::kMilliseconds, 1},
-                                             {config::TimeUnit::kMicroseconds, 1e-3},
-                                             {config::TimeUnit::kNanoseconds, 1e-6}};
+inline constexpr TimeUnitRow kTimeUnits[] = {{event::TimeUnit::kSeconds, 1000},
+                                             {event::TimeUnit::kMilliseconds, 1},
+                                             {event::TimeUnit::kMicroseconds, 1e-3},
+                                             {event::TimeUnit::kNanoseconds, 1e-6}};
 
 // The label's column and rule.
 struct LabelRole {
@@ -61,7 +61,7 @@ struct FeatureRole {
 
 struct TimeRole {
   size_t column = 0;
-  config::TimeUnit unit = config::TimeUnit::kMilliseconds;
+  event::TimeUnit unit = event::TimeUnit::kMilliseconds;
   double ms_per_unit = 1;
 };
 

@@ -15,7 +15,7 @@ namespace {
 using config::QuotedYaml;
 using FeatureKind = config::Feature::Kind;
 
-std::string_view NameOfUnit(config::TimeUnit unit) {
+std::string_view NameOfUnit(event::TimeUnit unit) {
   static constexpr std::string_view kNames[] = {"ms", "s", "us", "ns", "rfc3339"};
   return kNames[static_cast<size_t>(unit)];
 }

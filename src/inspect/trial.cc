@@ -7,7 +7,6 @@
 #include "event/feature_transform.h"
 #include "wiring/assembly.h"
 #include "wiring/plans/codec.h"
-#include "wiring/plans/vocabulary_file.h"
 
 namespace tacit::inspect {
 namespace {
@@ -95,10 +94,7 @@ class Tester {
 Result<Trial> TryOut(const Sample& sample, const config::Config& config,
                      std::vector<Outcome>* outcomes) {
   config::Source source = config.source;
-  TACIT_RETURN_IF_ERROR(wiring::ReadCsvHeaders(&source));
-  event::FeatureSchema schema = wiring::MakeSchema(config.features);
-  TACIT_RETURN_IF_ERROR(schema.Validate());
-  TACIT_RETURN_IF_ERROR(wiring::CheckPlaces(source, schema));
+  TACIT_ASSIGN(event::FeatureSchema schema, wiring::PlanReading(&source, config.features));
   const event::FeatureTransform transform(std::move(schema));
   const auto codec = wiring::MakeCodec(source, transform);
   Tester tester(sample, *codec, transform);

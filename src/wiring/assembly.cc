@@ -9,7 +9,6 @@
 #include "wiring/plans/codec.h"
 #include "wiring/plans/mechanism_factory.h"
 #include "wiring/plans/query_plan.h"
-#include "wiring/plans/vocabulary_file.h"
 
 namespace tacit::wiring {
 namespace {
@@ -48,10 +47,7 @@ Result<LearnerPlan> PlanLearner(const config::Config& config, size_t index,
 Result<Assembly> Assemble(config::Config config, std::vector<RefusedLearner>* refused,
                           std::span<const LearnerKind> kinds, privacy::Laws laws) {
   Assembly assembly;
-  event::FeatureSchema schema = MakeSchema(config.features);
-  TACIT_RETURN_IF_ERROR(schema.Validate());
-  TACIT_RETURN_IF_ERROR(ReadCsvHeaders(&config.source));
-  TACIT_RETURN_IF_ERROR(CheckPlaces(config.source, schema));
+  TACIT_ASSIGN(event::FeatureSchema schema, PlanReading(&config.source, config.features));
   assembly.transform = std::make_shared<const event::FeatureTransform>(std::move(schema));
   if (!config.catalogue.file.empty()) {
     auto items = event::ItemCatalogue::Read(config.catalogue.file);
@@ -128,9 +124,9 @@ namespace {
 // The codec of the lines to score; it refers to the transform, and so holds it.
 std::shared_ptr<const event::Codec> MakeLineCodec(const Assembly& assembly) {
   const config::Source& source = assembly.config.source;
-  if (source.traits().keys.has("format") && source.format == "protobuf") return nullptr;
+  if (!source.format_traits().is_line) return nullptr;
   // The files that would name the columns need not be there.
-  if (source.format == "csv" && source.csv.columns.empty()) return nullptr;
+  if (source.format == config::Source::Format::kCsv && source.csv.columns.empty()) return nullptr;
   auto codec =
       MakeCodec(source, *assembly.transform, /*items=*/nullptr, event::LabelUse::kPassedOver);
   return {codec.release(),

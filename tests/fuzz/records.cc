@@ -37,7 +37,7 @@ struct Reader {
 JsonShape OwnShape() {
   JsonShape shape;
   shape.label = "/what";
-  shape.label_values = {{"buy", true}, {"view", false}};
+  shape.label_rule.values = {{"buy", true}, {"view", false}};
   shape.user = "/who/id";
   shape.item = "";
   shape.event_id = "";

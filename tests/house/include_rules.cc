@@ -29,7 +29,8 @@ Names And(Names names, const Names& more) {
 const std::map<std::string, Names>& Arrows() {
   static const std::map<std::string, Names> kArrows = {
       {"base", {}},
-      {"config", {}},
+      // The plain types that a configuration holds are those of the rooms that use them.
+      {"config", {"event/record_shape.h", "privacy/charge.h"}},
       {"metrics", {}},
       {"noise", {}},
       {"privacy", {}},

@@ -24,7 +24,6 @@
 #include "wiring/plans/mechanism_factory.h"
 #include "wiring/plans/query_plan.h"
 #include "wiring/plans/source.h"
-#include "wiring/plans/vocabulary_file.h"
 #include "wiring/privacy_forecast.h"
 
 namespace tacit {

@@ -16,7 +16,7 @@
 #include "console/output_file.h"
 #include "lab/clicks/experiment.h"
 #include "lab/clicks/figure.h"
-#include "wiring/plans/vocabulary_file.h"
+#include "wiring/plans/codec.h"
 
 namespace tacit::cli {
 namespace {
@@ -133,7 +133,7 @@ Result<int> Evaluate(const EvaluateClicksOptions& options) {
         ErrorCode::kInvalidArgument,
         fmt::format("{}: its records have weights (source.{}.weight), and an experiment "
                     "counts each alike; `tacit evaluate --config` learns as the daemon does",
-                    grid.config, base.source.format));
+                    grid.config, base.source.format_traits().name));
   const event::FeatureSchema schema = wiring::MakeSchema(base.features);
   TACIT_RETURN_IF_ERROR(schema.Validate());
   const event::FeatureTransform transform(schema);

@@ -99,7 +99,7 @@ Result<std::unique_ptr<LineFields>> MakeLineFields(const config::Config& config,
     for (const config::Feature& feature : config.features)
       if ((feature.kind == Kind::kDense) == dense) names.push_back(feature.name);
   const auto found = std::ranges::find(names, key);
-  if (config.source.format == "criteo_tsv") {
+  if (config.source.format == config::Source::Format::kCriteoTsv) {
     std::optional<size_t> column;
     if (key != kNone) {
       if (found == names.end())
@@ -110,7 +110,7 @@ Result<std::unique_ptr<LineFields>> MakeLineFields(const config::Config& config,
     }
     return std::make_unique<TsvFields>(column);
   }
-  if (config.source.format == "csv")
+  if (config.source.format == config::Source::Format::kCsv)
     return Fail(ErrorCode::kInvalidArgument,
                 "lines of values are replayed as they come: --key none, and no --speed");
   constexpr std::string_view kOwn[] = {kNone, "user", "item", "event_id"};

@@ -52,10 +52,10 @@ Result<ReplayOptions> MakeOptions(const ReplayCommandOptions& options,
     return Fail(
         ErrorCode::kInvalidArgument,
         fmt::format("{}: source.kind must be kafka: its topic is where lines go", options.config));
-  if (source.format == "protobuf")
+  if (!source.format_traits().is_line)
     return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("{}: source.format is protobuf, whose messages are no lines of a file",
-                            options.config));
+                fmt::format("{}: source.format is {}, whose messages are no lines of a file",
+                            options.config, source.format_traits().name));
   const bool framed = source.framing == config::Source::Framing::kConfluent;
   if (framed != options.schema_id.has_value())
     return Fail(ErrorCode::kInvalidArgument,
@@ -68,7 +68,8 @@ Result<ReplayOptions> MakeOptions(const ReplayCommandOptions& options,
                        .again = options.again,
                        .frame = framed ? FrameOf(*options.schema_id) : "",
                        .max_record_bytes = source.max_record_bytes};
-  if (replay.key.empty()) replay.key = source.format == "json" ? "user" : "none";
+  if (replay.key.empty())
+    replay.key = source.format == config::Source::Format::kJson ? "user" : "none";
   TACIT_ASSIGN(replay.properties.values, config::ReadKafkaProperties(config.kafka));
   replay.properties.hidden = config::KeptElsewhere(config.kafka);
   return replay;

@@ -17,51 +17,6 @@ namespace tacit::wiring {
 
 namespace {
 
-// The units of both rooms have the same order.
-event::JsonShape ShapeOf(const config::JsonPlaces& places) {
-  event::JsonShape shape{.label = places.label,
-                         .label_values = {},
-                         .label_at_least = places.label_at_least,
-                         .user = places.user,
-                         .item = places.item,
-                         .event_id = places.event_id,
-                         .timestamp = places.timestamp,
-                         .timestamp_unit = static_cast<event::TimeUnit>(places.timestamp_unit),
-                         .weight = places.weight,
-                         .features = places.features,
-                         .features_at = places.features_at,
-                         .constants = places.constants};
-  for (const auto& [value, label] : places.label_values)
-    shape.label_values.emplace_back(value, label == "1");
-  return shape;
-}
-
-event::CsvShape ShapeOf(const config::CsvPlaces& places) {
-  event::CsvShape shape{.columns = places.columns,
-                        .separator = places.separator[0],
-                        .set_separator = places.set_separator[0],
-                        .header = places.header,
-                        .label = places.label,
-                        .label_rule = {.values = {}, .at_least = places.label_at_least},
-                        .user = places.user,
-                        .item = places.item,
-                        .event_id = places.event_id,
-                        .timestamp = places.timestamp,
-                        .weight = places.weight,
-                        .timestamp_unit = static_cast<event::TimeUnit>(places.timestamp_unit),
-                        .features = places.features,
-                        .constants = places.constants};
-  for (const auto& [value, label] : places.label_values)
-    shape.label_rule.values.emplace_back(value, label == "1");
-  return shape;
-}
-
-// The weight from which on records count alike; 0: they have none.
-double LargestWeight(const config::Source& source) {
-  if (!source.weighs()) return 0;
-  return source.format == "json" ? source.json.weight_most : source.csv.weight_most;
-}
-
 // The names in a file's first line.
 Result<std::vector<std::string>> HeaderOf(const std::string& file, const config::Source& source) {
   TACIT_ASSIGN(const auto log, stream::OpenLogSource({.files = {file},
@@ -76,23 +31,15 @@ Result<std::vector<std::string>> HeaderOf(const std::string& file, const config:
   if (outcome != stream::PollOutcome::kRecords || records.size() == 0)
     bad.emplace("it is empty, and its first line should name the columns");
   else
-    bad = event::SplitCsvLine(records[0], source.csv.separator[0], &text, &names);
+    bad = event::SplitCsvLine(records[0], source.csv.separator, &text, &names);
   if (bad) return Fail(ErrorCode::kInvalidArgument, fmt::format("{}:1: {}", file, bad->reason));
   return std::vector<std::string>(names.begin(), names.end());
 }
 
-}  // namespace
-
-Status CheckPlaces(const config::Source& source, const event::FeatureSchema& schema) {
-  if (source.format == "csv" && !source.csv.columns.empty())
-    return event::CheckCsvShape(ShapeOf(source.csv), schema);
-  if (source.format != "json" || !source.json.is_own()) return {};
-  return event::CheckShape(ShapeOf(source.json), schema);
-}
-
 Status ReadCsvHeaders(config::Source* source) {
-  if (source->format != "csv" || !source->csv.header || !source->files_found) return {};
-  config::CsvPlaces& csv = source->csv;
+  if (source->format != config::Source::Format::kCsv || !source->csv.header || !source->files_found)
+    return {};
+  event::CsvShape& csv = source->csv;
   for (const std::string& file : source->files) {
     TACIT_ASSIGN(const std::vector<std::string> columns, HeaderOf(file, *source));
     if (csv.columns.empty()) csv.columns = columns;
@@ -106,6 +53,40 @@ Status ReadCsvHeaders(config::Source* source) {
   return {};
 }
 
+}  // namespace
+
+event::FeatureSchema MakeSchema(const std::vector<config::Feature>& features) {
+  event::FeatureSchema schema;
+  for (const config::Feature& f : features) {
+    if (f.kind == config::Feature::Kind::kDense) {
+      schema.dense.push_back({f.name, f.transform == "identity"
+                                          ? event::DenseTransform::kIdentity
+                                          : event::DenseTransform::kSignedLog1p});
+      continue;
+    }
+    const bool multi_hot = f.kind == config::Feature::Kind::kMultiHot;
+    schema.categorical.push_back({.name = f.name,
+                                  .buckets = f.buckets,
+                                  .dim = f.dim != 0 ? f.dim : event::DefaultEmbeddingDim(f.buckets),
+                                  .multi_hot = multi_hot,
+                                  .max_values = multi_hot ? f.max_values : 1});
+  }
+  return schema;
+}
+
+Result<event::FeatureSchema> PlanReading(config::Source* source,
+                                         const std::vector<config::Feature>& features) {
+  event::FeatureSchema schema = MakeSchema(features);
+  TACIT_RETURN_IF_ERROR(schema.Validate());
+  TACIT_RETURN_IF_ERROR(ReadCsvHeaders(source));
+  using Format = config::Source::Format;
+  if (source->format == Format::kCsv && !source->csv.columns.empty())
+    TACIT_RETURN_IF_ERROR(event::CheckCsvShape(source->csv, schema));
+  if (source->format == Format::kJson && source->json.is_own())
+    TACIT_RETURN_IF_ERROR(event::CheckShape(source->json, schema));
+  return schema;
+}
+
 std::unique_ptr<event::Codec> MakeCodec(const config::Source& source,
                                         const event::FeatureTransform& transform,
                                         std::shared_ptr<const event::ItemCatalogue> items,
@@ -116,19 +97,25 @@ std::unique_ptr<event::Codec> MakeCodec(const config::Source& source,
                      ? event::MissingPolicy::kReject
                      : event::MissingPolicy::kDefault,
       .ahead_max_ms = int64_t{source.ahead_max_hours} * 3'600'000,
-      .weight_most = label == event::LabelUse::kLearnt ? LargestWeight(source) : 0,
+      .weight_most =
+          label == event::LabelUse::kLearnt && source.weighs() ? source.shape()->weight_most : 0,
       .items = std::move(items)};
-  if (source.format == "json" && source.json.is_own())
-    return event::MakeShapedJsonCodec(transform, ShapeOf(source.json), options);
-  if (source.format == "csv") {
-    event::CsvShape shape = ShapeOf(source.csv);
-    // Each line to score gets a score.
-    shape.header &= label == event::LabelUse::kLearnt;
-    return event::MakeCsvCodec(transform, std::move(shape), options);
+  switch (source.format) {
+    case config::Source::Format::kCriteoTsv:
+      return event::MakeCriteoTsvCodec(transform, label);
+    case config::Source::Format::kJson:
+      return source.json.is_own() ? event::MakeShapedJsonCodec(transform, source.json, options)
+                                  : event::MakeJsonCodec(transform, options);
+    case config::Source::Format::kCsv: {
+      event::CsvShape shape = source.csv;
+      // Each line to score gets a score.
+      shape.header &= label == event::LabelUse::kLearnt;
+      return event::MakeCsvCodec(transform, std::move(shape), options);
+    }
+    case config::Source::Format::kProtobuf:
+      break;
   }
-  if (source.format == "json") return event::MakeJsonCodec(transform, options);
-  if (source.format == "protobuf") return event::MakeProtobufCodec(transform, options);
-  return event::MakeCriteoTsvCodec(transform, label);
+  return event::MakeProtobufCodec(transform, options);
 }
 
 uint64_t ReadingOf(const config::Config& config) {

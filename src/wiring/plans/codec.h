@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "base/result.h"
 #include "config/config.h"
@@ -10,17 +11,19 @@
 
 namespace tacit::wiring {
 
-// Checks source.json or source.csv against the schema.
-Status CheckPlaces(const config::Source& source, const event::FeatureSchema& schema);
+// The features of a configuration in the transform's form.
+event::FeatureSchema MakeSchema(const std::vector<config::Feature>& features);
 
-// Lines of values: fills in source.csv.columns where they are not configured, out of the first
-// file's first line, and checks that each file begins with that line. Does nothing where files were
-// not looked for. kInvalidArgument names the file.
-Status ReadCsvHeaders(config::Source* source);
+// The schema by which the source's records are read, checked together with source.json or
+// source.csv. Fills in source.csv.columns where they are not configured, out of the first file's
+// first line, and checks that each file begins with that line; not where files were not looked for.
+// kInvalidArgument names the file, the part or the feature.
+Result<event::FeatureSchema> PlanReading(config::Source* source,
+                                         const std::vector<config::Feature>& features);
 
 // A codec for the source's records, by source.format, which is Criteo's for kinds without that
-// key. It looks items up in `items` unless that is
-// null. `transform` must outlive it. REQUIRES columns where there are lines of values.
+// key. It looks items up in `items` unless that is null. `transform` must outlive it. REQUIRES
+// PlanReading.
 std::unique_ptr<event::Codec> MakeCodec(const config::Source& source,
                                         const event::FeatureTransform& transform,
                                         std::shared_ptr<const event::ItemCatalogue> items = nullptr,

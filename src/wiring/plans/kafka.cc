@@ -54,8 +54,8 @@ Result<std::unique_ptr<event::Envelope>> MakeEnvelope(const config::Source& sour
                                                       const Clock& clock) {
   const event::EnvelopeOptions options{
       .framed = source.framing == config::Source::Framing::kConfluent,
-      .kind =
-          source.format == "protobuf" ? event::PayloadKind::kProtobuf : event::PayloadKind::kJson};
+      .kind = source.format == config::Source::Format::kProtobuf ? event::PayloadKind::kProtobuf
+                                                                 : event::PayloadKind::kJson};
   std::unique_ptr<event::SchemaBook> book;
   if (options.framed) {
     TACIT_ASSIGN(book, MakeSchemaBook(source, options.kind, clock));

@@ -8,6 +8,7 @@
 
 #include "base/files/regular_file.h"
 #include "event/feature_transform.h"
+#include "wiring/plans/codec.h"
 
 namespace tacit::wiring {
 namespace {
@@ -42,25 +43,6 @@ Status ForNamedValues(const std::string& path, const event::FeatureTransform& tr
 }
 
 }  // namespace
-
-event::FeatureSchema MakeSchema(const std::vector<config::Feature>& features) {
-  event::FeatureSchema schema;
-  for (const config::Feature& f : features) {
-    if (f.kind == config::Feature::Kind::kDense) {
-      schema.dense.push_back({f.name, f.transform == "identity"
-                                          ? event::DenseTransform::kIdentity
-                                          : event::DenseTransform::kSignedLog1p});
-      continue;
-    }
-    const bool multi_hot = f.kind == config::Feature::Kind::kMultiHot;
-    schema.categorical.push_back({.name = f.name,
-                                  .buckets = f.buckets,
-                                  .dim = f.dim != 0 ? f.dim : event::DefaultEmbeddingDim(f.buckets),
-                                  .multi_hot = multi_hot,
-                                  .max_values = multi_hot ? f.max_values : 1});
-  }
-  return schema;
-}
 
 Result<std::vector<NamedValue>> ReadNamedValues(const std::string& path,
                                                 const event::FeatureTransform& transform) {

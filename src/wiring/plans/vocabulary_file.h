@@ -7,12 +7,8 @@
 #include "base/result.h"
 #include "config/config.h"
 #include "event/feature_transform.h"
-#include "event/schema.h"
 
 namespace tacit::wiring {
-
-// The features of a configuration in the transform's form.
-event::FeatureSchema MakeSchema(const std::vector<config::Feature>& features);
 
 // A value of a feature, and the bucket of the feature's table that holds it. Several values may
 // share a bucket.

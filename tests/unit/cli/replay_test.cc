@@ -151,7 +151,9 @@ std::string ZstdBlocks(const std::string& text) {
   return packed;
 }
 
-config::Config Schema(const std::string& format) {
+using Format = config::Source::Format;
+
+config::Config Schema(Format format) {
   config::Config config;
   config.source.format = format;
   config.features = {{.name = "c", .kind = config::Feature::Kind::kCategorical},
@@ -166,20 +168,20 @@ std::string KeyOf(LineFields& fields, std::string_view line) {
 }
 
 TEST(LineFieldsTest, ATsvLinesColumnsStandInTheCodecsOrder) {
-  const auto c = MakeLineFields(Schema("criteo_tsv"), "c", false);
+  const auto c = MakeLineFields(Schema(Format::kCriteoTsv), "c", false);
   ASSERT_TRUE(c);
   EXPECT_EQ(KeyOf(**c, "1\t42\tx"), "x");  // numbers stand before categories
   EXPECT_EQ(KeyOf(**c, "1\t42\tx\r"), "x");
   EXPECT_EQ(KeyOf(**c, "1\t42\t"), "(none)");
   EXPECT_EQ(KeyOf(**c, "1"), "(none)");
-  const auto n = MakeLineFields(Schema("criteo_tsv"), "n", false);
+  const auto n = MakeLineFields(Schema(Format::kCriteoTsv), "n", false);
   EXPECT_EQ(KeyOf(**n, "1\t42\tx"), "42");
-  EXPECT_THAT(MakeLineFields(Schema("criteo_tsv"), "user", false).error().message,
+  EXPECT_THAT(MakeLineFields(Schema(Format::kCriteoTsv), "user", false).error().message,
               HasSubstr("--key user"));
 }
 
 TEST(LineFieldsTest, AJsonLinesFieldsAndFeaturesAreKeys) {
-  const auto user = MakeLineFields(Schema("json"), "user", true);
+  const auto user = MakeLineFields(Schema(Format::kJson), "user", true);
   ASSERT_TRUE(user);
   EXPECT_EQ(KeyOf(**user, R"({"user":"u1","timestamp_ms":5})"), "u1");
   EXPECT_EQ((*user)->timestamp_ms(), 5);
@@ -187,10 +189,11 @@ TEST(LineFieldsTest, AJsonLinesFieldsAndFeaturesAreKeys) {
   EXPECT_FALSE((*user)->timestamp_ms());
   for (const char* line : {R"({"user":null})", R"({"user":1.5})", "{}", "[]", "nonsense", ""})
     EXPECT_EQ(KeyOf(**user, line), "(none)") << line;
-  const auto c = MakeLineFields(Schema("json"), "c", false);
+  const auto c = MakeLineFields(Schema(Format::kJson), "c", false);
   EXPECT_EQ(KeyOf(**c, R"({"c":"no","features":{"c":"yes"}})"), "yes");
   EXPECT_EQ(KeyOf(**c, R"({"features":[]})"), "(none)");
-  EXPECT_THAT(MakeLineFields(Schema("json"), "usr", false).error().message, HasSubstr("--key usr"));
+  EXPECT_THAT(MakeLineFields(Schema(Format::kJson), "usr", false).error().message,
+              HasSubstr("--key usr"));
 }
 
 // A longer one is sent as far as it goes, and nothing behind it. The same command sends the rest.
@@ -216,7 +219,7 @@ TEST(ReplayTest, ACutFileIsSentOnceAndTheNextOneNotBeforeItsRest) {
                               .frame = ""};
   const auto replay = [&]() -> Result<ReplaySummary> {
     TACIT_ASSIGN(const auto files, LookAtFiles(paths));
-    TACIT_ASSIGN(const auto fields, MakeLineFields(Schema("json"), "none", false));
+    TACIT_ASSIGN(const auto fields, MakeLineFields(Schema(Format::kJson), "none", false));
     const SystemClock clock;
     return Replay(options, files, *fields, clock, [](const ReplayView&) { return true; });
   };

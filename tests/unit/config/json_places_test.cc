@@ -30,13 +30,13 @@ TEST(JsonPlaces, AreReadAndWritten) {
                        "    weight: /w\n    weight_most: 2.5\n    constants: {I2: 3}\n"),
             "c.yaml", {});
   ASSERT_TRUE(config) << config.error().message;
-  const JsonPlaces& places = config->source.json;
+  const event::JsonShape& places = config->source.json;
   EXPECT_TRUE(places.is_own());
   EXPECT_EQ(places.label, "/event/type");
-  EXPECT_THAT(places.label_values, ElementsAre(Pair("buy", "1"), Pair("a: b", "0")));
+  EXPECT_THAT(places.label_rule.values, ElementsAre(Pair("buy", true), Pair("a: b", false)));
   EXPECT_EQ(places.user, "");
   EXPECT_EQ(places.item, "/item");
-  EXPECT_EQ(places.timestamp_unit, TimeUnit::kRfc3339);
+  EXPECT_EQ(places.timestamp_unit, event::TimeUnit::kRfc3339);
   EXPECT_EQ(places.weight, "/w");
   EXPECT_EQ(places.weight_most, 2.5);
   EXPECT_THAT(places.constants, ElementsAre(Pair("I2", "3")));

@@ -48,7 +48,7 @@ TEST(Kafka, SourceIsReadWithItsDefaults) {
   const Source& source = config->source;
   EXPECT_EQ(source.kind, Source::Kind::kKafka);
   EXPECT_EQ(source.topic, "clicks");
-  EXPECT_EQ(source.format, "criteo_tsv");
+  EXPECT_EQ(source.format, Source::Format::kCriteoTsv);
   EXPECT_EQ(source.framing, Source::Framing::kNone);
   EXPECT_EQ(source.on_period_lost, Source::OnPeriodLost::kRefuse);
   EXPECT_EQ(source.tick_ms, 0u);

@@ -18,6 +18,13 @@ using ::testing::HasSubstr;
 
 class CsvTest : public InteractionTest {
  protected:
+  CsvTest() {
+    shape_.columns = {"id", "who", "n1", "n2", "c1", "set", "sku", "label", "when"};
+    shape_.user = "who";
+    shape_.item = "sku";
+    shape_.event_id = "id";
+    shape_.timestamp = "when";
+  }
   std::unique_ptr<Codec> MakeCodec(const InteractionOptions& options) const override {
     const Status status = CheckCsvShape(shape_, Schema());
     EXPECT_TRUE(status) << status.error().message;
@@ -32,11 +39,7 @@ class CsvTest : public InteractionTest {
     return decoded.dead.size() == 1 ? decoded.dead[0].reason : "none";
   }
 
-  CsvShape shape_{.columns = {"id", "who", "n1", "n2", "c1", "set", "sku", "label", "when"},
-                  .user = "who",
-                  .item = "sku",
-                  .event_id = "id",
-                  .timestamp = "when"};
+  CsvShape shape_;
 };
 
 std::vector<std::string> Split(const std::string& line, char separator = ',') {
@@ -166,7 +169,10 @@ TEST_F(CsvTest, WeightsAndConstantsAreThoseOfJson) {
   ASSERT_EQ(decoded.dead.size(), 3u);
   EXPECT_EQ(decoded.dead[0].reason, "weight (column 'price'): is no number of at least 0");
 
-  const JsonShape json{.weight = "/price", .features_at = "", .constants = shape_.constants};
+  JsonShape json;
+  json.weight = "/price";
+  json.features_at = "";
+  json.constants = shape_.constants;
   ASSERT_TRUE(CheckShape(json, Schema()));
   const std::string line = R"({"n2":-2,"label":1,"price":2})";
   Batch other;
@@ -220,8 +226,10 @@ TEST_F(CsvTest, ColumnsThatCannotBeAreRefusedByName) {
 TEST(CsvOwnTest, LinesMayHaveNoLabel) {
   const FeatureTransform transform(
       {.dense = {}, .categorical = {{.name = "item", .buckets = 1000, .dim = 2}}});
-  const CsvShape shape{
-      .columns = {"user", "item"}, .header = false, .label = "", .event_id = "", .timestamp = ""};
+  CsvShape shape;
+  shape.columns = {"user", "item"};
+  shape.header = false;
+  shape.label = "";
   const Status checked = CheckCsvShape(shape, transform.schema());
   ASSERT_TRUE(checked) << checked.error().message;
   Batch batch;

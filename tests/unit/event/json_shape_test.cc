@@ -6,6 +6,7 @@
 
 #include <random>
 
+#include "event/shape_rules.h"
 #include "interactions.h"
 
 namespace tacit::event {
@@ -35,16 +36,17 @@ class JsonShapeTest : public InteractionTest {
 
 // A shop's own events.
 JsonShape ShopShape() {
-  return {.label = "/event/type",
-          .label_values = {{"buy", true}, {"view", false}, {"7", true}},
-          .label_at_least = {},
-          .user = "/who/id",
-          .item = "/what/sku",
-          .event_id = "/id",
-          .timestamp = "/event/time",
-          .timestamp_unit = TimeUnit::kRfc3339,
-          .features = {{"n1", "/what/price"}, {"c1", "/tags/0"}, {"set", "/a~1b/~0"}},
-          .features_at = ""};
+  JsonShape shape;
+  shape.label = "/event/type";
+  shape.label_rule.values = {{"buy", true}, {"view", false}, {"7", true}};
+  shape.user = "/who/id";
+  shape.item = "/what/sku";
+  shape.event_id = "/id";
+  shape.timestamp = "/event/time";
+  shape.timestamp_unit = TimeUnit::kRfc3339;
+  shape.features = {{"n1", "/what/price"}, {"c1", "/tags/0"}, {"set", "/a~1b/~0"}};
+  shape.features_at = "";
+  return shape;
 }
 
 TEST_F(JsonShapeTest, PartsLieWhereThePointersSay) {
@@ -120,14 +122,13 @@ TEST_F(JsonShapeTest, LabelsFollowTheRule) {
   EXPECT_EQ(label("false"), "0");
   EXPECT_EQ(label("2"), "label (/rating): is neither 0 nor 1");
   EXPECT_EQ(label("\"1\""), "label (/rating): is neither 0 nor 1");
-  shape_.label_at_least = 4;
+  shape_.label_rule.at_least = 4;
   EXPECT_EQ(label("3.5"), "0");
   EXPECT_EQ(label("4"), "1");
   EXPECT_EQ(label("5.0"), "1");
   EXPECT_EQ(label("\"5\""), "label (/rating): is no number");
   EXPECT_EQ(label("null"), "label (/rating) is missing");
-  shape_.label_at_least.reset();
-  shape_.label_values = {{"true", false}, {"4.5", true}};
+  shape_.label_rule = {.values = {{"true", false}, {"4.5", true}}};
   EXPECT_EQ(label("true"), "0");
   EXPECT_EQ(label("4.5"), "1");
   EXPECT_EQ(label("4.50"), "label (/rating): is none of label_values");
@@ -239,19 +240,33 @@ TEST(Rfc3339Test, IsReadToTheMillisecond) {
 TEST_F(JsonShapeTest, PlacesThatCannotBeAreRefusedByName) {
   EXPECT_EQ(Refusal({}), "");
   EXPECT_EQ(Refusal(ShopShape()), "");
-  EXPECT_THAT(Refusal({.user = "user"}),
+  const auto with = [&](auto change) {
+    JsonShape shape;
+    change(shape);
+    return Refusal(shape);
+  };
+  EXPECT_THAT(with([](JsonShape& s) { s.user = "user"; }),
               AllOf(HasSubstr("source.json, user: 'user'"), HasSubstr("must begin with a slash")));
-  EXPECT_THAT(Refusal({.item = "/a~b"}), HasSubstr("a ~ must be written ~0"));
-  EXPECT_THAT(Refusal({.item = "/a~"}), HasSubstr("a ~ must be written ~0"));
-  EXPECT_THAT(Refusal({.user = "/u", .item = "/u/i/j"}),
+  EXPECT_THAT(with([](JsonShape& s) { s.item = "/a~b"; }), HasSubstr("a ~ must be written ~0"));
+  EXPECT_THAT(with([](JsonShape& s) { s.item = "/a~"; }), HasSubstr("a ~ must be written ~0"));
+  EXPECT_THAT(with([](JsonShape& s) { s.user = "/u", s.item = "/u/i/j"; }),
               HasSubstr("item: '/u/i/j' lies inside of '/u', the value of user"));
-  EXPECT_THAT(Refusal({.features = {{"n9", "/x"}}}), HasSubstr("no feature 'n9'"));
-  EXPECT_EQ(Refusal({.label = ""}), "");
-  EXPECT_THAT(Refusal({.label = "", .label_values = {{"a", true}}}), HasSubstr("without a label"));
-  EXPECT_THAT(Refusal({.label = "", .label_at_least = 1}), HasSubstr("without a label"));
-  EXPECT_THAT(Refusal({.label_values = {{"a", true}}, .label_at_least = 1}),
+  EXPECT_THAT(with([](JsonShape& s) {
+                s.features = {{"n9", "/x"}};
+              }),
+              HasSubstr("no feature 'n9'"));
+  EXPECT_EQ(with([](JsonShape& s) { s.label = ""; }), "");
+  EXPECT_THAT(with([](JsonShape& s) {
+                s.label = "", s.label_rule.values = {{"a", true}};
+              }),
+              HasSubstr("without a label"));
+  EXPECT_THAT(with([](JsonShape& s) { s.label = "", s.label_rule.at_least = 1; }),
+              HasSubstr("without a label"));
+  EXPECT_THAT(with([](JsonShape& s) {
+                s.label_rule = {{{"a", true}}, 1.0};
+              }),
               HasSubstr("two rules"));
-  EXPECT_EQ(Refusal({.user = "/who", .item = "/who"}), "") << "a value may be two parts";
+  EXPECT_EQ(with([](JsonShape& s) { s.user = s.item = "/who"; }), "") << "a value may be two parts";
 }
 
 // A single-valued feature called user or item has that part's value, wherever it lies.
@@ -259,7 +274,9 @@ TEST(JsonShapeOwnTest, UserAndItemMayBeFeatures) {
   const FeatureTransform transform({.dense = {},
                                     .categorical = {{.name = "user", .buckets = 1000, .dim = 2},
                                                     {.name = "item", .buckets = 1000, .dim = 2}}});
-  JsonShape shape{.user = "/who", .item = "/what/sku"};
+  JsonShape shape;
+  shape.user = "/who";
+  shape.item = "/what/sku";
   Batch batch;
   transform.StartBatch(&batch);
   RawRecords records;
@@ -282,7 +299,8 @@ TEST(JsonShapeOwnTest, UserAndItemMayBeFeatures) {
 TEST(JsonShapeOwnTest, RecordsMayHaveNoLabel) {
   const FeatureTransform transform(
       {.dense = {}, .categorical = {{.name = "item", .buckets = 1000, .dim = 2}}});
-  const JsonShape shape{.label = ""};
+  JsonShape shape;
+  shape.label = "";
   ASSERT_TRUE(CheckShape(shape, transform.schema()));
   Batch batch;
   transform.StartBatch(&batch);

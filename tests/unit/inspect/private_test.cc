@@ -431,7 +431,7 @@ TEST_F(PrivateTest, OfUsersItIsTheRawOneButForNumbersOfFewRecords) {
   ASSERT_TRUE(roles.user);
   const auto proposal = Propose(found->sample(), roles, found->evidence(), asked);
   ASSERT_TRUE(proposal) << proposal.error().message;
-  EXPECT_EQ(proposal->config.learners[0].privacy.unit, "user");
+  EXPECT_EQ(proposal->config.learners[0].privacy.unit, privacy::Unit::kUser);
   const auto again = Propose(found->sample(), roles, found->evidence(), asked);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->yaml, proposal->yaml) << "users are counted once, and told again";

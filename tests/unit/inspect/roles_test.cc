@@ -14,7 +14,7 @@
 namespace tacit::inspect {
 namespace {
 
-using config::TimeUnit;
+using event::TimeUnit;
 using FeatureKind = config::Feature::Kind;
 using testing::HasSubstr;
 

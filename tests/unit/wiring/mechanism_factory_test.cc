@@ -9,6 +9,7 @@
 
 #include "privacy/spending.h"
 #include "support/small_run.h"
+#include "wiring/plans/codec.h"
 #include "wiring/plans/vocabulary_file.h"
 
 namespace tacit::wiring {

@@ -301,10 +301,8 @@ TEST_F(QueryTable, RefusesByItselfWhatNoConfigurationLetsThrough) {
     ASSERT_TRUE(config) << config.error().message;
     for (size_t at = 0; at < kModesAndUnits; ++at) {
       config::Learner learner = config->learners[0];
-      using Mode = config::Participation::Mode;
-      constexpr Mode kModes[] = {Mode::kOnce, Mode::kPoisson, Mode::kAllocate};
-      learner.participation.mode = kModes[at / 2];
-      learner.privacy.unit = kCells[at].unit == Unit::kUser ? "user" : "event";
+      learner.participation.mode = kCells[at].mode;
+      learner.privacy.unit = kCells[at].unit;
       const Status checked = CheckQueries(learner);
       EXPECT_EQ(checked.has_value(), row.cells[at] != '-') << Name(row.query) << " " << at;
       if (checked) continue;

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "support/small_run.h"
-#include "wiring/plans/vocabulary_file.h"
+#include "wiring/plans/codec.h"
 
 namespace tacit::lab {
 namespace {
