@@ -138,7 +138,7 @@ Status CheckPromise(const inspect::Asked& asked) {
   learner.privacy = {.unit = asked.unit == "user" ? privacy::Unit::kUser : privacy::Unit::kEvent,
                      .epsilon = *asked.epsilon,
                      .delta = *asked.delta};
-  TACIT_RETURN_IF_ERROR(wiring::StepNoise(learner, {}));
+  TACIT_RETURN_IF_ERROR(wiring::StepNoise(learner, wiring::ExposureOf(learner, {})));
   return {};
 }
 

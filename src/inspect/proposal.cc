@@ -343,11 +343,12 @@ class Proposer {
   std::string Prices() const {
     config::Learner learner = ForPrices();
     std::string prices;
+    const wiring::Exposure exposure = wiring::ExposureOf(learner, {});
     std::vector<double> epsilons = {1, 3, 8};
     if (asked_.epsilon) epsilons = {*asked_.epsilon};
     for (const double epsilon : epsilons) {
       learner.privacy.epsilon = epsilon;
-      const auto noise = wiring::StepNoise(learner, {});
+      const auto noise = wiring::StepNoise(learner, exposure);
       if (noise)
         prices += fmt::format("{}epsilon {}: {:.3g}", prices.empty() ? "" : ", ", epsilon, *noise);
     }

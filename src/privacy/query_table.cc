@@ -2,7 +2,25 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+
 namespace tacit::privacy {
+namespace {
+
+// Returns the query under which a charge lists this one.
+Query AsCharged(Query query) {
+  switch (query) {
+    case Query::kSequenceGradient:
+      return Query::kGradient;
+    case Query::kItemHistogram:
+    case Query::kPairCounts:
+      return Query::kRowHistogram;
+    default:
+      return query;
+  }
+}
+
+}  // namespace
 
 std::string_view Name(Query query) {
   switch (query) {
@@ -78,6 +96,18 @@ bool IsOfPeriod(const Charge& charge) {
   return std::ranges::any_of(queries, [](Query query) {
     return IsOfPeriod(PriceOf(query, ParticipationMode::kPoisson, Unit::kUser));
   });
+}
+
+void CheckCharges(const std::vector<Query>& queries, const Charge& step,
+                  const std::optional<Charge>& opening) {
+  std::vector<Query> asked, charged = QueriesOf(step);
+  for (const Query query : queries) asked.push_back(AsCharged(query));
+  // The sum of a learner without noise is listed once, with its steps.
+  if (opening && opening->Bounded())
+    for (const Query query : QueriesOf(*opening)) charged.push_back(query);
+  std::ranges::sort(asked);
+  std::ranges::sort(charged);
+  TACIT_CHECK(asked == charged, "a learner asks what it is not charged for");
 }
 
 std::optional<Query> RefusedOf(const std::vector<Query>& queries, ParticipationMode mode,

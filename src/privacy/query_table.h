@@ -138,6 +138,11 @@ std::vector<Query> QueriesOf(const Charge& charge,
 // True for the charge of a period's opening; false for that of a step.
 bool IsOfPeriod(const Charge& charge);
 
+// Checks that the charges of a step, and of a period's opening, cover these queries. A query
+// without a charge, or a charge without a query, ends the program.
+void CheckCharges(const std::vector<Query>& queries, const Charge& step,
+                  const std::optional<Charge>& opening);
+
 // The first of these queries that the table refuses.
 std::optional<Query> RefusedOf(const std::vector<Query>& queries, ParticipationMode mode,
                                Unit unit);

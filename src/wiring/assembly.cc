@@ -7,35 +7,51 @@
 
 #include "wiring/plans/code_version.h"
 #include "wiring/plans/codec.h"
-#include "wiring/plans/mechanism_factory.h"
-#include "wiring/plans/query_plan.h"
 
 namespace tacit::wiring {
 namespace {
+
+// Bounds on a unit's participation in a learner's steps, for the ledger.
+privacy::Bounds BoundsOf(const PlanParts& parts) {
+  const config::Learner& learner = parts.learner();
+  const config::Participation& p = learner.participation;
+  privacy::Bounds bounds{.dedupe_window = parts.config.source.dedupe_window};
+  // Steps in blocks are charged by the period, so that its length is part of the price.
+  if (p.mode == config::Participation::Mode::kAllocate) bounds.period_steps = p.PeriodSteps();
+  if (!learner.privacy.of_users()) return bounds;
+  bounds.allowance = parts.exposure.steps;
+  if (p.mode == config::Participation::Mode::kOnce)
+    bounds.per_period = p.per_period;
+  else
+    bounds.period_steps = p.PeriodSteps();
+  return bounds;
+}
 
 Result<LearnerPlan> PlanLearner(const config::Config& config, size_t index,
                                 const Assembly& assembly, std::span<const LearnerKind> kinds,
                                 const privacy::Laws& laws) {
   const config::Learner& learner = config.learners[index];
-  PlanParts parts{
-      .config = config, .index = index, .transform = assembly.transform, .items = assembly.items};
-  parts.laws = laws;
-  TACIT_RETURN_IF_ERROR(CheckQueries(learner, kinds));
+  TACIT_ASSIGN(const auto queries, PlanQueries(learner, kinds));
+  const PlanParts parts{.config = config,
+                        .index = index,
+                        .transform = assembly.transform,
+                        .items = assembly.items,
+                        .laws = laws};
   LearnerPlan plan;
   TACIT_ASSIGN(plan.model, RowOf(kinds, learner.model.kind).plan(parts));
   plan.id = learner.id;
   plan.index = parts.learner_index();
   plan.promise = {.learner = learner.id,
-                  .unit = UnitOf(learner),
+                  .unit = learner.privacy.unit,
                   .adjacency = privacy::Adjacency::kZeroOut,
-                  .participation = ModeOf(learner),
+                  .participation = learner.participation.mode,
                   .epsilon = learner.privacy.epsilon,
                   .delta = learner.privacy.delta,
                   .model_fingerprint = plan.model->Fingerprint(),
-                  .bounds = BoundsOf(learner, config.source)};
+                  .bounds = BoundsOf(parts)};
   plan.charge = plan.model->charge();
   plan.opening_charge = plan.model->opening_charge();
-  CheckCharges(learner, plan.charge, plan.opening_charge, kinds);
+  privacy::CheckCharges(queries, plan.charge, plan.opening_charge);
   plan.batch = learner.participation.batch;
   plan.exit_when_exhausted = learner.privacy.on_exhausted == config::Privacy::OnExhausted::kExit;
   plan.recommends = learner.model.recommends();

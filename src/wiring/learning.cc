@@ -149,8 +149,8 @@ std::optional<stream::UserOptions> Learning::Users(size_t learner) {
   if (!configured.privacy.of_users()) return std::nullopt;
   allowances_.push_back(
       std::make_unique<Allowances>(parts_.store, assembly.learners[learner].index));
-  return UsersOf(configured, assembly.config.source, parts_.store.user_key(),
-                 allowances_.back()->book);
+  return UsersOf(configured.participation, assembly.learners[learner].promise.bounds,
+                 parts_.store.user_key(), allowances_.back()->book);
 }
 
 // Says whether a period whose allocation is unknown is taken once more, from its beginning. The

@@ -22,7 +22,6 @@
 #include "train/intake.h"
 #include "wiring/plans/codec.h"
 #include "wiring/plans/mechanism_factory.h"
-#include "wiring/plans/query_plan.h"
 #include "wiring/plans/source.h"
 #include "wiring/privacy_forecast.h"
 
@@ -202,7 +201,7 @@ class NewKinds : public testing::Test {
 
   config::Learner& learner() { return config_.learners[0]; }
   Result<std::unique_ptr<mechanism::Mechanism>> Mechanism(const RowSpace& space) {
-    return wiring::MakeMechanism(config_, 0, space, kMakers);
+    return wiring::MakeMechanism({.config = config_, .mechanisms = kMakers}, space);
   }
 
   config::Config config_;
@@ -254,7 +253,8 @@ TEST_F(NewKinds, MechanismIsChargedForItsPromiseAndNoMore) {
   ASSERT_TRUE(mechanism) << mechanism.error().message;
   const privacy::Charge& charge = (*mechanism)->charge();
   EXPECT_EQ(privacy::Name(charge.mechanism, kCharged), "first-rows");
-  EXPECT_EQ(privacy::QueriesOf(charge, kCharged), wiring::QueriesOf(learner(), kMakers));
+  EXPECT_EQ(privacy::QueriesOf(charge, kCharged),
+            *wiring::PlanQueries(learner(), wiring::AllLearnerKinds(), kMakers));
   const double spent =
       privacy::EpsilonMeter().Bounds(privacy::Spending::Of(charge, 1), Delta(1e-6)).upper;
   EXPECT_LE(spent, 50);

@@ -142,7 +142,7 @@ std::vector<wiring::LearnerKind> KindsAndShare() {
                        -> Result<std::shared_ptr<const wiring::ModelPlan>> {
                      double noise = 0;
                      if (parts.learner().mechanism.traits().adds_noise) {
-                       TACIT_ASSIGN(noise, wiring::StepNoise(parts.learner(), parts.config.source));
+                       TACIT_ASSIGN(noise, wiring::StepNoise(parts.learner(), parts.exposure));
                      }
                      return std::make_shared<SharePlan>(parts, noise);
                    }});

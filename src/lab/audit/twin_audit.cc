@@ -409,7 +409,7 @@ Result<double> TwinAudit::RunPeriod(Worker& worker, bool canary) {
   p.period_files = 0;
   wiring::ParticipationSetting setting;
   if (configured().privacy.of_users())
-    setting.users = wiring::UsersOf(configured(), assembly_->config.source, {}, book);
+    setting.users = wiring::UsersOf(configured().participation, plan().promise.bounds, {}, book);
   const auto participation = wiring::MakeParticipationOf(p, setting)({});
 
   const uint64_t first = std::exchange(worker.next_offset, worker.next_offset + records_.size());

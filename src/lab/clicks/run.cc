@@ -116,8 +116,9 @@ Status Run::MakeClickLearner(train::ClickOptions learner) {
   const config::Mechanism& kind = assembly_.config.learners[options_.learner].mechanism;
   const model::Pctr shape(learner.model, *backend_);
   const store::RowLayout layout = train::MakeRowLayout(learner, shape);
-  TACIT_ASSIGN(auto mechanism, wiring::MakeMechanism(assembly_.config, options_.learner,
-                                                     wiring::ClickOptionsOf(plan_)->model.space));
+  TACIT_ASSIGN(auto mechanism,
+               wiring::MakeMechanism({.config = assembly_.config, .index = options_.learner},
+                                     wiring::ClickOptionsOf(plan_)->model.space));
   if (MayBeLazy(kind, learner.optimizer)) {
     auto lazy =
         MakeLazyDense(std::move(mechanism), std::make_unique<train::MemoryRows>(layout), layout,

@@ -170,8 +170,8 @@ class ClickPlan final : public ModelPlan {
 
   Result<std::unique_ptr<train::Learner>> Make(LearnerParts parts) const override {
     FoundNoise noise = noise_;
-    TACIT_ASSIGN(auto mechanism, MakeMechanism(config_, 0, options_.model.space, mechanisms_,
-                                               /*laws=*/nullptr, &noise));
+    TACIT_ASSIGN(auto mechanism, MakeMechanism({.config = config_, .mechanisms = mechanisms_},
+                                               options_.model.space, &noise));
     TACIT_CHECK(mechanism->charge() == charge_, "the mechanism costs what was planned");
     if (parts.gpu == nullptr)
       return std::make_unique<train::ClickLearner>(options_, std::move(mechanism),
@@ -328,8 +328,7 @@ std::vector<privacy::Query> ClickQueries(const config::Learner& learner,
 Result<std::shared_ptr<const ModelPlan>> PlanClicks(const PlanParts& parts) {
   train::ClickOptions options = ClickOptionsFrom(parts);
   FoundNoise noise;
-  TACIT_ASSIGN(const auto mechanism, MakeMechanism(parts.config, parts.index, options.model.space,
-                                                   parts.mechanisms, parts.laws, &noise));
+  TACIT_ASSIGN(const auto mechanism, MakeMechanism(parts, options.model.space, &noise));
   return std::make_shared<ClickPlan>(parts, std::move(options), *mechanism, noise);
 }
 

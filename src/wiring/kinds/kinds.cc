@@ -1,5 +1,9 @@
 #include "wiring/kinds/kinds.h"
 
+#include <fmt/format.h>
+
+#include "base/kind_table.h"
+
 namespace tacit::wiring {
 
 std::span<const LearnerKind> AllLearnerKinds() {
@@ -8,9 +12,21 @@ std::span<const LearnerKind> AllLearnerKinds() {
   return kinds;
 }
 
-bool ComesInParts(const ModelPlan& model, const config::Learner& learner,
-                  const config::Source& source) {
-  return source.traits().has_files && !learner.privacy.of_users() && model.SumsUp();
+Result<std::vector<privacy::Query>> PlanQueries(const config::Learner& learner,
+                                                std::span<const LearnerKind> kinds,
+                                                std::span<const MechanismMaker> mechanisms) {
+  std::vector<privacy::Query> queries = {privacy::Query::kUnnoised};
+  if (learner.mechanism.traits().adds_noise)
+    queries = RowOf(kinds, learner.model.kind).queries(learner, mechanisms);
+  const auto mode = learner.participation.mode;
+  const auto unit = learner.privacy.unit;
+  const auto refused = privacy::RefusedOf(queries, mode, unit);
+  if (!refused) return queries;
+  return Fail(
+      ErrorCode::kInvalidArgument,
+      fmt::format("learner '{}': participation.mode {} with privacy.unit {}: {} has no price there "
+                  "and is refused",
+                  learner.id, privacy::Name(mode), privacy::Name(unit), privacy::Name(*refused)));
 }
 
 }  // namespace tacit::wiring

@@ -190,7 +190,7 @@ Result<std::shared_ptr<const ModelPlan>> PlanLinear(const PlanParts& parts) {
       .whole_column_most = learner.mechanism.whole_columns,
       .threshold_deviations = learner.mechanism.deviations};
   if (learner.mechanism.traits().adds_noise) {
-    TACIT_ASSIGN(options.noise_multiplier, StepNoise(learner, parts.config.source, {}, parts.laws));
+    TACIT_ASSIGN(options.noise_multiplier, StepNoise(learner, parts.exposure, {}, parts.laws));
   }
   TACIT_RETURN_IF_ERROR(train::CheckLinear(options));
   TACIT_RETURN_IF_ERROR(CheckReleaseRows(learner, options, schema));

@@ -199,7 +199,7 @@ std::vector<privacy::Query> SequenceQueries(const config::Learner& learner,
 }
 
 Result<std::shared_ptr<const ModelPlan>> PlanSequenceKind(const PlanParts& parts) {
-  TACIT_ASSIGN(auto options, PlanSequence(parts.config, parts.index, *parts.items));
+  TACIT_ASSIGN(auto options, PlanSequence(parts));
   return std::make_shared<SequencePlan>(parts, std::move(options));
 }
 

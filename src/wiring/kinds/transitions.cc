@@ -157,10 +157,10 @@ std::vector<privacy::Query> TransitionsQueries(const config::Learner& learner,
 
 Result<std::shared_ptr<const ModelPlan>> PlanTransitionsKind(const PlanParts& parts) {
   if (parts.learner().model.transitions.ranker) {
-    TACIT_ASSIGN(auto ranked, PlanRanked(parts.config, parts.index, *parts.items));
+    TACIT_ASSIGN(auto ranked, PlanRanked(parts));
     return std::make_shared<RankedPlan>(parts, std::move(ranked));
   }
-  TACIT_ASSIGN(auto options, PlanTransitions(parts.config, parts.index, *parts.items));
+  TACIT_ASSIGN(auto options, PlanTransitions(parts));
   return std::make_shared<TransitionsPlan>(parts, std::move(options));
 }
 

@@ -14,7 +14,6 @@
 #include "mechanism/sigma_split.h"
 #include "mechanism/vocabulary.h"
 #include "wiring/plans/noise_plan.h"
-#include "wiring/plans/query_plan.h"
 #include "wiring/plans/vocabulary_file.h"
 
 namespace tacit::wiring {
@@ -56,45 +55,38 @@ Result<std::unique_ptr<mechanism::Vocabulary>> MakeVocabulary(
 
 // The cost to a unit besides the Gaussian noise of its steps. A record is in one period of each
 // pass.
-Beside BesideStepsOf(const config::Learner& learner, const config::Source& source,
-                     const std::optional<privacy::Charge>& opening,
+Beside BesideStepsOf(const PlanParts& parts, const std::optional<privacy::Charge>& opening,
                      const privacy::Charge& selection) {
   TACIT_CHECK(!opening || privacy::IsOfPeriod(*opening),
               "a period's release is priced by the period");
-  uint64_t openings = 0;
-  if (opening)
-    openings =
-        Openings(learner.mechanism,
-                 learner.privacy.of_users() ? PeriodsOfUser(learner.participation) : source.passes);
-  return BesideSteps(opening, openings, selection.zcdp_rho, ExposureOf(learner, source).steps);
+  return BesideSteps(opening, Openings(parts.learner().mechanism, parts.exposure.periods),
+                     selection.zcdp_rho, parts.exposure.steps);
 }
 
 // The failure for a key whose price leaves nothing for the steps; the message gives that price.
-tl::unexpected<Error> TooDear(const config::Learner& learner, const MechanismMaker& kind,
-                              const Exposure& exposure, double spent) {
+tl::unexpected<Error> TooDear(const PlanParts& parts, const MechanismMaker& kind, double spent) {
+  const config::Learner& learner = parts.learner();
   TACIT_CHECK(kind.too_dear != nullptr, "a mechanism that releases something beside its steps");
   const std::string cost = fmt::format(
       "epsilon {:.4g} at delta {} alone, which leaves nothing of privacy.epsilon {} for the "
       "gradient",
       spent, learner.privacy.delta, learner.privacy.epsilon);
-  return Refuse(learner, kind.too_dear(learner.mechanism, exposure.text, cost));
+  return Refuse(learner, kind.too_dear(learner.mechanism, parts.exposure.text, cost));
 }
 
 // The noise of a step, given the other releases.
-Result<double> NoiseBeside(const config::Learner& learner, const config::Source& source,
-                           const MechanismMaker& kind, const Beside& beside,
-                           const privacy::Laws& laws) {
-  if (beside.empty()) return StepNoise(learner, source, beside, laws);
-  const Exposure exposure = ExposureOf(learner, source);
+Result<double> NoiseBeside(const PlanParts& parts, const MechanismMaker& kind,
+                           const Beside& beside) {
+  const config::Learner& learner = parts.learner();
+  if (beside.empty()) return StepNoise(learner, parts.exposure, beside, parts.laws);
   const double epsilon = learner.privacy.epsilon, delta = learner.privacy.delta;
   // Uses the closed form if the price is so high that no accountant's grid has room.
   const double rho = ZcdpOfBeside(beside);
-  if (rho > epsilon)
-    return TooDear(learner, kind, exposure, rho + 2 * std::sqrt(-rho * std::log(delta)));
-  auto noise = StepNoise(learner, source, beside, laws);
+  if (rho > epsilon) return TooDear(parts, kind, rho + 2 * std::sqrt(-rho * std::log(delta)));
+  auto noise = StepNoise(learner, parts.exposure, beside, parts.laws);
   if (noise) return noise;
   TACIT_ASSIGN(const double spent, EpsilonOfBeside(beside, delta));
-  if (spent > kBesideAtMost * epsilon) return TooDear(learner, kind, exposure, spent);
+  if (spent > kBesideAtMost * epsilon) return TooDear(parts, kind, spent);
   return noise;
 }
 
@@ -151,46 +143,44 @@ privacy::Charge SelectionCost(const MechanismMaker& kind, privacy::Price of_choi
 
 }  // namespace
 
-Result<std::unique_ptr<mechanism::Mechanism>> MakeMechanism(const config::Config& config,
-                                                            size_t index, const RowSpace& space,
-                                                            std::span<const MechanismMaker> kinds,
-                                                            const privacy::Laws& laws,
+Result<std::unique_ptr<mechanism::Mechanism>> MakeMechanism(const PlanParts& parts,
+                                                            const RowSpace& space,
                                                             FoundNoise* found) {
   FoundNoise anew;
   if (found == nullptr) found = &anew;
-  const config::Learner& learner = config.learners[index];
+  const config::Learner& learner = parts.learner();
   const config::Mechanism& m = learner.mechanism;
-  const MechanismMaker& kind = RowOf(kinds, m.kind);
+  const MechanismMaker& kind = RowOf(parts.mechanisms, m.kind);
   const auto batch = static_cast<double>(learner.participation.batch);
   if (!m.traits().adds_noise) return mechanism::MakeNonPrivate(batch);
   if (m.traits().noises_representations) {
     if (!found->of_step) {
-      TACIT_ASSIGN(found->of_step, StepNoise(learner, config.source, {}, laws));
+      TACIT_ASSIGN(found->of_step, StepNoise(learner, parts.exposure, {}, parts.laws));
     }
     return mechanism::MakeForward({.clip = m.representation_clip,
                                    .sigma = *found->of_step,
                                    .expected_batch = batch,
-                                   .sampling_rate = DrawOf(learner.participation).rate});
+                                   .sampling_rate = parts.exposure.draw.rate});
   }
   TACIT_CHECK(kind.select != nullptr, "this mechanism guards no click model");
   if (const std::string why = kind.misfit ? kind.misfit(m, space) : ""; !why.empty())
     return Refuse(learner, why);
   std::unique_ptr<mechanism::Vocabulary> vocabulary;
   if (m.has_vocabulary()) {
-    TACIT_ASSIGN(vocabulary, MakeVocabulary(learner, config.features, space));
+    TACIT_ASSIGN(vocabulary, MakeVocabulary(learner, parts.config.features, space));
   }
   // Without a query of its own the choice of rows costs nothing.
   const privacy::Price of_choice =
-      kind.asks ? privacy::PriceOf(*kind.asks, ModeOf(learner), UnitOf(learner))
+      kind.asks ? privacy::PriceOf(*kind.asks, learner.participation.mode, learner.privacy.unit)
                 : privacy::Price::kRefused;
-  const Beside beside = BesideStepsOf(learner, config.source,
-                                      vocabulary ? vocabulary->opening_charge() : std::nullopt,
-                                      SelectionCost(kind, of_choice, m, space));
+  const Beside beside =
+      BesideStepsOf(parts, vocabulary ? vocabulary->opening_charge() : std::nullopt,
+                    SelectionCost(kind, of_choice, m, space));
   if (!found->of_step) {
-    TACIT_ASSIGN(found->of_step, NoiseBeside(learner, config.source, kind, beside, laws));
+    TACIT_ASSIGN(found->of_step, NoiseBeside(parts, kind, beside));
   }
   TACIT_ASSIGN(const double noise, NoiseBesideQuantile(learner, *found->of_step));
-  const privacy::Draw draw = DrawOf(learner.participation);
+  const privacy::Draw& draw = parts.exposure.draw;
   const bool shares_noise = kind.asks && of_choice != privacy::Price::kZcdp;
   const mechanism::SigmaSplit split =
       shares_noise ? mechanism::SplitSigma(noise, m.sigma_ratio)
@@ -207,24 +197,8 @@ Result<std::unique_ptr<mechanism::Mechanism>> MakeMechanism(const config::Config
                                      .block_steps = draw.block_steps});
 }
 
-privacy::Bounds BoundsOf(const config::Learner& learner, const config::Source& source) {
-  const config::Participation& p = learner.participation;
-  privacy::Bounds bounds{.dedupe_window = source.dedupe_window};
-  // Steps in blocks are charged by the period, so that its length is part of the price.
-  if (p.mode == config::Participation::Mode::kAllocate) bounds.period_steps = p.PeriodSteps();
-  if (!learner.privacy.of_users()) return bounds;
-  bounds.allowance = ExposureOf(learner, source).steps;
-  if (p.mode == config::Participation::Mode::kOnce)
-    bounds.per_period = p.per_period;
-  else
-    bounds.period_steps = p.PeriodSteps();
-  return bounds;
-}
-
-stream::UserOptions UsersOf(const config::Learner& learner, const config::Source& source,
+stream::UserOptions UsersOf(const config::Participation& p, const privacy::Bounds& bounds,
                             const SipHash::Key& key, stream::AllowanceBook& allowances) {
-  const config::Participation& p = learner.participation;
-  const privacy::Bounds bounds = BoundsOf(learner, source);
   stream::UserOptions users{.key = key,
                             .allowances = &allowances,
                             .allowance = bounds.allowance,

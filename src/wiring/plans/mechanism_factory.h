@@ -10,11 +10,11 @@
 #include "mechanism/mechanism.h"
 #include "model/carriers.h"
 #include "privacy/charge.h"
-#include "privacy/pld.h"
+#include "privacy/ledger.h"
 #include "stream/steps/participation.h"
 #include "train/intake.h"
 #include "train/optimizer/optimizer.h"
-#include "wiring/plans/mechanism_kinds.h"
+#include "wiring/plans/model_plan.h"
 
 // Turns the configuration of a learner into options for its rooms.
 namespace tacit::wiring {
@@ -26,12 +26,11 @@ struct FoundNoise {
 };
 
 // The mechanism of a learner, its noise calibrated to the promise unless the configuration fixes
-// it. It keeps a reference to `space`. `laws` save time. `found`, of the same learner, is filled in
-// where it is empty, and saves more; null: the noise is found anew.
-Result<std::unique_ptr<mechanism::Mechanism>> MakeMechanism(
-    const config::Config& config, size_t index, const RowSpace& space,
-    std::span<const MechanismMaker> kinds = AllMechanisms(), const privacy::Laws& laws = nullptr,
-    FoundNoise* found = nullptr);
+// it. It keeps a reference to `space`. `found`, of the same learner, is filled in where it is
+// empty, and saves time; null: the noise is found anew.
+Result<std::unique_ptr<mechanism::Mechanism>> MakeMechanism(const PlanParts& parts,
+                                                            const RowSpace& space,
+                                                            FoundNoise* found = nullptr);
 
 // Pairs kinds of the configuration and of train by their names.
 train::OptimizerOptions MakeOptimizer(
@@ -42,13 +41,11 @@ train::OptimizerOptions MakeOptimizer(
 // or none at all.
 std::optional<model::CarrierOptions> MakeCarriers(const config::Mechanism& mechanism);
 
-// Bounds on a unit's participation in a learner's steps, for the ledger.
-privacy::Bounds BoundsOf(const config::Learner& learner, const config::Source& source);
-
-// The same bounds for a learner of unit user, to be enforced. `allowances` must outlive everything
-// made from the result.
-stream::UserOptions UsersOf(const config::Learner& learner, const config::Source& source,
-                            const SipHash::Key& key, stream::AllowanceBook& allowances);
+// The bounds on a user's participation that a ledger has of a learner of unit user, to be enforced.
+// `allowances` must outlive everything made from the result.
+stream::UserOptions UsersOf(const config::Participation& participation,
+                            const privacy::Bounds& bounds, const SipHash::Key& key,
+                            stream::AllowanceBook& allowances);
 
 // The circumstances of a learner's participation beside its configuration.
 struct ParticipationSetting {

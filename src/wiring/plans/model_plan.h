@@ -33,6 +33,7 @@
 #include "train/learner/learner.h"
 #include "wiring/plans/learner_shape.h"
 #include "wiring/plans/mechanism_kinds.h"
+#include "wiring/plans/noise_plan.h"
 #include "wiring/plans/probability_form.h"
 
 // The kinds of learner: one row each in a table, and one file each in kinds/. Nothing else in
@@ -141,10 +142,11 @@ class ModelPlan {
 struct PlanParts {
   const config::Config& config;
   size_t index = 0;  // the learner's place in it
-  std::shared_ptr<const event::FeatureTransform> transform;
-  std::shared_ptr<const event::ItemCatalogue> items;  // null: there is no catalogue
+  std::shared_ptr<const event::FeatureTransform> transform = nullptr;
+  std::shared_ptr<const event::ItemCatalogue> items = nullptr;  // null: there is no catalogue
   std::span<const MechanismMaker> mechanisms = AllMechanisms();
   privacy::Laws laws = nullptr;  // save time where several learners are planned; may be null
+  Exposure exposure = ExposureOf(config.learners[index], config.source);
 
   const config::Learner& learner() const { return config.learners[index]; }
   LearnerIndex learner_index() const { return LearnerIndex(static_cast<uint16_t>(index)); }
@@ -155,8 +157,10 @@ struct PlanParts {
 inline constexpr uint64_t kOffsetsPerPart = 2048;
 // True if the learner's steps come in such parts, so that no step is held. Files are of one
 // partition, so that the parts of a step follow each other; a user's records come together.
-bool ComesInParts(const ModelPlan& model, const config::Learner& learner,
-                  const config::Source& source);
+inline bool ComesInParts(const ModelPlan& model, const config::Learner& learner,
+                         const config::Source& source) {
+  return source.traits().has_files && !learner.privacy.of_users() && model.SumsUp();
+}
 
 struct LearnerKind {
   config::ModelKind kind;
@@ -168,5 +172,11 @@ struct LearnerKind {
 };
 
 std::span<const LearnerKind> AllLearnerKinds();
+
+// All queries that a learner's steps and periods make to records, at least one. kInvalidArgument,
+// naming learner and key, where the table of queries refuses one.
+Result<std::vector<privacy::Query>> PlanQueries(
+    const config::Learner& learner, std::span<const LearnerKind> kinds = AllLearnerKinds(),
+    std::span<const MechanismMaker> mechanisms = AllMechanisms());
 
 }  // namespace tacit::wiring

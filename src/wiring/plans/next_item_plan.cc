@@ -18,8 +18,6 @@ constexpr int64_t kDayMs = 24 * 3'600'000;
 
 bool IsPrivate(const config::Learner& learner) { return learner.mechanism.traits().adds_noise; }
 
-LearnerIndex IndexOf(size_t index) { return LearnerIndex(static_cast<uint16_t>(index)); }
-
 train::RecentHistoriesOptions HistoriesOf(const config::Learner& learner, uint32_t items) {
   return {.catalogue = items,
           .items_most = learner.history.items,
@@ -140,11 +138,11 @@ train::SequenceLearnerOptions SequenceWithoutNoise(const config::Learner& learne
   return options;
 }
 
-Result<train::SequenceLearnerOptions> PlanSequence(const config::Config& config, size_t index,
-                                                   const event::ItemCatalogue& items) {
-  const config::Learner& learner = config.learners[index];
+Result<train::SequenceLearnerOptions> PlanSequence(const PlanParts& parts) {
+  const config::Learner& learner = parts.learner();
+  const event::ItemCatalogue& items = *parts.items;
   train::SequenceLearnerOptions options =
-      SequenceWithoutNoise(learner, IndexOf(index), items.items());
+      SequenceWithoutNoise(learner, parts.learner_index(), items.items());
   options.start = StartOf(learner.model, items);
   if (items.described())
     options.training.described =
@@ -153,38 +151,37 @@ Result<train::SequenceLearnerOptions> PlanSequence(const config::Config& config,
     Beside openings;
     if (options.start.kind != train::SequenceStartOptions::Kind::kNone) {
       TACIT_ASSIGN(options.start.noise_multiplier,
-                   OpeningNoise(learner, learner.model.sequence.start_share));
-      openings = BesideSteps(train::OpeningCharge(options.start),
-                             PeriodsOfUser(learner.participation), 0, 0);
+                   OpeningNoise(learner, parts.exposure, learner.model.sequence.start_share));
+      openings = BesideSteps(train::OpeningCharge(options.start), parts.exposure.periods, 0, 0);
     }
-    TACIT_ASSIGN(options.training.privacy.sigma, StepNoise(learner, config.source, openings));
+    TACIT_ASSIGN(options.training.privacy.sigma, StepNoise(learner, parts.exposure, openings));
   }
   if (Status status = train::CheckOptions(options); !status)
     return Fail(std::move(status.error()).Context("learner '" + learner.id + "'"));
   return options;
 }
 
-Result<train::TransitionsLearnerOptions> PlanTransitions(const config::Config& config, size_t index,
-                                                         const event::ItemCatalogue& items) {
-  const config::Learner& learner = config.learners[index];
+Result<train::TransitionsLearnerOptions> PlanTransitions(const PlanParts& parts) {
+  const config::Learner& learner = parts.learner();
+  const event::ItemCatalogue& items = *parts.items;
   train::TransitionsLearnerOptions options{
       .id = learner.id,
-      .index = IndexOf(index),
+      .index = parts.learner_index(),
       .catalogue = CatalogueOf(learner.model.transitions.described, items),
       .model = CountsOf(learner.model.transitions),
       .histories = HistoriesOf(learner, items.items())};
   if (IsPrivate(learner)) {
-    TACIT_ASSIGN(options.noise_multiplier, StepNoise(learner, config.source));
+    TACIT_ASSIGN(options.noise_multiplier, StepNoise(learner, parts.exposure));
   }
   return options;
 }
 
-Result<train::RankedLearnerOptions> PlanRanked(const config::Config& config, size_t index,
-                                               const event::ItemCatalogue& items) {
-  const config::Learner& learner = config.learners[index];
+Result<train::RankedLearnerOptions> PlanRanked(const PlanParts& parts) {
+  const config::Learner& learner = parts.learner();
+  const event::ItemCatalogue& items = *parts.items;
   const config::Transitions& from = learner.model.transitions;
   train::RankedLearnerOptions options{.id = learner.id,
-                                      .index = IndexOf(index),
+                                      .index = parts.learner_index(),
                                       .catalogue = CatalogueOf(from.described, items),
                                       .model = train::CountsBesideRanker(CountsOf(from)),
                                       .expected_units = static_cast<double>(from.ranker_users),
@@ -194,7 +191,7 @@ Result<train::RankedLearnerOptions> PlanRanked(const config::Config& config, siz
   options.ranker.share = from.ranker_share;
   options.ranker.steps = from.ranker_steps;
   if (IsPrivate(learner)) {
-    TACIT_ASSIGN(options.noise_multiplier, StepNoise(learner, config.source));
+    TACIT_ASSIGN(options.noise_multiplier, StepNoise(learner, parts.exposure));
   }
   if (Status status = train::CheckOptions(options); !status)
     return Fail(std::move(status.error()).Context("learner '" + learner.id + "'"));

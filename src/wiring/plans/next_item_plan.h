@@ -15,6 +15,7 @@
 #include "train/ranking/ranked_learner.h"
 #include "train/sequence/sequence_learner.h"
 #include "wiring/plans/catalogue_growth.h"
+#include "wiring/plans/model_plan.h"
 
 // Turns the configuration of a next-item learner into options for its rooms. The secret that hashes
 // user ids belongs to the store and is not set here.
@@ -25,13 +26,11 @@ namespace tacit::wiring {
 train::SequenceLearnerOptions SequenceWithoutNoise(const config::Learner& learner,
                                                    LearnerIndex index, uint32_t items);
 
-// REQUIRES a learner of model sequence, or of model transitions, without or with its ranker.
-Result<train::SequenceLearnerOptions> PlanSequence(const config::Config& config, size_t index,
-                                                   const event::ItemCatalogue& items);
-Result<train::TransitionsLearnerOptions> PlanTransitions(const config::Config& config, size_t index,
-                                                         const event::ItemCatalogue& items);
-Result<train::RankedLearnerOptions> PlanRanked(const config::Config& config, size_t index,
-                                               const event::ItemCatalogue& items);
+// REQUIRES a catalogue, and a learner of model sequence, or of model transitions, without or with
+// its ranker.
+Result<train::SequenceLearnerOptions> PlanSequence(const PlanParts& parts);
+Result<train::TransitionsLearnerOptions> PlanTransitions(const PlanParts& parts);
+Result<train::RankedLearnerOptions> PlanRanked(const PlanParts& parts);
 
 // The same options for another catalogue, as far as a fingerprint and what was released depend on
 // it.

@@ -12,7 +12,7 @@
 #include "privacy/gaussian.h"
 #include "privacy/mu.h"
 #include "privacy/pld.h"
-#include "wiring/plans/query_plan.h"
+#include "privacy/query_table.h"
 
 namespace tacit::wiring {
 
@@ -35,13 +35,14 @@ privacy::Draw DrawOf(const config::Participation& p) {
 Exposure ExposureOf(const config::Learner& learner, const config::Source& source) {
   const config::Participation& p = learner.participation;
   const privacy::Price of_gradient =
-      privacy::PriceOf(privacy::Query::kGradient, ModeOf(learner), UnitOf(learner));
+      privacy::PriceOf(privacy::Query::kGradient, p.mode, learner.privacy.unit);
   if (of_gradient == privacy::Price::kGaussian)
     return {.sampled = false,
             .steps = p.max_participations,
             .text = Counted(p.max_participations, "participation")};
   const uint64_t periods = learner.privacy.of_users() ? PeriodsOfUser(p) : source.passes;
-  Exposure exposure{.sampled = true, .steps = p.PeriodSteps() * periods, .draw = DrawOf(p)};
+  Exposure exposure{
+      .sampled = true, .steps = p.PeriodSteps() * periods, .periods = periods, .draw = DrawOf(p)};
   exposure.draw.known = learner.mechanism.traits().noises_representations;
   exposure.text =
       of_gradient == privacy::Price::kAllocatedGaussian
@@ -116,18 +117,18 @@ tl::unexpected<Error> TooLittleNoise(const config::Learner& learner, const Expos
 }  // namespace
 
 // The promise as a whole is one Gaussian of mu; so is what all openings of a user come to.
-Result<double> OpeningNoise(const config::Learner& learner, double share) {
+Result<double> OpeningNoise(const config::Learner& learner, const Exposure& exposure,
+                            double share) {
   const double mu =
       privacy::GaussianMu(Epsilon(learner.privacy.epsilon), Delta(learner.privacy.delta));
   if (Status status = privacy::CheckMu(mu); !status)
     return Fail(std::move(status.error()).Context("learner '" + learner.id + "': privacy.epsilon"));
-  const auto periods = static_cast<double>(PeriodsOfUser(learner.participation));
-  return privacy::DividePeriod(mu / std::sqrt(periods), share, 1).opening;
+  return privacy::DividePeriod(mu / std::sqrt(static_cast<double>(exposure.periods)), share, 1)
+      .opening;
 }
 
-Result<double> StepNoise(const config::Learner& learner, const config::Source& source,
+Result<double> StepNoise(const config::Learner& learner, const Exposure& exposure,
                          const Beside& beside, const privacy::Laws& laws) {
-  const Exposure exposure = ExposureOf(learner, source);
   auto needed = privacy::CalibrateSteps({.epsilon = learner.privacy.epsilon,
                                          .delta = learner.privacy.delta,
                                          .sampling_rate = exposure.draw.rate,

@@ -21,7 +21,8 @@ inline constexpr double kNoiseLeast = 1e-3, kNoiseMost = 1e6;
 // The participation that the noise of a step must cover.
 struct Exposure {
   bool sampled = false;
-  uint64_t steps = 1;  // steps that one unit is in, or eligible for
+  uint64_t steps = 1;    // steps that one unit is in, or eligible for
+  uint64_t periods = 0;  // held periods that one unit is in
   privacy::Draw draw = {};
   std::string text = {};
 };
@@ -32,6 +33,7 @@ uint64_t PeriodsOfUser(const config::Participation& participation);
 // The draw by which a step of this participation takes its units.
 privacy::Draw DrawOf(const config::Participation& participation);
 
+// Read off a learner's configuration once, for its plan, and handed down (PlanParts).
 Exposure ExposureOf(const config::Learner& learner, const config::Source& source);
 
 // Releases besides the steps that a unit takes part in, at a fixed price: e.g. a histogram per
@@ -61,11 +63,11 @@ double ZcdpOfBeside(const Beside& beside);
 // The noise multiplier of a release at the opening of each period that gets this share of the
 // promise's mu^2, over all periods that a user may be in. REQUIRES held periods of users, and a
 // share in (0, 1).
-Result<double> OpeningNoise(const config::Learner& learner, double share);
+Result<double> OpeningNoise(const config::Learner& learner, const Exposure& exposure, double share);
 
 // The noise multiplier of one step: the smallest the promise allows, or a larger configured one.
 // `laws` save time over several learners.
-Result<double> StepNoise(const config::Learner& learner, const config::Source& source,
+Result<double> StepNoise(const config::Learner& learner, const Exposure& exposure,
                          const Beside& beside = {}, const privacy::Laws& laws = nullptr);
 
 }  // namespace tacit::wiring

@@ -49,7 +49,7 @@ class Factory : public testing::Test {
   std::string ErrorOf(const std::string& mechanism, const std::string& participation) {
     const config::Config config = Config(mechanism, participation);
     const RowSpace space = MakeSchema(config.features).MakeRowSpace();
-    const auto made = MakeMechanism(config, 0, space);
+    const auto made = MakeMechanism({.config = config}, space);
     return made ? "" : made.error().message;
   }
 
@@ -94,7 +94,7 @@ TEST_F(Factory, EveryMechanismSpendsItsEpsilonAndNoMore) {
     const uint32_t passes = c.participation == kPoisson ? 2 : 1;
     const config::Config config = Config(c.mechanism, c.participation, passes);
     const RowSpace space = MakeSchema(config.features).MakeRowSpace();
-    const auto made = MakeMechanism(config, 0, space);
+    const auto made = MakeMechanism({.config = config}, space);
     ASSERT_TRUE(made) << made.error().message;
     EXPECT_EQ((*made)->charge().mechanism, c.kind);
     const double spent = Spent(**made, config.learners[0], passes);
@@ -113,14 +113,14 @@ TEST_F(Factory, NoiseIsFoundOnce) {
     const config::Config config = Config(mechanism, kPoisson);
     const RowSpace space = MakeSchema(config.features).MakeRowSpace();
     FoundNoise found;
-    const auto made = MakeMechanism(config, 0, space, AllMechanisms(), nullptr, &found);
+    const auto made = MakeMechanism({.config = config}, space, &found);
     ASSERT_TRUE(made) << made.error().message;
     ASSERT_TRUE(found.of_step.has_value());
-    const auto again = MakeMechanism(config, 0, space, AllMechanisms(), nullptr, &found);
+    const auto again = MakeMechanism({.config = config}, space, &found);
     EXPECT_EQ((*again)->charge(), (*made)->charge());
-    EXPECT_EQ((*MakeMechanism(config, 0, space))->charge(), (*made)->charge());
+    EXPECT_EQ((*MakeMechanism({.config = config}, space))->charge(), (*made)->charge());
     found.of_step = 2 * *found.of_step;
-    const auto other = MakeMechanism(config, 0, space, AllMechanisms(), nullptr, &found);
+    const auto other = MakeMechanism({.config = config}, space, &found);
     EXPECT_NE((*other)->charge(), (*made)->charge());
   }
 }

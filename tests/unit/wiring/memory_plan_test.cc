@@ -406,8 +406,8 @@ TEST_F(NextItemMemory, SequenceModelsCostWhatTheirLayoutSays) {
       WorkerPool workers(WorkerPool::Options{.workers = 1});
       const auto backend = ops::MakeCpuBackend(workers);
       const train::SequenceStepper stepper(
-          PlanSequence(assembly.config, 0, *assembly.items)->training, {}, *backend,
-          std::make_unique<noise::FixedNoise>(1));
+          PlanSequence({.config = assembly.config, .items = assembly.items})->training, {},
+          *backend, std::make_unique<noise::FixedNoise>(1));
       const uint64_t dense = stepper.parameters().size(), state = stepper.optimizer_state().size();
       // Per worker an integer and a float; four floats that workers and readers share.
       EXPECT_EQ(assembly.memory.model_bytes,
@@ -423,7 +423,7 @@ TEST_F(NextItemMemory, EmbeddingsBeginAsTheirItemsAreDescribed) {
     description_ = described ? "::A Title::genre" : "";
     const Assembly assembly =
         Over(30, fmt::format("{{kind: sequence, width: 8{}}}", more), "{kind: dp-sgd}");
-    const auto plan = PlanSequence(assembly.config, 0, *assembly.items);
+    const auto plan = PlanSequence({.config = assembly.config, .items = assembly.items});
     return train::InitialParameters(plan->training, model::SequenceLayout(plan->training.model));
   };
   const std::vector<float> drawn = begun(false, "");
@@ -458,10 +458,11 @@ TEST_F(NextItemMemory, CarriersAreReadAndChangeNeitherTheChargeNorWhatIsStored) 
                 fmt::format("{{kind: dp-sgd{}}}", carriers));
   };
   const Assembly whole = assembled("");
-  EXPECT_FALSE(PlanSequence(whole.config, 0, *whole.items)->training.carriers);
+  EXPECT_FALSE(PlanSequence({.config = whole.config, .items = whole.items})->training.carriers);
   const Assembly with =
       assembled(", carriers: {from: history, rank: 4, power_steps: 2, warm_up_steps: 9}");
-  const auto carriers = PlanSequence(with.config, 0, *with.items)->training.carriers;
+  const auto carriers =
+      PlanSequence({.config = with.config, .items = with.items})->training.carriers;
   ASSERT_TRUE(carriers);
   EXPECT_EQ(carriers->source, model::CarrierOptions::Source::kHistorical);
   EXPECT_EQ(carriers->rank, 4u);

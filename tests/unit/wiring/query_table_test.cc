@@ -16,7 +16,6 @@
 #include "support/process.h"
 #include "train/counts/item_histogram.h"
 #include "wiring/assembly.h"
-#include "wiring/plans/query_plan.h"
 
 namespace tacit::wiring {
 namespace {
@@ -303,7 +302,7 @@ TEST_F(QueryTable, RefusesByItselfWhatNoConfigurationLetsThrough) {
       config::Learner learner = config->learners[0];
       learner.participation.mode = kCells[at].mode;
       learner.privacy.unit = kCells[at].unit;
-      const Status checked = CheckQueries(learner);
+      const auto checked = PlanQueries(learner);
       EXPECT_EQ(checked.has_value(), row.cells[at] != '-') << Name(row.query) << " " << at;
       if (checked) continue;
       EXPECT_THAT(checked.error().message, HasSubstr("learner 'it': participation.mode"));
@@ -320,12 +319,12 @@ TEST_F(QueryTable, AStartThatIsNotChargedEndsTheProgram) {
   ASSERT_TRUE(started) << started.error().message;
   const LearnerPlan& plan = started->learners[0];
   const config::Learner& learner = started->config.learners[0];
-  CheckCharges(learner, plan.charge, plan.opening_charge);
-  EXPECT_DEATH(CheckCharges(learner, plan.charge, {}), "what it is not charged for");
+  CheckCharges(*PlanQueries(learner), plan.charge, plan.opening_charge);
+  EXPECT_DEATH(CheckCharges(*PlanQueries(learner), plan.charge, {}), "what it is not charged for");
   config::Learner without = learner;
   without.model.sequence.start = config::Sequence::Start::kNone;
-  CheckCharges(without, plan.charge, {});
-  EXPECT_DEATH(CheckCharges(without, plan.charge, plan.opening_charge),
+  CheckCharges(*PlanQueries(without), plan.charge, {});
+  EXPECT_DEATH(CheckCharges(*PlanQueries(without), plan.charge, plan.opening_charge),
                "what it is not charged for");
 }
 
@@ -335,13 +334,13 @@ TEST_F(QueryTable, AChargeOfOtherQueriesEndsTheProgram) {
   ASSERT_TRUE(built) << built.error().message;
   const config::Learner& learner = built->config.learners[0];
   const privacy::Charge charge = built->learners[0].charge;
-  CheckCharges(learner, charge, {});
+  CheckCharges(*PlanQueries(learner), charge, {});
   privacy::Charge more = charge, less = charge;
   more.sigma_clip = 3;
   less.sigma_selection = 0;
-  EXPECT_DEATH(CheckCharges(learner, more, {}), "what it is not charged for");
-  EXPECT_DEATH(CheckCharges(learner, less, {}), "what it is not charged for");
-  EXPECT_DEATH(CheckCharges(learner, charge, charge), "what it is not charged for");
+  EXPECT_DEATH(CheckCharges(*PlanQueries(learner), more, {}), "what it is not charged for");
+  EXPECT_DEATH(CheckCharges(*PlanQueries(learner), less, {}), "what it is not charged for");
+  EXPECT_DEATH(CheckCharges(*PlanQueries(learner), charge, charge), "what it is not charged for");
 }
 
 // The release of a start, from histories that are all there: one Gaussian.

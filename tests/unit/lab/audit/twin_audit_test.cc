@@ -197,12 +197,16 @@ LikelihoodAuditOptions With(decltype(LikelihoodAuditOptions::learner) learner) {
   return options;
 }
 
+std::shared_ptr<const event::ItemCatalogue> ItemsIn(const TempDir& dir) {
+  return std::make_shared<const event::ItemCatalogue>(
+      *event::ItemCatalogue::Read(dir / "items.dat"));
+}
+
 // A learner of other options than those that its plan is charged for.
 train::SequenceLearnerOptions SequenceOptions(const Audited& audited) {
   const TempDir dir;
   const config::Config config = Load(dir, audited);
-  const auto items = event::ItemCatalogue::Read(dir / "items.dat");
-  return *wiring::PlanSequence(config, 0, *items);
+  return *wiring::PlanSequence({.config = config, .items = ItemsIn(dir)});
 }
 auto SequenceWith(train::SequenceLearnerOptions options) {
   return [options](const wiring::ModelPlan&,
@@ -231,8 +235,8 @@ TEST(PlantedTwins, AnOpeningThatIsNotPaidForIsAccused) {
 TEST(PlantedTwins, CountsOfHalfTheirNoiseAreAccused) {
   const TempDir dir;
   const config::Config config = Load(dir, kCounts);
-  const auto items = event::ItemCatalogue::Read(dir / "items.dat");
-  train::TransitionsLearnerOptions options = *wiring::PlanTransitions(config, 0, *items);
+  train::TransitionsLearnerOptions options =
+      *wiring::PlanTransitions({.config = config, .items = ItemsIn(dir)});
   options.noise_multiplier /= 2;
   const auto learner = [&](const wiring::ModelPlan&,
                            wiring::LearnerParts parts) -> Result<std::unique_ptr<train::Learner>> {
