@@ -212,51 +212,42 @@ stream::UserOptions UsersOf(const config::Participation& p, const privacy::Bound
 }
 
 train::IntakeOptions::Learner::MakeParticipation MakeParticipationOf(
-    const config::Participation& p, const ParticipationSetting& setting) {
-  const bool full_at_once = !setting.has_files;
-  const auto once = [batch = p.batch, full_at_once, users = setting.users,
-                     offsets_per_part = setting.offsets_per_part,
-                     opening_offsets = setting.opening_offsets,
-                     growing_from = setting.growing_from](stream::Position start) {
-    return stream::MakeOnceParticipation({.offsets_per_step = batch,
+    const config::Participation& participation, const ParticipationSetting& setting) {
+  return [p = participation,
+          setting](stream::Position start) -> std::unique_ptr<stream::Participation> {
+    const bool full_at_once = !setting.has_files;
+    const uint32_t files = std::max(1u, p.period_files);
+    switch (p.mode) {
+      case config::Participation::Mode::kOnce:
+        break;
+      case config::Participation::Mode::kPoisson:
+        return stream::MakePoissonParticipation({.offsets_per_period = p.period,
+                                                 .files_per_period = files,
+                                                 .steps_per_period = p.steps_per_period,
+                                                 .sampling_rate = p.sampling_rate,
+                                                 .start = std::move(start),
+                                                 .full_at_once = full_at_once,
+                                                 .users = setting.users},
+                                                noise::MakeNoiseSource());
+      case config::Participation::Mode::kAllocate:
+        return stream::MakeAllocationParticipation({.offsets_per_period = p.period,
+                                                    .files_per_period = files,
+                                                    .block_steps = p.steps_per_period,
+                                                    .blocks = p.blocks,
+                                                    .start = std::move(start),
+                                                    .full_at_once = full_at_once,
+                                                    .users = setting.users,
+                                                    .begins_anew = setting.begins_anew},
+                                                   noise::MakeNoiseSource());
+    }
+    return stream::MakeOnceParticipation({.offsets_per_step = p.batch,
                                           .start = std::move(start),
-                                          .opening_offsets = opening_offsets,
-                                          .growing_from = growing_from,
+                                          .opening_offsets = setting.opening_offsets,
+                                          .growing_from = setting.growing_from,
                                           .full_at_once = full_at_once,
-                                          .offsets_per_part = offsets_per_part,
-                                          .users = users});
+                                          .offsets_per_part = setting.offsets_per_part,
+                                          .users = setting.users});
   };
-  const auto poisson = [p, full_at_once, users = setting.users](stream::Position start) {
-    return stream::MakePoissonParticipation({.offsets_per_period = p.period,
-                                             .files_per_period = std::max(1u, p.period_files),
-                                             .steps_per_period = p.steps_per_period,
-                                             .sampling_rate = p.sampling_rate,
-                                             .start = std::move(start),
-                                             .full_at_once = full_at_once,
-                                             .users = users},
-                                            noise::MakeNoiseSource());
-  };
-  const auto allocate = [p, full_at_once, users = setting.users,
-                         begins_anew = setting.begins_anew](stream::Position start) {
-    return stream::MakeAllocationParticipation({.offsets_per_period = p.period,
-                                                .files_per_period = std::max(1u, p.period_files),
-                                                .block_steps = p.steps_per_period,
-                                                .blocks = p.blocks,
-                                                .start = std::move(start),
-                                                .full_at_once = full_at_once,
-                                                .users = users,
-                                                .begins_anew = begins_anew},
-                                               noise::MakeNoiseSource());
-  };
-  switch (p.mode) {
-    case config::Participation::Mode::kOnce:
-      return once;
-    case config::Participation::Mode::kPoisson:
-      return poisson;
-    case config::Participation::Mode::kAllocate:
-      return allocate;
-  }
-  TACIT_CHECK(false, "no such mode");
 }
 
 std::optional<model::CarrierOptions> MakeCarriers(const config::Mechanism& mechanism) {
