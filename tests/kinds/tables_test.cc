@@ -4,11 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "config/config.h"
 #include "config/environment.h"
+#include "event/codec.h"
 #include "train/optimizer/optimizer.h"
+#include "wiring/plans/codec.h"
 #include "wiring/plans/mechanism_factory.h"
 #include "wiring/plans/mechanism_kinds.h"
 #include "wiring/plans/source.h"
@@ -64,6 +68,56 @@ TEST(Tables, MechanismsHaveOneNameInEveryRoom) {
     const bool beside = traits.keys.has("vocabulary") || maker.asks == privacy::Query::kRowChoice;
     EXPECT_EQ(maker.too_dear != nullptr, beside) << traits.name;
   }
+}
+
+// The refusal of a source with these keys; empty: it is taken.
+std::string RefusalOf(const std::string& source) {
+  const auto config = config::Parse(
+      fmt::format("source: {{{}, csv: {{columns: [label, n, user], user: user}}}}\n"
+                  "kafka: {{bootstrap.servers: b}}\n"
+                  "schema: {{features: [{{name: n, kind: dense}}]}}\n"
+                  "learners: [{{id: a, model: {{kind: pctr, hidden: [4]}}, mechanism: {{kind: "
+                  "dp-sgd}}, participation: {{mode: once}}, privacy: {{unit: event, epsilon: 8, "
+                  "delta: 1.0e-6}}}}]\n"
+                  "store: {{path: s}}\n",
+                  source),
+      "c", {});
+  return config ? "" : config.error().message;
+}
+
+TEST(Tables, FormatsAreReadByTheirNamesAndTakenWhereTheirRowsSay) {
+  for (const config::FormatTraits& traits : config::kFormats) {
+    SCOPED_TRACE(traits.name);
+    const std::string topic = fmt::format("kind: kafka, topic: t, format: {}", traits.name);
+    EXPECT_EQ(RefusalOf(topic), "");
+    const std::string framed =
+        RefusalOf(topic + ", framing: confluent, registry: {url: 'http://r'}");
+    EXPECT_EQ(framed.empty(), traits.may_be_framed) << framed;
+    const std::string line =
+        RefusalOf(fmt::format("kind: log, files: /dev/null, format: {}", traits.name));
+    EXPECT_EQ(line.empty(), traits.is_line) << line;
+    const std::string named = RefusalOf(topic + ", opt_out: /o");
+    EXPECT_EQ(named.empty(), traits.is_named) << named;
+  }
+}
+
+TEST(Tables, EachFormatHasACodecOfItsOwn) {
+  const event::FeatureTransform transform({.dense = {{"n"}}, .categorical = {}});
+  event::RawRecords records;
+  records.bytes = "?";
+  records.end = {1};
+  std::set<std::string> reasons;
+  for (const config::FormatTraits& traits : config::kFormats) {
+    config::Source source;
+    source.format = traits.kind;
+    event::Batch batch;
+    transform.StartBatch(&batch);
+    std::vector<event::DeadLetter> dead;
+    wiring::MakeCodec(source, transform)->Decode(records, &batch, &dead);
+    ASSERT_EQ(dead.size(), 1u) << traits.name;
+    reasons.insert(dead[0].reason);
+  }
+  EXPECT_EQ(reasons.size(), std::size(config::kFormats));
 }
 
 TEST(Tables, SourcesThatNeedLivePartsRefuseWithoutThem) {

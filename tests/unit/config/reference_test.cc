@@ -21,6 +21,22 @@ TEST(Reference, EveryKeyAndSectionIsDescribedInSentences) {
   }
 }
 
+TEST(Reference, ABoundOfBytesThatNoMachineMeetsIsNotListed) {
+  size_t found = 0;
+  for (const Row& row : RowsOf(Config())) {
+    if (row.path == "memory.total_bytes") {
+      EXPECT_EQ(row.least, "64MiB");
+      EXPECT_EQ(row.most, "");
+      ++found;
+    }
+    if (row.path == "dead_letters.max_bytes") {
+      EXPECT_EQ(row.most, "1024GiB");
+      ++found;
+    }
+  }
+  EXPECT_EQ(found, 2u);
+}
+
 // The list for programs is JSON, which is YAML too.
 TEST(Reference, TheListHasEveryKey) {
   const auto list = ParseYaml("list: " + JsonReference(), "list");
