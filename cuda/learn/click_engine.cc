@@ -538,9 +538,8 @@ Result<std::unique_ptr<train::ClickEngine>> MakeDeviceClickEngine(
     noise::NoiseSource& noise, store::WorkingRows& rows, const store::DenseState& dense) {
   if (!mechanism.recipe())
     return Fail(ErrorCode::kRefused,
-                "this mechanism has no form for a GPU (an exponential selection, an adaptive clip, "
-                "or noise on representations): set gpu.use to never, or take another mechanism or "
-                "clip");
+                "this mechanism has no form for a GPU: set gpu.use to never, or take another "
+                "mechanism or clip");
   if (!mechanism.recipe()->is_private && options.click.optimizer.kind->subtracts_noise)
     return Fail(ErrorCode::kRefused,
                 "the optimiser subtracts noise, and this mechanism adds none: take another one");

@@ -6,8 +6,8 @@
 // The released state, in the notation of base/bytes.h; empty if nothing was released.
 //     state   := version:u32 mechanism:u8 selector:string clipper:string
 //     version := 1
-// `mechanism` is a privacy::MechanismKind. vocabulary.cc and clipper.cc have the grammars of the
-// two strings; they are empty where the selector, or the clipper, has released nothing.
+// `mechanism` is a privacy::MechanismKind. vocabulary.cc and clipper.cc have the grammars
+// of the two strings; they are empty where the selector, or the clipper, has released nothing.
 #include "mechanism/private_step.h"
 
 #include <fmt/format.h>

@@ -19,8 +19,8 @@ struct PrivateStepOptions {
 
 // A mechanism of two halves: the selector chooses the rows that a step writes, the clipper bounds
 // what a unit adds to them; noise and divisor are the same for all. All Gaussian queries of a step
-// see the same batch and cost one Gaussian together; what a selector draws by Gumbel is charged
-// beside it. With a clip that adapts, the charge names the initial clip, so that the charges of all
+// see the same batch and cost one Gaussian together; a selector's other query is charged beside
+// it. With a clip that adapts, the charge names the initial clip, so that the charges of all
 // steps are equal. REQUIRES that the clipper was made for `sigma_gradient`; `space` must outlive
 // the mechanism.
 std::unique_ptr<Mechanism> MakePrivateStep(const RowSpace& space,

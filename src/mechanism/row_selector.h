@@ -68,14 +68,4 @@ std::unique_ptr<RowSelector> MakeThresholdRows(const RowSpace& space,
                                                const ThresholdOptions& options,
                                                std::unique_ptr<Vocabulary> vocabulary = nullptr);
 
-struct ExponentialOptions {
-  uint64_t rows = 0;   // k: how many are kept
-  double epsilon = 0;  // eps_s: Gumbel scale = clip / epsilon; costs rows * epsilon^2 / 8 zCDP
-  double clip = 1;     // of one unit's gradient norm of one row
-};
-// The k rows of the largest summed clipped gradient norms, by one-shot Gumbel noise over the whole
-// id space. No sampling amplifies it.
-std::unique_ptr<RowSelector> MakeExponentialRows(const RowSpace& space,
-                                                 const ExponentialOptions& options);
-
 }  // namespace tacit::mechanism

@@ -23,7 +23,6 @@ class ForwardedNoise : public NoiseSource {
   void FillGaussian(std::span<double> out) override { to().FillGaussian(out); }
   double Uniform() override { return to().Uniform(); }
   bool Bernoulli(double p) override { return to().Bernoulli(p); }
-  double Gumbel() override { return to().Gumbel(); }
   void FillKey(std::span<uint8_t, 32> key) override { to().FillKey(key); }
   uint64_t GeometricSkip(double p) override { return to().GeometricSkip(p); }
   double GaussianTail(double lower) override { return to().GaussianTail(lower); }

@@ -42,8 +42,6 @@ class NoiseSource {
   virtual double Uniform() = 0;
   // True with probability p in [0, 1], exact to 2^-128.
   virtual bool Bernoulli(double p) = 0;
-  // -ln(-ln U): P(g <= x) = exp(-exp(-x)).
-  virtual double Gumbel() = 0;
   // Fills `key` with 32 bytes of this source's keystream: the key of another generator, such as the
   // device's. No other caller gets these bytes, and neither they nor what follows reveals the
   // other.

@@ -32,7 +32,6 @@ class PooledNoise final : public NoiseSource {
   void FillGaussian(std::span<double> out) override;
   double Uniform() override { return first().Uniform(); }
   bool Bernoulli(double p) override { return first().Bernoulli(p); }
-  double Gumbel() override { return first().Gumbel(); }
   void FillKey(std::span<uint8_t, 32> key) override { first().FillKey(key); }
   uint64_t GeometricSkip(double p) override { return first().GeometricSkip(p); }
   double GaussianTail(double lower) override { return first().GaussianTail(lower); }

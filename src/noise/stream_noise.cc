@@ -96,8 +96,6 @@ void StreamNoise::FillKey(std::span<uint8_t, 32> key) {
   std::memcpy(key.data(), words.data(), key.size());
 }
 
-double StreamNoise::Gumbel() { return -std::log(-std::log(Uniform())); }
-
 uint64_t StreamNoise::GeometricSkip(double p) {
   TACIT_CHECK(p > 0 && p <= 1, "a probability in (0, 1]");
   // For p = 1 the divisor is -infinity and the skip 0.

@@ -25,7 +25,6 @@ class StreamNoise final : public NoiseSource {
   void FillGaussian(std::span<double> out) override;
   double Uniform() override;
   bool Bernoulli(double p) override;
-  double Gumbel() override;
   void FillKey(std::span<uint8_t, 32> key) override;
   uint64_t GeometricSkip(double p) override;
   double GaussianTail(double lower) override;

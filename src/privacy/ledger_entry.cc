@@ -4,13 +4,7 @@
 //              index:u64             place in the chain, from 0
 //              learner:string        its id
 //              before:string         of a growth with another id: the one until then; else empty
-//              mechanism:u8          0 none, 1 adafest, 2 dp-sgd, 3 fest, 4 adafest+,
-//                                    5 exponential, 6 vocabulary (a release),
-//                                    7 counts (a period's, as one step), 8 sums (likewise),
-//                                    9 forward (representations; labels are not covered),
-//                                    10 breaker (a window's count of unreadable records),
-//                                    11 quality (counts of predictions by what came of them),
-//                                    12 inspection (counts that a configuration was proposed by)
+//              mechanism:u8          MechanismKind of charge.h
 //              noise_multiplier:f64  of the step's Gaussian queries together; 0: unbounded;
 //                                    infinite: it has none
 //              sigma_selection:f64 sigma_gradient:f64

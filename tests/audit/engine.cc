@@ -113,7 +113,6 @@ class KeptKey final : public noise::NoiseSource {
   void FillGaussian(std::span<double> out) override { source_.FillGaussian(out); }
   double Uniform() override { return source_.Uniform(); }
   bool Bernoulli(double p) override { return source_.Bernoulli(p); }
-  double Gumbel() override { return source_.Gumbel(); }
   uint64_t GeometricSkip(double p) override { return source_.GeometricSkip(p); }
   double GaussianTail(double lower) override { return source_.GaussianTail(lower); }
   void Rekey() override { source_.Rekey(); }

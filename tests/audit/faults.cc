@@ -157,7 +157,6 @@ class SpoiledSource : public NoiseSource {
   void FillGaussian(std::span<double> out) override { source_->FillGaussian(out); }
   double Uniform() override { return source_->Uniform(); }
   bool Bernoulli(double p) override { return source_->Bernoulli(p); }
-  double Gumbel() override { return source_->Gumbel(); }
   void FillKey(std::span<uint8_t, 32> key) override { source_->FillKey(key); }
   uint64_t GeometricSkip(double p) override { return source_->GeometricSkip(p); }
   double GaussianTail(double lower) override { return source_->GaussianTail(lower); }

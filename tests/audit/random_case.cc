@@ -4,6 +4,7 @@
 #include <random>
 
 #include "audit/cases.h"
+#include "mechanism/choice/choice.h"
 #include "mechanism/row_selector.h"
 #include "mechanism/sigma_split.h"
 

@@ -3,6 +3,7 @@
 #include <numbers>
 
 #include "audit/cases.h"
+#include "mechanism/choice/choice.h"
 #include "mechanism/private_step.h"
 #include "mechanism/row_selector.h"
 #include "mechanism/sigma_split.h"
@@ -129,12 +130,11 @@ Case FestGumbel() {
                       .written = epsilon,
                       .rows = RowsOf(audited.setting.canary)};
   const VocabularyOptions options{.source = VocabularyOptions::Source::kFirstPeriod,
-                                  .query = VocabularyOptions::Query::kGumbel,
                                   .keep = kChosen,
                                   .noise_multiplier = budget.sigma_half,
                                   .rows = {}};
   audited.make = [=](const Setting& setting) {
-    auto vocabulary = mechanism::MakeVocabulary(setting.space, options);
+    auto vocabulary = mechanism::MakeTopRows(setting.space, options);
     const Vocabulary* seen = vocabulary.get();
     return Assemble(setting, mechanism::MakeVocabularyRows(std::move(vocabulary)),
                     Flat(setting, budget.sigma_half), budget.sigma_half, seen);

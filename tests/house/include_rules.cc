@@ -107,6 +107,8 @@ const std::map<std::string, Names>& FolderArrows() {
       {"model/transitions", {"model/"}},
       {"model/ranking", {"model/transitions"}},
       {"model/sequence", {"model/", "model/transitions"}},
+      {"mechanism/", {}},
+      {"mechanism/choice", {"mechanism/"}},
       // Sources do not know each other, nor the steps.
       {"stream/", {}},
       {"stream/generator", {"stream/"}},

@@ -17,7 +17,6 @@ class SilentNoise : public NoiseSource {
   void FillGaussian(std::span<double> out) override { std::fill(out.begin(), out.end(), 0.0); }
   double Uniform() override { return 0.5; }
   bool Bernoulli(double p) override { return p > 0.5; }
-  double Gumbel() override { return 0; }
   void FillKey(std::span<uint8_t, 32> key) override { std::fill(key.begin(), key.end(), 0); }
   uint64_t GeometricSkip(double) override { return uint64_t{1} << 63; }
   double GaussianTail(double lower) override { return std::max(lower, 0.0); }

@@ -47,8 +47,7 @@ std::string WhyNotAudited(const wiring::LearnerPlan& plan) {
            "read off what the noise was added to";
   if (plan.opening_charge && plan.opening_charge->zcdp_rho > 0)
     return "its vocabulary is chosen by exponential noise (mechanism.vocabulary.query: gumbel), "
-           "and "
-           "the likelihood of a choice cannot be read off what the noise was added to";
+           "and the likelihood of a choice cannot be read off what the noise was added to";
   return "";
 }
 

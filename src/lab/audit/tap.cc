@@ -24,7 +24,6 @@ void Tap::FillGaussian(std::span<double> out) {
 }
 double Tap::Uniform() { return source_ != nullptr ? source_->Uniform() : 0.5; }
 bool Tap::Bernoulli(double p) { return source_ != nullptr ? source_->Bernoulli(p) : p > 0.5; }
-double Tap::Gumbel() { return source_ != nullptr ? source_->Gumbel() : 0; }
 void Tap::FillKey(std::span<uint8_t, 32> key) {
   if (source_ != nullptr) return source_->FillKey(key);
   std::ranges::fill(key, uint8_t{0});

@@ -110,9 +110,6 @@ bool TwinNoise::Bernoulli(double p) {
            return source.Bernoulli(chance) ? 1.0 : 0.0;
          }) > 0;
 }
-double TwinNoise::Gumbel() {
-  return Number(0, 0, [](noise::NoiseSource& source, double) { return source.Gumbel(); });
-}
 uint64_t TwinNoise::GeometricSkip(double p) {
   // Skips beyond what a double tells apart are beyond all rows, too.
   return static_cast<uint64_t>(Number(p, 0x1p62, [](noise::NoiseSource& source, double chance) {

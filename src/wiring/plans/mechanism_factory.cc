@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "mechanism/choice/choice.h"
 #include "mechanism/clipper.h"
 #include "mechanism/private_step.h"
 #include "mechanism/row_selector.h"
@@ -45,12 +46,12 @@ Result<std::unique_ptr<mechanism::Vocabulary>> MakeVocabulary(
   options.source = from.source == config::Vocabulary::Source::kRunning
                        ? Options::Source::kRunning
                        : Options::Source::kFirstPeriod;
-  options.query = from.query == config::Vocabulary::Query::kGumbel ? Options::Query::kGumbel
-                                                                   : Options::Query::kGaussian;
   options.keep = from.keep;
   options.noise_multiplier = from.noise_multiplier;
   options.clip = from.clip;
-  return mechanism::MakeVocabulary(space, std::move(options));
+  return from.query == config::Vocabulary::Query::kGumbel
+             ? mechanism::MakeTopRows(space, options)
+             : mechanism::MakeVocabulary(space, std::move(options));
 }
 
 // The cost to a unit besides the Gaussian noise of its steps. A record is in one period of each

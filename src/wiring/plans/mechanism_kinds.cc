@@ -7,6 +7,7 @@
 
 #include "base/kind_table.h"
 #include "base/text.h"
+#include "mechanism/choice/choice.h"
 
 namespace tacit::wiring {
 namespace {

@@ -9,6 +9,7 @@
 #include <limits>
 #include <utility>
 
+#include "mechanism/choice/choice.h"
 #include "unit/cuda/device_trial.h"
 #include "unit/cuda/trial_device.h"
 

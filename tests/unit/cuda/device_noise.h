@@ -59,7 +59,6 @@ class DeviceNoise final : public noise::NoiseSource {
   void AddGaussian(double, std::span<float>) override { Never(); }
   void FillGaussian(std::span<double>) override { Never(); }
   bool Bernoulli(double) override { return Never(); }
-  double Gumbel() override { return Never(); }
   uint64_t GeometricSkip(double) override { return Never(); }
   double GaussianTail(double) override { return Never(); }
 

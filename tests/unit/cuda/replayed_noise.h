@@ -99,7 +99,6 @@ class ReplayedNoise final : public noise::NoiseSource {
   void FillGaussian(std::span<double>) override { Never(); }
   double Uniform() override { return Never(); }
   bool Bernoulli(double) override { return Never(); }
-  double Gumbel() override { return Never(); }
   double GaussianTail(double) override { return Never(); }
 
  private:
@@ -134,7 +133,6 @@ class EngineNoise final : public noise::NoiseSource {
   void FillGaussian(std::span<double>) override { Never(); }
   double Uniform() override { return Never(); }
   bool Bernoulli(double) override { return Never(); }
-  double Gumbel() override { return Never(); }
   double GaussianTail(double) override { return Never(); }
 
  private:

@@ -1,4 +1,4 @@
-#include "mechanism/gumbel_top.h"
+#include "mechanism/choice/gumbel_top.h"
 
 #include <gtest/gtest.h>
 
@@ -13,6 +13,16 @@
 
 namespace tacit::mechanism {
 namespace {
+
+TEST(Gumbel, IsGumbelAndAnExponentialIsFoundOut) {
+  auto noise = noise::FixedNoise(11);
+  const auto cdf = [](double x) { return std::exp(-std::exp(-x)); };
+  std::vector<double> sample(1000000);
+  for (double& x : sample) x = DrawGumbel(noise);
+  EXPECT_EQ(testing::CheckDistribution(sample, cdf), "");
+  for (double& x : sample) x = -std::log(noise.Uniform());
+  EXPECT_NE(testing::CheckDistribution(sample, cdf), "");
+}
 
 struct Race {
   std::vector<uint64_t> rows;

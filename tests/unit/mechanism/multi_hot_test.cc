@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "mechanism/choice/choice.h"
 #include "mechanism/private_step.h"
 #include "model/pctr.h"
 #include "model/sum_blocks.h"

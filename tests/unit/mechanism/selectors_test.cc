@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "distribution.h"
+#include "mechanism/choice/choice.h"
 #include "mechanism/private_step.h"
 #include "naive.h"
 #include "support/fixed_noise.h"

@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 
+#include "mechanism/choice/choice.h"
 #include "mechanism/private_step.h"
 #include "naive.h"
 #include "support/fixed_noise.h"
@@ -18,7 +19,6 @@ namespace tacit::mechanism {
 namespace {
 
 using Source = VocabularyOptions::Source;
-using Query = VocabularyOptions::Query;
 
 RowSpace SpaceOf(uint64_t rows) {
   RowSpace space;
@@ -37,10 +37,23 @@ StepUnits UnitsOf(const std::vector<std::vector<uint64_t>>& rows) {
 StepUnits SomePeriod() { return UnitsOf({{0, 1, 2, 3}, {3}, {7}, {}}); }
 
 VocabularyOptions Gaussian(Source source) {
-  return {.source = source, .query = Query::kGaussian, .keep = 3, .noise_multiplier = 2, .clip = 1};
+  return {.source = source, .keep = 3, .noise_multiplier = 2, .clip = 1};
 }
 VocabularyOptions Gumbel(Source source) {
-  return {.source = source, .query = Query::kGumbel, .keep = 3, .noise_multiplier = 2};
+  return {.source = source, .keep = 3, .noise_multiplier = 2};
+}
+
+// A vocabulary out of the stream, by either query.
+struct Released {
+  VocabularyOptions options;
+  bool top_rows = false;
+
+  std::unique_ptr<Vocabulary> In(const RowSpace& space) const {
+    return top_rows ? MakeTopRows(space, options) : MakeVocabulary(space, options);
+  }
+};
+std::vector<Released> BothQueries(Source source) {
+  return {{Gaussian(source)}, {Gumbel(source), true}};
 }
 
 TEST(Vocabulary, APublicOneOwesNothing) {
@@ -213,7 +226,7 @@ TEST(Vocabulary, OneShotTopRowsAreThoseOfGumbelsOverTheWholeSpace) {
   options.noise_multiplier = 1.2;
   const std::vector<double> counts = {1, 1, 1, 2, 0, 0, 0, 1};  // however many rows a unit has
   const double epsilon = 2 / (options.noise_multiplier * std::sqrt(2.0));
-  const auto vocabulary = MakeVocabulary(space, options);
+  const auto vocabulary = MakeTopRows(space, options);
   const model::Activations activations = ActivationsOf(SomePeriod());
   auto noise = noise::FixedNoise(9);
   Random random(6);
@@ -253,8 +266,8 @@ TEST(Vocabulary, IsChargedOncePerReleaseAndKnowsBeforehand) {
   const RowSpace space = SpaceOf(8);
   auto noise = noise::FixedNoise(9);
   for (Source source : {Source::kFirstPeriod, Source::kRunning}) {
-    for (const VocabularyOptions& options : {Gaussian(source), Gumbel(source)}) {
-      const auto vocabulary = MakeVocabulary(space, options);
+    for (const Released& released : BothQueries(source)) {
+      const auto vocabulary = released.In(space);
       EXPECT_EQ(vocabulary->keep(), 3u);
       EXPECT_TRUE(vocabulary->rows().empty());
       EXPECT_TRUE(vocabulary->observes_periods());
@@ -288,7 +301,7 @@ TEST(Vocabulary, ChargesAreThoseOfItsQueries) {
                              .sigma_selection = 2,
                              .clip_selection = 3,
                              .sampling_rate = 1}));
-  EXPECT_EQ(*MakeVocabulary(space, Gumbel(Source::kRunning))->opening_charge(),
+  EXPECT_EQ(*MakeTopRows(space, Gumbel(Source::kRunning))->opening_charge(),
             (privacy::Charge{.mechanism = privacy::MechanismKind::kVocabulary,
                              .noise_multiplier = std::numeric_limits<double>::infinity(),
                              .zcdp_rho = 0.125}));
@@ -298,8 +311,8 @@ TEST(Vocabulary, ChargesAreThoseOfItsQueries) {
 TEST(Vocabulary, AnEmptyPeriodIsReleasedToo) {
   const RowSpace space = SpaceOf(1000);
   auto noise = noise::FixedNoise(9);
-  for (const VocabularyOptions& options : {Gaussian(Source::kRunning), Gumbel(Source::kRunning)}) {
-    const auto vocabulary = MakeVocabulary(space, options);
+  for (const Released& released : BothQueries(Source::kRunning)) {
+    const auto vocabulary = released.In(space);
     vocabulary->OpenPeriod(noise);
     EXPECT_EQ(vocabulary->rows().size(), 3u);
     EXPECT_EQ(vocabulary->state_version(), 1u);
@@ -316,15 +329,15 @@ TEST(Vocabulary, ItsStateIsWhatWasReleased) {
   const RowSpace space = SpaceOf(8);
   auto noise = noise::FixedNoise(9);
   for (Source source : {Source::kFirstPeriod, Source::kRunning}) {
-    for (const VocabularyOptions& options : {Gaussian(source), Gumbel(source)}) {
-      const auto vocabulary = MakeVocabulary(space, options);
+    for (const Released& released : BothQueries(source)) {
+      const auto vocabulary = released.In(space);
       vocabulary->Observe(ActivationsOf(SomePeriod()));
       EXPECT_EQ(vocabulary->SaveState(), "");
       vocabulary->OpenPeriod(noise);
       const std::string state = vocabulary->SaveState();
       vocabulary->Observe(ActivationsOf(SomePeriod()));
       EXPECT_EQ(vocabulary->SaveState(), state);
-      const auto restored = MakeVocabulary(space, options);
+      const auto restored = released.In(space);
       ASSERT_TRUE(restored->LoadState(state));
       EXPECT_EQ(restored->SaveState(), state);
       EXPECT_EQ(restored->state_version(), vocabulary->state_version());
@@ -338,8 +351,8 @@ TEST(Vocabulary, ItsStateIsWhatWasReleased) {
 TEST(Vocabulary, RefusesWhatIsNoStateOfIts) {
   const RowSpace space = SpaceOf(8), larger = SpaceOf(9);
   auto noise = noise::FixedNoise(9);
-  for (const VocabularyOptions& options : {Gaussian(Source::kRunning), Gumbel(Source::kRunning)}) {
-    const auto vocabulary = MakeVocabulary(space, options);
+  for (const Released& released : BothQueries(Source::kRunning)) {
+    const auto vocabulary = released.In(space);
     vocabulary->OpenPeriod(noise);
     const std::string state = vocabulary->SaveState();
     const auto load = [](Vocabulary& into, std::string_view bytes) {
@@ -352,17 +365,17 @@ TEST(Vocabulary, RefusesWhatIsNoStateOfIts) {
       EXPECT_EQ(into.state_version(), 0u);
     };
     for (size_t size = 1; size < state.size(); ++size)
-      load(*MakeVocabulary(space, options), std::string_view(state).substr(0, size));
-    load(*MakeVocabulary(space, options), state + "x");
-    load(*MakeVocabulary(larger, options), state);
-    VocabularyOptions other = options;
-    other.query = options.query == Query::kGaussian ? Query::kGumbel : Query::kGaussian;
-    load(*MakeVocabulary(space, other), state);
-    other = options;
-    other.source = Source::kFirstPeriod;
-    load(*MakeVocabulary(space, other), state);
+      load(*released.In(space), std::string_view(state).substr(0, size));
+    load(*released.In(space), state + "x");
+    load(*released.In(larger), state);
+    Released other = released;
+    other.top_rows = !released.top_rows;
+    load(*other.In(space), state);
+    other = released;
+    other.options.source = Source::kFirstPeriod;
+    load(*other.In(space), state);
     // The last four bytes are a row beyond the space, or a count that is no number.
-    load(*MakeVocabulary(space, options), state.substr(0, state.size() - 4) + "\xff\xff\xff\xff");
+    load(*released.In(space), state.substr(0, state.size() - 4) + "\xff\xff\xff\xff");
   }
 }
 

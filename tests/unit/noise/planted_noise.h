@@ -62,7 +62,6 @@ class PlantedNoise final : public NoiseSource {
     return fault_ == Fault::kSeed31 ? SeededUniform() : inner_->Uniform();
   }
   bool Bernoulli(double p) override { return inner_->Bernoulli(p); }
-  double Gumbel() override { return inner_->Gumbel(); }
   void FillKey(std::span<uint8_t, 32> key) override { inner_->FillKey(key); }
   uint64_t GeometricSkip(double p) override { return inner_->GeometricSkip(p); }
   double GaussianTail(double lower) override { return inner_->GaussianTail(lower); }

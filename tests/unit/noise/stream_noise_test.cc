@@ -266,16 +266,6 @@ TEST(Bernoulli, ComesAsOftenAsAsked) {
   EXPECT_EQ(ones(1), kDraws);
 }
 
-TEST(Gumbel, IsGumbelAndAnExponentialIsFoundOut) {
-  const auto noise = MakeNoiseSource();
-  const auto cdf = [](double x) { return std::exp(-std::exp(-x)); };
-  std::vector<double> sample(kMany);
-  for (double& x : sample) x = noise->Gumbel();
-  EXPECT_EQ(CheckDistribution(sample, cdf), "");
-  for (double& x : sample) x = -std::log(noise->Uniform());
-  EXPECT_NE(CheckDistribution(sample, cdf), "");
-}
-
 // P(skip = k) = p (1 - p)^k; the last cell is everything beyond.
 std::string CheckGeometric(double p, const std::function<uint64_t()>& skip) {
   constexpr size_t kCells = 12;

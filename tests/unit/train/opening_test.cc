@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 
+#include "mechanism/choice/choice.h"
 #include "mechanism/private_step.h"
 #include "noise/noise.h"
 #include "privacy/gaussian.h"

@@ -44,7 +44,6 @@ class CountingNoise final : public noise::NoiseSource {
   void FillGaussian(std::span<double> out) override { noise_->FillGaussian(out); }
   double Uniform() override { return noise_->Uniform(); }
   bool Bernoulli(double p) override { return noise_->Bernoulli(p); }
-  double Gumbel() override { return noise_->Gumbel(); }
   void FillKey(std::span<uint8_t, 32> key) override { noise_->FillKey(key); }
   uint64_t GeometricSkip(double p) override { return noise_->GeometricSkip(p); }
   double GaussianTail(double lower) override { return noise_->GaussianTail(lower); }

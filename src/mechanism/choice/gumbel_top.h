@@ -10,6 +10,9 @@
 
 namespace tacit::mechanism {
 
+// Draws -ln(-ln U): P(g <= x) = exp(-exp(-x)).
+double DrawGumbel(noise::NoiseSource& noise);
+
 // One-shot Gumbel top-k: the k rows of the largest score + scale * Gumbel over a whole id space in
 // which all but the listed rows score 0. If one unit moves no score by more than D, all in one
 // direction (add-or-remove of a unit whose contributions are not negative), that is k exponential

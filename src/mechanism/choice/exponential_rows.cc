@@ -8,8 +8,8 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "mechanism/gumbel_top.h"
-#include "mechanism/row_selector.h"
+#include "mechanism/choice/choice.h"
+#include "mechanism/choice/gumbel_top.h"
 
 namespace tacit::mechanism {
 namespace {

@@ -1,4 +1,4 @@
-#include "mechanism/gumbel_top.h"
+#include "mechanism/choice/gumbel_top.h"
 
 #include <algorithm>
 #include <cmath>
@@ -39,6 +39,8 @@ void SkipListed(std::span<const uint64_t> listed, std::span<uint64_t> ranks) {
 
 }  // namespace
 
+double DrawGumbel(noise::NoiseSource& noise) { return -std::log(-std::log(noise.Uniform())); }
+
 void GumbelTop::Choose(std::span<const uint64_t> rows, std::span<const double> scores,
                        uint64_t space, uint64_t k, double scale, noise::NoiseSource& noise,
                        std::vector<uint8_t>* kept, std::vector<uint64_t>* others) {
@@ -46,7 +48,7 @@ void GumbelTop::Choose(std::span<const uint64_t> rows, std::span<const double> s
   TACIT_CHECK(k > 0 && scale > 0 && std::isfinite(scale), "a top-k needs a k and noise");
   candidates_.clear();
   for (size_t i = 0; i < rows.size(); ++i)
-    candidates_.push_back({scores[i] + scale * noise.Gumbel(), static_cast<uint32_t>(i)});
+    candidates_.push_back({scores[i] + scale * DrawGumbel(noise), static_cast<uint32_t>(i)});
   const auto larger = [](const Candidate& a, const Candidate& b) { return a.score > b.score; };
   const size_t most = std::min<uint64_t>(k, candidates_.size());
   std::partial_sort(candidates_.begin(), candidates_.begin() + static_cast<ptrdiff_t>(most),
