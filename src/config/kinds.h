@@ -106,6 +106,8 @@ struct MechanismTraits {
   // It noises what the model is shown of a record. All below must not learn from records.
   bool noises_representations = false;
 
+  // Labels stay clear, so that a unit's coins count as known.
+  constexpr bool shows_coins() const { return noises_representations; }
   // The gradients of dense layers are there to be summed, by carriers or whole.
   constexpr bool sums_gradients() const {
     return !noises_representations && (clips_gradients || !adds_noise);

@@ -10,7 +10,6 @@
 
 #include "base/result.h"
 #include "base/row_space.h"
-#include "mechanism/grid.h"
 #include "mechanism/recipe.h"
 #include "model/gradient.h"
 #include "noise/noise.h"
@@ -18,24 +17,14 @@
 
 namespace tacit::mechanism {
 
+struct RepresentationNoise;  // forward/forward.h
+
 // The data that a mechanism may use to decide which rows a step writes.
 struct StepRows {
   const model::Activations& activations;
   // Per row of the activations: the sum over units of the norm of the unit's gradient of that row,
   // each norm cut to the clip. Empty unless row_score_clip() is above 0.
   std::span<const double> scores = {};
-};
-
-// The noise on what a model is shown of each record, in slots of the same number of floats.
-struct RepresentationNoise {
-  double clip = 0;  // C: the length of a record's slot
-  Grid grid = {};   // of its numbers and their noise
-  double expected_batch =
-      0;  // public: slots come in multiples of it, and gradients are divided by it
-
-  // Clips each slot to C, whatever was done before and less what rounding to the grid can add, and
-  // adds noise to every number of every slot. A slot that is not finite counts as empty.
-  void Add(noise::NoiseSource& source, size_t width, std::span<float> slots) const;
 };
 
 // Turns a batch's gradients into an update that may be published, and states what that costs. The
@@ -78,8 +67,8 @@ class Mechanism {
   // that step. 0: there is no noise.
   virtual double update_stddev() const { return 0; }
 
-  // The noise of a mechanism that noises what the model is shown, and not what it learns: of such a
-  // step nothing above is used. Null: it noises gradients, or nothing.
+  // The noise of a mechanism that noises what the model is shown, and not what it learns: such a
+  // step uses nothing above. Null: it noises gradients, or nothing.
   virtual const RepresentationNoise* representation() const { return nullptr; }
 
   // The step under way as numbers; empty if it cannot be told so (an adaptive clip, a selection by
@@ -101,7 +90,10 @@ class Mechanism {
   virtual uint64_t state_version() const { return 0; }
   virtual std::string SaveState() const { return {}; }
   // Fails with kCorruption when the bytes are no state of this mechanism.
-  virtual Status LoadState(std::string_view) { return {}; }
+  virtual Status LoadState(std::string_view bytes) {
+    if (bytes.empty()) return {};
+    return Fail(ErrorCode::kCorruption, "the stored state is one of another mechanism");
+  }
 };
 
 struct AdaFestOptions {
@@ -117,17 +109,6 @@ struct AdaFestOptions {
 // DP-AdaFEST with a fixed threshold (paper 003; corrected in the comments of the implementation).
 // `space` must outlive the mechanism.
 std::unique_ptr<Mechanism> MakeAdaFest(const RowSpace& space, const AdaFestOptions& options);
-
-struct ForwardOptions {
-  double clip = 1;            // C
-  double sigma = 0;           // noise on a representation, in units of the clip
-  double expected_batch = 0;  // public
-  double sampling_rate = 1;   // of the participation that cuts its steps; for the charge
-};
-// DP-FP (paper 001): noise on each record's representation. All that lies below the noise must be
-// frozen, or trained by a mechanism that is charged. Labels are not covered, and coins count as
-// known.
-std::unique_ptr<Mechanism> MakeForward(const ForwardOptions& options);
 
 // No privacy: every touched row, no clip, no noise. Its charge is unbounded.
 std::unique_ptr<Mechanism> MakeNonPrivate(double expected_batch);

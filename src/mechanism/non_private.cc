@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
@@ -6,15 +5,6 @@
 
 namespace tacit::mechanism {
 namespace {
-
-// Every scale is 1.
-class NoClip final : public model::ScaleRule {
- public:
-  bool needs_norms() const override { return false; }
-  void Scales(const model::GroupNorms&, std::span<float> scales) const override {
-    std::fill(scales.begin(), scales.end(), 1.0f);
-  }
-};
 
 class NonPrivate final : public Mechanism {
  public:
@@ -44,14 +34,10 @@ class NonPrivate final : public Mechanism {
 
   const privacy::Charge& charge() const override { return charge_; }
   double ExpectedExtraRows() const override { return 0; }
-  Status LoadState(std::string_view bytes) override {
-    if (bytes.empty()) return {};
-    return Fail(ErrorCode::kCorruption, "the stored state is one of a private mechanism");
-  }
 
  private:
   const double expected_batch_;
-  const NoClip no_clip_;
+  const model::Unscaled no_clip_;
   const privacy::Charge charge_;
 };
 

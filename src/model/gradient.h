@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -83,6 +84,15 @@ class ScaleRule {
   virtual double grid_step() const { return 0; }
   // Sets scales[g * units + u] for every group and unit.
   virtual void Scales(const GroupNorms& norms, std::span<float> scales) const = 0;
+};
+
+// The rule without a clip.
+class Unscaled final : public ScaleRule {
+ public:
+  bool needs_norms() const override { return false; }
+  void Scales(const GroupNorms&, std::span<float> scales) const override {
+    std::ranges::fill(scales, 1.0f);
+  }
 };
 
 }  // namespace tacit::model

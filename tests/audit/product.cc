@@ -138,7 +138,7 @@ class Product {
     std::vector<double> sum(parameters_.size());
     double lengths = 0;
     for (const Record& record : unit) {
-      const model::StepGradient one = Sum({{record}}, Unscaled());
+      const model::StepGradient one = Sum({{record}}, model::Unscaled());
       double squared = 0;
       for (size_t i = 0; i < sum.size(); ++i) {
         sum[i] += one.dense[i];
@@ -151,10 +151,6 @@ class Product {
     return std::sqrt(squared) + 0x1p-24 * lengths;
   }
 
-  class Unscaled final : public model::ScaleRule {
-    bool needs_norms() const override { return false; }
-    void Scales(const model::GroupNorms&, std::span<float>) const override {}
-  };
   static void Must(const Status& status) { TACIT_CHECK(status.has_value(), "the step failed"); }
 
   const ProductCase& audited_;

@@ -125,14 +125,8 @@ class Naive {
   }
 
  private:
-  class Plain final : public model::ScaleRule {
-   public:
-    bool needs_norms() const override { return false; }
-    void Scales(const model::GroupNorms&, std::span<float>) const override {}
-  };
-
   const model::Histories& histories_;
-  const Plain plain_;
+  const model::Unscaled plain_;
   model::SequenceModel model_;
   model::SequenceSum sum_;
   std::vector<float> parameters_, gradients_, total_;

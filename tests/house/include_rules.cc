@@ -109,6 +109,7 @@ const std::map<std::string, Names>& FolderArrows() {
       {"model/sequence", {"model/", "model/transitions"}},
       {"mechanism/", {}},
       {"mechanism/choice", {"mechanism/"}},
+      {"mechanism/forward", {"mechanism/"}},
       // Sources do not know each other, nor the steps.
       {"stream/", {}},
       {"stream/generator", {"stream/"}},
@@ -121,7 +122,8 @@ const std::map<std::string, Names>& FolderArrows() {
       {"train/watch", {}},
       {"train/quality", {"train/learner"}},
       {"train/engines", {"train/learner", "train/optimizer"}},
-      {"train/click", {"train/learner", "train/optimizer", "train/engines"}},
+      {"train/forward", {"train/learner", "train/optimizer", "train/engines"}},
+      {"train/click", {"train/learner", "train/optimizer", "train/engines", "train/forward"}},
       {"train/linear", {"train/learner", "train/click"}},
       {"train/counts", {"train/learner"}},
       {"train/sequence", {"train/learner", "train/optimizer", "train/engines", "train/counts"}},

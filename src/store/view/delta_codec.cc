@@ -16,7 +16,7 @@
 //     commit tip := commit:u64 ledger_head:digest ledger_entries:u64 totals:u32 total*totals total
 //     total      := learner:string unit:u8 epsilon:f64 delta:f64 steps:u64
 // The last total is that of all learners together, with an empty name. `unit` is 128 more where
-// something was charged as mechanism forward, which does not cover labels.
+// some charge did not cover labels.
 //
 // A folded learner's dense state, in `meta` under `dense/`, sealed:
 //     base    := commit:u64 dense
@@ -51,7 +51,8 @@ privacy::LedgerTotal GetTotal(ByteReader& reader) {
   const auto unit = reader.Get<uint8_t>();
   total.unit = static_cast<privacy::Unit>(unit & ~kNotAllCovered);
   if ((unit & kNotAllCovered) != 0)
-    total.not_covered = privacy::NotCovered(privacy::MechanismKind::kForward);
+    for (const privacy::MechanismRow& row : privacy::kMechanisms)  // one of them has such words
+      if (!row.not_covered.empty()) total.not_covered = row.not_covered;
   total.epsilon = reader.Get<double>();
   total.delta = reader.Get<double>();
   total.steps = reader.Get<uint64_t>();

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/moving_average.h"
-#include "train/click/forward_click_engine.h"
 #include "train/click/host_click_engine.h"
+#include "train/forward/forward_click_engine.h"
 
 namespace tacit::train {
 namespace {

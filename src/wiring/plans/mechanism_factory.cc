@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "mechanism/choice/choice.h"
 #include "mechanism/clipper.h"
+#include "mechanism/forward/forward.h"
 #include "mechanism/private_step.h"
 #include "mechanism/row_selector.h"
 #include "mechanism/sigma_split.h"

@@ -43,7 +43,7 @@ Exposure ExposureOf(const config::Learner& learner, const config::Source& source
   const uint64_t periods = learner.privacy.of_users() ? PeriodsOfUser(p) : source.passes;
   Exposure exposure{
       .sampled = true, .steps = p.PeriodSteps() * periods, .periods = periods, .draw = DrawOf(p)};
-  exposure.draw.known = learner.mechanism.traits().noises_representations;
+  exposure.draw.known = learner.mechanism.traits().shows_coins();
   exposure.text =
       of_gradient == privacy::Price::kAllocatedGaussian
           ? fmt::format("{} of {}", Counted(p.blocks * periods, "block"),
@@ -71,12 +71,13 @@ Result<double> EpsilonAt(double noise, const Exposure& exposure, double delta,
                          const Beside& beside) {
   if (!(noise > 0)) return std::numeric_limits<double>::infinity();
   Beside events = beside;
-  const privacy::Charge step{.mechanism = exposure.draw.known ? privacy::MechanismKind::kForward
-                                                              : privacy::MechanismKind::kDpSgd,
-                             .noise_multiplier = noise,
+  const privacy::Charge step{.noise_multiplier = noise,
                              .sampling_rate = exposure.draw.rate,
                              .block_steps = exposure.draw.block_steps};
-  for (const privacy::CountedEvent& event : step.Events(exposure.steps)) events.push_back(event);
+  if (exposure.draw.known && step.sampling_rate < 1)
+    events.push_back({privacy::Event::KnownCoin(noise, step.sampling_rate), exposure.steps});
+  else
+    for (const privacy::CountedEvent& event : step.Events(exposure.steps)) events.push_back(event);
   return privacy::PldUpperEpsilon(events, privacy::Adjacency::kAddRemove, Delta(delta));
 }
 

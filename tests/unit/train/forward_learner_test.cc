@@ -8,7 +8,7 @@
 #include <limits>
 #include <random>
 
-#include "mechanism/mechanism.h"
+#include "mechanism/forward/forward.h"
 #include "mechanism/private_step.h"
 #include "support/silent_noise.h"
 #include "train/click/click_learner.h"

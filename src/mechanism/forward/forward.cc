@@ -1,23 +1,15 @@
 // z_i = clip_C(f(x_i)) + sigma C N(0, 1) for each record i of a step (paper 001, "DP-FP"), and
 // nothing else of its features. What is made of z, by any optimiser, is post-processing, and labels
 // are used as they are. See docs/internals/mechanism.md, "Representations".
+#include "mechanism/forward/forward.h"
+
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 
 #include "base/check.h"
-#include "mechanism/mechanism.h"
 
 namespace tacit::mechanism {
 namespace {
-
-class WithoutGradients final : public model::ScaleRule {
- public:
-  bool needs_norms() const override { return false; }
-  void Scales(const model::GroupNorms&, std::span<float>) const override {
-    TACIT_CHECK(false, "no gradient is summed");
-  }
-};
 
 class Forward final : public Mechanism {
  public:
@@ -48,15 +40,11 @@ class Forward final : public Mechanism {
 
   const privacy::Charge& charge() const override { return charge_; }
   double ExpectedExtraRows() const override { return 0; }
-  Status LoadState(std::string_view bytes) override {
-    if (bytes.empty()) return {};
-    return Fail(ErrorCode::kCorruption, "the stored state is one of another mechanism");
-  }
 
  private:
   RepresentationNoise noise_;
   privacy::Charge charge_;
-  const WithoutGradients rule_;
+  const model::Unscaled rule_;
 };
 
 }  // namespace

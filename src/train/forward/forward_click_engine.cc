@@ -1,4 +1,4 @@
-#include "train/click/forward_click_engine.h"
+#include "train/forward/forward_click_engine.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "mechanism/forward/forward.h"
 #include "train/learner/loss_sum.h"
 
 namespace tacit::train {
