@@ -144,6 +144,7 @@ const std::map<std::string, Names>& FolderArrows() {
       {"cuda/kernels/dense", {"cuda/kernels/parts"}},
       {"cuda/kernels/gemm", {"cuda/kernels/parts"}},
       {"cuda/kernels/noise", {"cuda/kernels/parts"}},
+      {"cuda/kernels/reattention", {"cuda/kernels/parts"}},
       {"cuda/kernels/rows", {"cuda/kernels/parts", "cuda/kernels/dense", "cuda/kernels/noise"}},
       {"cuda/kernels/sequence", {"cuda/kernels/parts", "cuda/kernels/gemm", "cuda/kernels/rows"}},
       // Scores and items out of a snapshot, the versions they come from, what is said of them; then

@@ -3,7 +3,7 @@
 #define AddOwnVariance RightAddOwnVariance
 #define LayerNormVariance RightLayerNormVariance
 #define ReluVariance RightReluVariance
-#include "cuda/kernels/sequence/variance.cu"
+#include "cuda/kernels/reattention/variance.cu"
 #undef EmbedVariance
 #undef AddOwnVariance
 #undef LayerNormVariance

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "cuda/kernels/dense/pointwise.h"
+#include "cuda/kernels/reattention/variance.h"
 #include "cuda/kernels/rows/ranks.h"
 #include "cuda/kernels/sequence/attention.h"
 #include "cuda/kernels/sequence/catalogue.h"
@@ -13,7 +14,6 @@
 #include "cuda/kernels/sequence/layer_norm.h"
 #include "cuda/kernels/sequence/packed_rows.h"
 #include "cuda/kernels/sequence/unit_tiles.h"
-#include "cuda/kernels/sequence/variance.h"
 #include "model/sequence/attention.h"
 #include "model/sequence/coins.h"
 #include "ops/bf16.h"

@@ -8,7 +8,7 @@
 #include "cuda/device/kernel.h"
 #include "cuda/kernels/parts/number.h"
 #include "cuda/kernels/parts/reduce.h"
-#include "cuda/kernels/sequence/variance.h"
+#include "cuda/kernels/reattention/variance.h"
 
 namespace tacit::cuda {
 namespace {
