@@ -73,6 +73,39 @@ class Manual(unittest.TestCase):
             run = subprocess.run(["groff", "-man", "-ww", "-z", page], text=True, capture_output=True)
             self.assertEqual((run.returncode, run.stderr), (0, ""), page)
 
+    def names(self, page, title):
+        """The entries of one section of a page."""
+        text = (self.out / "man" / page).read_text().replace("\\-", "-")
+        section = re.search(rf"(?s)\n\.SH {title}\n(.*?)\n\.SH ", text).group(1)
+        return {name for names in re.findall(r"(?m)^\.TP\n\\fB(.+)\\fR$", section) for name in names.split(", ")}
+
+    def test_pages_have_each_variable_of_the_environment_that_the_code_reads(self):
+        files = [file.read_text() for file in TREE.glob("src/**/*.cc") if "getenv(" in file.read_text()]
+        read = {name for text in files for name in re.findall(r'"([A-Z]+_[A-Z_]+|(?<=getenv\(")[A-Z]+)"', text)}
+        self.assertGreater(len(read), 8)  # TACIT_TEST_NO_AVX512 has a digit, and is no reader's
+        told = self.names("man8/tacitd.8", "ENVIRONMENT") | self.names("man1/tacit.1", "ENVIRONMENT")
+        self.assertEqual(told - {"TACIT_*"}, read)
+
+    def test_pages_have_signals_files_and_exit_statuses(self):
+        handled = {name for file in TREE.glob("src/**/*.cc")
+                   for name in re.findall(r"(?:sigaddset\(&set, |signal\()(SIG\w+)", file.read_text())}
+        self.assertEqual(self.names("man8/tacitd.8", "SIGNALS"), handled)
+        self.assertLessEqual(self.names("man1/tacit.1", "SIGNALS"), handled)
+        service = (TREE / "packaging/tacit.yaml").read_text() + (TREE / "systemd/tacitd.service").read_text()
+        keys = (TREE / "docs/reference/config.md").read_text()
+        for path in self.names("man8/tacitd.8", "FILES"):
+            store, suffix = re.fullmatch(r"(/[\w./-]*?(?:/store)?)(\.checkpoints|\.dead-letters\.jsonl)?", path).groups()
+            self.assertIn(store, service)
+            self.assertIn(f"`store.path` + `{suffix}`" if suffix else "", keys)
+        installed = (TREE / "packaging/CMakeLists.txt").read_text()
+        for path in self.names("man1/tacit.1", "FILES"):
+            self.assertIn(path.replace("/usr/share/doc/tacit/", "config/"), installed)
+        codes = set(re.findall(r"(?m)^  k\w+ = (\d),", (TREE / "src/console/exit_code.h").read_text()))
+        self.assertGreater(len(codes), 4)
+        for path, _, _ in self.all:
+            page = self.page(path).relative_to(self.out / "man")
+            self.assertEqual(self.names(page, "EXIT STATUS"), codes, page)
+
     def test_files_that_are_printed_are_what_the_command_in_their_first_line_prints(self):
         printed = set()
         for file in [*TREE.glob("docs/**/*.md"), *TREE.glob("config/*.yaml"), *TREE.glob("schemas/*.yaml")]:
