@@ -460,5 +460,5 @@ class DashboardTest(unittest.TestCase):
 
 if __name__ == "__main__":
     if browser.find_chromium() is None:
-        sys.exit("chromium is not installed: apt-get install chromium (tools/setup does)")
+        sys.exit("chromium is not installed: tools/setup tools/test-packages.txt brings it")
     unittest.main(argv=[sys.argv[0], *sys.argv[3:]])

@@ -6,6 +6,7 @@ tests/campaign/readme.
 
 import pathlib
 import re
+import subprocess
 import sys
 import unittest
 
@@ -80,7 +81,42 @@ class Readme(unittest.TestCase):
         self.assertEqual(dead_links(all_pages() | room_pages(), TREE), [])
 
     def test_the_first_page_is_short(self):
-        self.assertLessEqual(len((pathlib.Path(TREE) / "README.md").read_text().split()), 1300)
+        readme = (pathlib.Path(TREE) / "README.md").read_text()
+        self.assertLessEqual(len(readme.split()), 1300)
+
+
+def packages(name):
+    return re.sub(r"#.*", "", (pathlib.Path(TREE) / "tools" / name).read_text()).split()
+
+
+def unused(names):
+    """Packages with no header that src or cuda includes, and no program that the build or the demo names."""
+    tree = pathlib.Path(TREE)
+    sources = [path for room in ("src", "cuda") for path in (tree / room).rglob("*.[hc]*") if path.is_file()]
+    included = {name for path in sources for name in re.findall(r"#include <(.+)>", path.read_text())}
+    steps = [tree / "CMakeLists.txt", tree / "CMakePresets.json", *tree.glob("src/**/CMakeLists.txt"),
+             *(tree / "tools" / name for name in ("build", "common.sh", "demo"))]
+    words = {word for path in steps for word in re.findall(r"[\w+-]+", path.read_text().lower())}
+    found = []
+    for name in names:
+        files = subprocess.run(["dpkg", "-L", name], capture_output=True, text=True, check=True).stdout.split()
+        headers = {re.sub("^/usr/include/(x86_64-linux-gnu/)?", "", path) for path in files}
+        programs = {pathlib.Path(path).name for path in files if path.startswith("/usr/bin/")}
+        if not headers & included and not (programs | {name, name.replace("-", "")}) & words:
+            found.append(name)
+    return found
+
+
+class Packages(unittest.TestCase):
+    def test_the_demo_installs_what_build_and_programs_need(self):
+        self.assertIn('\n"$ROOT/tools/setup"\n', (pathlib.Path(TREE) / "tools/demo").read_text())
+        # The headers of Boost.JSON are in another package than its library; packaging/ asks for Python.
+        self.assertEqual(set(unused(packages("packages.txt"))), {"libboost-json1.81-dev", "python3"})
+
+    def test_a_package_of_the_tests_is_seen(self):
+        of_tests = {"chromium", "libgtest-dev", "mmdebstrap", "python3-numpy", "zsh"}
+        self.assertLessEqual(of_tests, set(packages("test-packages.txt")))
+        self.assertEqual(set(unused(of_tests)), of_tests)
 
 
 class Planted(unittest.TestCase):
