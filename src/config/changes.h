@@ -26,8 +26,8 @@ std::string_view WhyItStays(std::string_view path);
 // with LogFiles::kUnread.
 std::vector<Change> ChangesOf(const Config& before, const Config& now);
 
-// Copies the values of all keys that are taken. Those of serve.callers and serve.tls are, where
-// another file is named than before; where there was none, or is none now, they stay.
+// Copies the values of all keys that are taken. serve.callers and serve.tls are taken only if
+// a file was named before and another one is named now.
 void TakeReloaded(const Config& from, Config* to);
 
 }  // namespace tacit::config

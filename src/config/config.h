@@ -288,7 +288,7 @@ struct Participation {
   uint64_t blocks = 1;
   // held periods, and once with per_period:
   // A period is closed after `period` offsets (0: no such limit) and at every `period_files`-th
-  // file end (0: at every one), whichever comes first.
+  // file end (0: at every one): the earlier of both.
   uint64_t period = 0;
   uint32_t period_files = 0;
 
@@ -444,7 +444,7 @@ struct Gpu {
   // The code that multiplies the bf16 matrices of click models: Tacit's, cuBLAS, or the faster.
   enum class Gemm { kOwn, kLibrary, kAuto };
   Gemm gemm = Gemm::kOwn;
-  // Requests of at least so many rows are scored on it, by click models; 0: none are.
+  // Requests of at least this many rows are scored on it, by click models; 0: none are.
   uint32_t serve_rows = 0;
   uint64_t serve_cache_bytes = 64u << 20;
 };
@@ -508,7 +508,7 @@ Result<Config> Parse(std::string_view yaml, const std::string& name,
                      const std::vector<std::string>& overrides, LogFiles files = LogFiles::kFound);
 // True if Kafka would have a topic of this name.
 bool GoodTopic(std::string_view name);
-// Reads section `kafka` alone, for who looks at a topic before there is a configuration: from a
+// Reads section `kafka` alone, to look at a topic before there is a configuration: from a
 // file, unless `path` is empty, and from the environment. `bootstrap`, unless empty, names the
 // brokers.
 Result<Kafka> LoadKafka(const std::string& path, const std::string& bootstrap);
@@ -522,7 +522,7 @@ Result<std::string> ReadSecret(const Secret& secret);
 // Returns librdkafka's settings, with texts that are kept elsewhere fetched; without Kafka
 // Connect's.
 Result<std::vector<std::pair<std::string, std::string>>> ReadKafkaProperties(const Kafka& kafka);
-// Names of the settings kept elsewhere. They are secrets, whatever their names are.
+// Names of the settings kept elsewhere. They are secrets under any name.
 std::vector<std::string> KeptElsewhere(const Kafka& kafka);
 // The places of secrets that are written in the configuration itself.
 std::vector<std::string> SecretsInTheOpen(const Config& config);

@@ -336,8 +336,8 @@ Refusal HttpSession<Stream>::CodingRefusal() {
   return {};
 }
 
-// Finds out whose token came. Without one only a request that ends with its header goes on to the
-// handler: nobody unknown makes the server hold a body.
+// Finds out whose token came. Without a token only a request without a body goes on to the
+// handler, so strangers cannot make the server hold one.
 template <class Stream>
 Refusal HttpSession<Stream>::CallerRefusal() {
   const SeenFields::Field& field = seen_.authorization;

@@ -71,16 +71,16 @@ class Mechanism {
   // step uses nothing above. Null: it noises gradients, or nothing.
   virtual const RepresentationNoise* representation() const { return nullptr; }
 
-  // The step under way as numbers; empty if it cannot be told so (an adaptive clip, a selection by
-  // scores).
+  // The current step as plain numbers; empty if it cannot be expressed that way (an adaptive clip,
+  // a selection by scores).
   virtual std::optional<Recipe> recipe() const { return {}; }
   // Draws the rows that a step writes beside touched ones, ascending, for an engine that carries
   // out the recipe. It knows nothing of the batch, so it may be drawn before one is looked at; rows
-  // that are touched have had their own draw, and the engine drops them. Not for a step that opens
-  // a period, before it is open.
+  // that are touched have had their own draw, and the engine drops them. In a step that
+  // opens a period, call it only after OpenPeriod.
   virtual void DrawExtra(noise::NoiseSource&, std::vector<uint64_t>* rows) { rows->clear(); }
 
-  // The cost of one step, whatever its batch was.
+  // The cost of one step, with any batch.
   virtual const privacy::Charge& charge() const = 0;
   // The average number of rows written per step that no unit touched: c * p0.
   virtual double ExpectedExtraRows() const = 0;

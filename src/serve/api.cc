@@ -288,7 +288,7 @@ http::HandlerFactory MakeApi(Services services) {
     versions = std::make_shared<const LiveVersion>(shared->latest, std::move(recommender));
   }
   ShowServedVersions(*shared->metrics, shared->recommenders, versions);
-  // The registry outlives the server, and what it is asked with.
+  // The registry outlives the server and these objects, so the callback holds a weak pointer.
   shared->metrics->BeforeScrape([quality = QualityMetrics(*shared->metrics, shared->qualities),
                                  held = std::weak_ptr<const Services>(shared)] {
     const auto services = held.lock();

@@ -46,7 +46,7 @@ struct Assembly {
   config::Config config;
   MemoryPlan memory;
   std::shared_ptr<const event::FeatureTransform> transform;
-  std::shared_ptr<const event::ItemCatalogue> items;  // null: there is none
+  std::shared_ptr<const event::ItemCatalogue> items;  // null if there is none
   std::vector<LearnerPlan> learners;
   std::vector<QualityPlan> qualities;  // behind the learners
   std::optional<BreakerPlan> breaker;  // behind all of these
@@ -62,7 +62,7 @@ struct RefusedLearner {
 
 // Checks what only several rooms together can check: budgets against noise, memory against model.
 // With `refused`, failing learners are left out and reported there; otherwise the first failure is
-// returned. `laws`, kept by who asks more of the same, save time.
+// returned. Pass the same `laws` again to use their distributions again.
 Result<Assembly> Assemble(config::Config config, std::vector<RefusedLearner>* refused = nullptr,
                           std::span<const LearnerKind> kinds = AllLearnerKinds(),
                           privacy::Laws laws = nullptr);

@@ -182,7 +182,7 @@ std::optional<uint64_t> StepsOfUser(const Subject& s, uint64_t days, bool aligne
 
 // The forecast for one event over all these learners, or for one user if all have unit user. An
 // event is only in the steps of its own period. A user returns, at most once per step.
-// `once`: what each event is charged beside, once for all its life.
+// `once`: the charges that every event pays exactly once.
 Result<EpsilonAhead> Ahead(const std::vector<Subject>& subjects, double delta, const Events& once,
                            std::optional<uint64_t> events_per_day, Answers* answers,
                            TellsAtMost* tells) {

@@ -53,14 +53,14 @@ uint32_t ItemsOf(const wiring::Assembly& assembly) {
   return assembly.learners.front().recommends ? assembly.items->items() : 0;
 }
 
-// Adds the items that users took to their histories. A record of another sort is none.
+// Adds the items that users took to their histories. Skips records without an item or with label 0.
 void AddTo(const event::Batch& batch, Histories* histories) {
   for (size_t i = 0; i < batch.size(); ++i)
     if (batch.item[i] != event::kNoItem && batch.label[i] > 0)
       (*histories)[UnitOf(batch, i, true)].push_back(batch.item[i]);
 }
 
-// The places in a history whose item comes for the first time, but for the first item of all.
+// The places in a history whose item comes for the first time, except the first item of all.
 std::vector<size_t> Asked(const Items& items) {
   std::vector<size_t> asked;
   for (size_t i = 1; i < items.size(); ++i)

@@ -27,8 +27,8 @@ KinshipBounds::KinshipBounds(const Prior& prior) {
   near_most_ = std::ranges::max(near_);
 }
 
-// Sets those of the steps that begin with kin.years; those that begin later are there already, as
-// are those of pairs without a word.
+// Fills the bounds of the ranges that begin at kin.years. Later ranges, and pairs without a common
+// word, are filled already.
 void KinshipBounds::Fill(const Buckets::Kin& kin, std::span<const float> factors) {
   float own = 0;
   for (Buckets::Kin pair = kin; pair.ids < Buckets::kIdSteps; ++pair.ids) {

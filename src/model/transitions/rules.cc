@@ -25,7 +25,7 @@ double PopularitySpread(std::span<const float> sums, double deviation) {
 // over the signal passes through all of these. The largest share leaves pairs enough of mu for
 // their noise to stay on the grid.
 //
-// It is less what an item has than by how much items differ that has to stand out. MovieLens-1M and
+// The difference between items must stand out, not an item's own count. MovieLens-1M and
 // Beauty differ by 1.3 to 1.6 of the mean, and the generated log of 1,000 items by .6: at epsilon
 // .1 (a signal of .85 an item) it had .9 with a share of .5 and 1.2 to 1.3 with .95, where
 // popularity alone has 1.7 and nothing else stands out. At epsilon 1 and 5 that changes nothing on

@@ -24,7 +24,7 @@ namespace tacit::serve {
 inline constexpr std::string_view kCanaryField = "X-Canary-Key";
 
 // A version that is open beside others, with all that is answered from it, and its own metrics.
-// Immutable but for these; thread-safe.
+// Immutable except for the metrics; thread-safe.
 class ServedVersion {
  public:
   // Builds the states to recommend from, on this thread: slow. `registry` outlives it.
@@ -81,7 +81,7 @@ class Versions {
                                    const http::Request& request) const = 0;
   // Answers where nothing is asked for and there is no canary.
   virtual Answering Serving() const = 0;
-  // All that may be asked for, newest first; the one that is served where others are not kept.
+  // All open versions, newest first; only the served one if no others are kept.
   virtual std::vector<Answering> All() const = 0;
 };
 
@@ -103,7 +103,7 @@ class LiveVersion final : public Versions {
 };
 
 // Versions that lie open side by side. A request that has chosen one keeps it open to its end,
-// whatever is set meanwhile.
+// even if another is set meanwhile.
 class VersionTable final : public Versions {
  public:
   struct Contents {
@@ -121,7 +121,7 @@ class VersionTable final : public Versions {
                            const http::Request& request) const override;
   Answering Serving() const override;
   std::vector<Answering> All() const override;
-  // The newest that is open. Its ledger has the charges of all others too, whichever is served.
+  // The newest that is open. Its ledger has the charges of all others, of the served one too.
   std::shared_ptr<const store::Snapshot> Newest() const;
 
  private:

@@ -27,9 +27,9 @@ class WorkingRows {
   // Records that these rows (of the last Gather, by row id, ascending) were changed in place.
   virtual void MarkChanged(std::span<const uint64_t> rows) = 0;
   // Says that these rows (embedding and state) were changed elsewhere, over what is here. They go
-  // into the next delta, and are what a later Gather finds; whoever needs them first has them
-  // brought, and this call need not. What brings them must be there until they have come. A row
-  // that is to be marked as changed is gathered anew after this call.
+  // into the next delta, and are what a later Gather finds. They are fetched at first use, and
+  // not by this call; `arrival` must live until then. A row that is to be marked as changed is
+  // gathered anew after this call.
   virtual Status Expect(std::shared_ptr<RowArrival> arrival);
   // Says that few rows or none will be gathered from here on, so that memory may be given back. It
   // changes no row and no answer.

@@ -34,9 +34,9 @@ struct WitnessedLearner {
   };
   std::optional<Charged> charged = {};
   std::optional<std::string> position =
-      {};  // in the store's encoding; nothing: too long for a witness
-  // Its steps by what they were charged, in the order of the last ones: of the 64 prices that were
-  // charged last, so that those of others are none of the last.
+      {};  // in the store's encoding; nothing if it is too long for a witness
+  // Steps by price, for the 64 prices that were charged last, in the order of their last step. A
+  // step of another price came before all of these.
   struct Priced {
     Charged charged;
     uint64_t steps = 0;

@@ -16,9 +16,9 @@ namespace tacit::train {
 
 // An account of its own in ledger and store, for releases that are made beside the learners' steps:
 // noised counts of windows of the stream. Each of a window's records moves one count, by at most
-// one, so that a window costs it one Gaussian. What was released is pending until the next commit
-// takes it, together with the steps behind the window's end: whoever sees one of them sees what was
-// released, and a crash before lets it be drawn anew, which nobody can tell. A value.
+// one, so that a window costs it one Gaussian. A release is pending until the next commit takes
+// it, together with the steps behind the window's end: both become visible together. After a crash
+// before that commit the noise is drawn again; nobody saw the first draw. A value.
 class ReleaseAccount {
  public:
   // `name` is in the ledger and in the store; no learner can have it: their ids have no dot.
