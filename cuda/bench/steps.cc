@@ -86,7 +86,7 @@ struct CommittedSteps {
   uint64_t commits = 0, bytes = 0;  // that the store has written
 };
 
-// Takes steps with a commit every so many seconds.
+// Takes steps with a commit every `every` seconds.
 Result<CommittedSteps> Committed(const GpuSizes& sizes, train::Gpu& gpu, double every) {
   TACIT_ASSIGN(BenchSetup setup, MakeBenchSetup(ClickModelOf(sizes, sizes.batches.back())));
   bench::TrainingRig rig(std::move(setup), {.name = "gpu", .gpu = &gpu});

@@ -10,7 +10,7 @@
 namespace tacit::cuda {
 
 // The median time of one call, which waits for its own work; it is made once before, and then for
-// about so many seconds, three times at least.
+// about `seconds`, three times at least.
 Result<double> MedianOfCalls(double seconds, const std::function<Status()>& call);
 
 // The time of work that is put on the stream, without the host's: the median of five batches, each

@@ -8,7 +8,7 @@
 // device is.
 namespace tacit::cuda::emulated {
 
-// The machine that the emulated device pretends to be. Kernels run whatever it says.
+// The machine that the emulated device pretends to be. Kernels run on any of them.
 struct Machine {
   int driver_version = 13000;  // 0: no driver
   int devices = 1;

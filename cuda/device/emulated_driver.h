@@ -83,7 +83,7 @@ class Driver {
   void Push(EmulatedStream* stream, Work work) TACIT_REQUIRES(mutex_);
   // Puts a graph's work on the stream and on lanes of its own.
   void Launch(const EmulatedGraph& graph, EmulatedStream* stream) TACIT_REQUIRES(mutex_);
-  // The capture in which the event was recorded last; null: none that goes on.
+  // The capture in which the event was recorded last; null if that has ended.
   std::shared_ptr<Capture> CaptureWith(const EmulatedEvent* event) const TACIT_REQUIRES(mutex_);
   void WaitFor(EmulatedStream* stream) TACIT_REQUIRES(mutex_);
   void WaitFor(const std::shared_ptr<Mark>& mark) TACIT_REQUIRES(mutex_);

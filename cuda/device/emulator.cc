@@ -516,7 +516,7 @@ void* SharedPointer(uint32_t address, size_t bytes) {
 
 void InitCounter(Counter* counter, uint32_t arrivals) {
   const Unwatched books;
-  if (arrivals == 0 || arrivals > kArrivalsMost) TheMachine().Die("a counter of so many arrivals");
+  if (arrivals == 0 || arrivals > kArrivalsMost) TheMachine().Die("too many arrivals");
   const auto all = static_cast<uint16_t>(arrivals);
   counter->word =
       std::bit_cast<uint64_t>(Count{.bytes = 0, .arrivals = all, .missing = all, .phase = 0});

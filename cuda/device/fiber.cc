@@ -30,7 +30,7 @@ namespace tacit::cuda::emulator {
 #if defined(__x86_64__)
 // swapcontext asks the kernel for the signal mask at each switch, and the address sanitizer, which
 // intercepts it, maps the shadow of the whole stack anew each time: most of a test's time. So where
-// we know the machine the switch is ours. It keeps what the ABI has a function keep, but for the
+// we know the machine the switch is ours. It keeps what the ABI has a function keep, except the
 // rounding modes, which nobody changes here.
 extern "C" void tacit_switch_stack(void** from, void* to);
 extern "C" void tacit_begin_stack();

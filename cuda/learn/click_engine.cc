@@ -175,7 +175,7 @@ class Engine final : public train::ClickEngine {
   // The step whose passes were put on the streams last. What is uploaded from lives as long.
   const StagedStep* staged_ = nullptr;
   bool begun_ = false;                 // and that is not released
-  bool ahead_ = false;                 // likewise, before Begin was called for it
+  bool ahead_ = false;                 // the same, before Begin was called for it
   const StepChunk* in_net_ = nullptr;  // whose activations and gradients the net holds
   uint64_t unfinished_ = 0;            // dense parameters that the step has yet to reach
   PlanWatch watch_;

@@ -24,7 +24,7 @@ using Use = DeviceNetOptions::Use;
 // Pieces of a sum that are multiplied side by side.
 constexpr uint32_t kPiecesAtOnce = 16;
 
-// Rows of all matrices begin at multiples of 16 bytes, whichever numbers they hold.
+// Rows of all matrices begin at multiples of 16 bytes, for every type of number.
 uint64_t StrideOf(size_t cols) { return (cols + 7) / 8 * 8; }
 
 template <class T>
@@ -58,7 +58,7 @@ size_t WorkFloats(const DeviceFacts& facts, const DeviceNetOptions& options) {
   return work;
 }
 
-// The most parts in which the kernels of a net leave the squares of rows of so many columns.
+// The most parts in which the kernels of a net leave the squares of rows with these columns.
 template <class T>
 uint32_t SquaresPartsMost(const DeviceFacts& facts, size_t cols) {
   if (!kRoundsTo<T>) return 1;
@@ -372,7 +372,7 @@ class Net final : public DeviceNet {
   Stream& stream_;
   const DeviceNetOptions options_;
   const std::vector<model::LinearLayer>& layers_ = options_.layers;
-  Blas* library_ = nullptr;  // what multiplies; null: our own
+  Blas* library_ = nullptr;  // what multiplies; if null, our own
   uint32_t rows_ = 0;
   DeviceSpan<const float> dense_;
   // Per layer. Where the net only scores, gradients have no memory, nor have squares.

@@ -23,7 +23,7 @@ class DeviceOptimizer {
   // Goes on from another state of the same sizes, in the same memory.
   Status Load(const store::DenseState& dense);
 
-  // Adds the device memory that Make takes, of a kind that has a device form, for so many
+  // Adds the device memory that Make takes, of a kind that has a device form, for this number of
   // parameters.
   static void Plan(const train::OptimizerOptions& options, size_t parameters, MemoryNeed* need);
 

@@ -12,7 +12,7 @@
 namespace tacit::cuda {
 namespace {
 
-// The median of so many batches, each of so many launches, for which the host waits once.
+// The numbers of batches, of which the median counts, and of launches in each between two waits.
 constexpr size_t kTimings = 5;
 constexpr int kLaunches = 10;
 

@@ -28,7 +28,7 @@ Status PlanSequenceSteps(const DeviceSequenceOptions& options, const model::Sequ
 
 // The private step of a sequence model on one GPU: a transformer in f32 or bf16. What a unit adds
 // does not depend on the others in its step, in no bit: every product of a row is summed in the
-// same order whatever is beside it.
+// same order beside any other rows.
 //
 // Beside what it is held against (model::SequenceModel), in bf16 the biases' gradients are sums of
 // rounded rows. `device` and `noise` must outlive it. Fails with kRefused for options without such

@@ -24,7 +24,7 @@ class Grown {
     rows_ = static_cast<uint32_t>(rows), cols_ = static_cast<uint32_t>(cols);
     return Reserve(device, rows * stride_, &buffer_);
   }
-  // Makes room for so many.
+  // Makes room for `rows` by `cols`.
   Status Plan(BufferTaker taker, size_t rows, size_t cols) {
     return taker.Take(rows * StrideOf(cols), &buffer_);
   }

@@ -132,7 +132,7 @@ class Wave final : public UnitsWave, private WaveMemory<T> {
     TACIT_RETURN_IF_ERROR(to->Take(device_, from.rows, from.cols));
     return AddBias<T>(stream_, from, {}, false, to->view());
   }
-  // One plan for all sizes: a row's products are summed in the same order whatever is beside it.
+  // One plan for all sizes: a row's products are summed in the same order beside any other rows.
   Status Multiply(DeviceMatrix<const T> a, Form form_b, DeviceMatrix<const T> b,
                   DeviceMatrix<float> c, float beta = 0) {
     if constexpr (kRounds)
@@ -269,7 +269,7 @@ class Wave final : public UnitsWave, private WaveMemory<T> {
   bool Spreads(const Block<T>& block) const { return corrected() && !block.last; }
   bool RoundsInner(const Block<T>& block) const { return Memory::RoundsInner(block, corrected()); }
 
-  // `spare` becomes what is attended to, but for factors.
+  // `spare` becomes what is attended to, without factors.
   Status Attend(Block<T>& block, DeviceMatrix<const float> in, DeviceMatrix<float> spare) {
     const size_t width = layout_.options().width;
     TACIT_RETURN_IF_ERROR(block.kept.Take(device_, layout_.options().heads * rows_,
@@ -333,7 +333,7 @@ class Wave final : public UnitsWave, private WaveMemory<T> {
         Spread(block.outer, block.activation.view(), inner_variance_.view(), branch_out_.view()));
     return AddBranchVariance(FeedForwardSite(block.index), block.second);
   }
-  // The variances of a block's keys, and of its values behind them, but for the last block.
+  // The variances of a block's keys, and of its values behind them; not for the last block.
   Result<AttentionCorrection> Correction(const Block<T>& block, DeviceMatrix<const float> in) {
     const size_t width = layout_.options().width;
     const model::ReAttentionOptions& options = layout_.options().re_attention;

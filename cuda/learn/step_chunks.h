@@ -14,7 +14,7 @@ struct StepChunk {
   uint32_t entries = 0;
   bool one_row_each = true;                // every unit has exactly one example
   std::vector<uint32_t> unit_of = {};      // per example: its unit, counted from the first
-  std::vector<uint32_t> example_end = {};  // per unit: end of its examples, counted likewise
+  std::vector<uint32_t> example_end = {};  // per unit: end of its examples, counted from the same
   uint32_t first_piece = 0;
   // The pieces of its sums (ops::SumPieces), with ends counted from the chunk's first example. The
   // only chunk of a step has some without examples at the end, which fill it up. The last block may

@@ -14,7 +14,7 @@ namespace {
 // Words of the parts, each of which begins at a multiple of 16 bytes.
 constexpr size_t Aligned(size_t words) { return (words + 3) / 4 * 4; }
 
-// Values, and zeros behind them up to so many words.
+// Values, and zeros behind them up to `count` words.
 void CopyWords(const std::vector<float>& values, size_t count, uint32_t* to) {
   if (!values.empty()) std::memcpy(to, values.data(), values.size() * sizeof(float));
   std::fill_n(to + values.size(), count - values.size(), 0u);
@@ -25,7 +25,7 @@ bool SameWords(std::span<const uint32_t> words, size_t at, const std::vector<T>&
   static_assert(sizeof(T) == sizeof(uint32_t));
   return values.empty() || std::memcmp(&words[at], values.data(), values.size() * sizeof(T)) == 0;
 }
-// All rows are looked at, whatever is found: so the loop is one of vectors.
+// No row ends the search early: so the loop is one of vectors.
 bool SameRows(std::span<const uint32_t> words, size_t at, const std::vector<uint64_t>& rows) {
   const uint32_t* const held = words.data() + at;
   uint64_t differ = 0;

@@ -20,8 +20,8 @@ struct StepStagingOptions {
   uint32_t dense_width = 0;
   uint64_t space_rows = 0;
   uint32_t chunk_examples = 0;  // that go through the model at a time
-  // A step in one chunk is filled up to multiples of at most so many examples and units, and of
-  // entries for so many examples, with what is nobody's (step_rows.h); a small step to smaller
+  // A step in one chunk is filled up to multiples of at most these examples and units, and of
+  // the entries of these examples, with what is nobody's (step_rows.h); a small step to smaller
   // ones. So its kernels have few sizes.
   uint32_t round_examples = train::kGpuRoundExamples;
 };

@@ -13,7 +13,7 @@
 namespace tacit::cuda {
 namespace {
 
-// The size of the table of contributions where a unit has so many entries: more numbers than are
+// The size of the table of contributions where a unit has this many entries: more numbers than are
 // asked for, so that steps of the same sizes have as many.
 size_t ContributionsFor(uint64_t unit_entries) { return (unit_entries / 64 + 1) * 64; }
 
@@ -128,7 +128,7 @@ Status StepRowsIndex::UploadSteps(const mechanism::Recipe& recipe) {
   return stream_->Upload<int64_t>(steps_there_, First(steps_, steps_size_));
 }
 
-// Rows in the first of so many places, and kNone in the others.
+// Rows in the first of `places`, and kNone in the others.
 Status StepRowsIndex::UploadExtra(std::span<const uint64_t> rows, size_t places) {
   Device& device = stream_->device();
   TACIT_RETURN_IF_ERROR(Reserve(device, places, &extra_));

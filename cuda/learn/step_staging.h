@@ -19,7 +19,7 @@ namespace tacit::cuda {
 // once that thread has worked.
 class StepStaging {
  public:
-  // `compute` must outlive it. Takes memory for steps of so many words (train::GpuStepLayout).
+  // `compute` must outlive it. Takes memory for the words of a step (train::GpuStepLayout).
   static Result<StepStaging> Make(Stream& compute, const StepStagingOptions& options,
                                   uint64_t words = 0);
   // Adds the device memory that Make takes.

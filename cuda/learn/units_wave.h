@@ -32,8 +32,8 @@ struct UnitsMemory {
   }
 };
 
-// A wave's packed units on the device, and the outcome of their step: what a wave has whatever its
-// model and precision are.
+// A wave's packed units on the device, and the outcome of their step: what a wave has for any
+// model and precision.
 class UnitsWave : public SequenceWave {
  public:
   Result<Outcome> Await(uint32_t turn) override;

@@ -94,7 +94,7 @@ Status CachedRows::Search::TakePlacing(uint64_t rows, uint64_t buckets, BufferTa
   return taker.Take(buckets, &bucket_first);
 }
 
-// As TakeStep takes it, but for flags and floats of guests.
+// As TakeStep takes it, without flags and floats of guests.
 Status CachedRows::NeedOfStep(const StepPlan& plan, MemoryNeed* need) {
   const BufferTaker taker(*need);
   Search search;

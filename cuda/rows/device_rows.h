@@ -14,8 +14,8 @@ namespace tacit::cuda {
 // them. Which it is changes no bit of what is learnt. Not thread-safe.
 //
 // A step is Begin, perhaps NameExtra, FetchAnnounced, End. The engine's stream runs the step's
-// kernels; it is idle when Begin and End are called, but for what Begin itself puts there and for
-// the steps of may_begin_ahead. After a failure the object must not be used again.
+// kernels; it is idle when Begin and End are called (except for Begin's own work and
+// the steps of may_begin_ahead). After a failure the object must not be used again.
 class DeviceRows {
  public:
   virtual ~DeviceRows() = default;

@@ -16,12 +16,12 @@
 namespace tacit::cuda {
 
 // Rows that go home beside the steps. They are copied side by side on the device, as they are after
-// one step; from there whoever needs them brings them, on a stream of its own, while the next steps
+// one step; the first user brings them from there, on a stream of its own, while the next steps
 // run. Settle's thread calls all but what it hands to WorkingRows, which any thread may call.
 class Homecoming {
  public:
   // `rows` is the number of all, `stride` the floats of the longest, and `floats_from` has each
-  // table's by its first row. Takes store::ArrivalPinnedBytes of pinned memory, but for a number
+  // table's by its first row. Takes store::ArrivalPinnedBytes of pinned memory, less a number
   // and a piece, and the list's on the device.
   static Result<std::unique_ptr<Homecoming>> Make(
       Device& device, std::vector<std::pair<uint64_t, uint32_t>> floats_from, uint64_t rows,
@@ -30,7 +30,7 @@ class Homecoming {
   ~Homecoming();
 
   // Waits until the rows that left last are home, and brings them if nobody has begun to. Fails if
-  // they did not come, whoever brought them: they are lost, and so is their commit.
+  // they did not come (brought by any thread): they are lost, and so is their commit.
   Status Finish();
   // The list of the next rows, which are written there ascending. REQUIRES Finish.
   DeviceSpan<uint32_t> List(size_t rows);

@@ -11,7 +11,7 @@
 
 // The index of a cache of rows: buckets of 128 places, each row at home in one bucket, which one
 // warp fills. There are no locks and no retries, so what is where is a function of what was asked,
-// whatever thread is first.
+// with any order of threads.
 namespace tacit::cuda {
 
 inline constexpr uint32_t kBucketPlaces = 128;

@@ -33,7 +33,7 @@ class RowMover {
 
   // Takes the memory of SendHome's pieces. REQUIRES that no call of it has more rows.
   Status TakeWayHome(Device& device, uint64_t rows);
-  // Takes that of Fetch for calls of so many rows; larger ones take more.
+  // Takes that of Fetch for calls of `rows`; larger ones take more.
   Status TakeWayIn(Device& device, uint64_t rows);
   // These add up the device memory of each.
   static void PlanWayHome(uint64_t rows, uint32_t stride, MemoryNeed* need);

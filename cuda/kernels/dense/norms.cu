@@ -151,7 +151,7 @@ TACIT_KERNEL OneRowNormsKernel(DeviceSpan<const uint32_t> unit_end, MatrixList<c
   all_out[which * unit_end.size + u] = static_cast<float>(squared);
 }
 
-// A thread each of n, for so many matrices.
+// A thread for each of n numbers, in each matrix.
 runtime::LaunchShape Threads(uint64_t n, uint32_t matrices) {
   runtime::LaunchShape shape{.grid = BlocksFor(n, kBlock), .block = {kBlock}, .shared_bytes = 0};
   shape.grid.y = matrices;

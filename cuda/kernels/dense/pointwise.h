@@ -7,7 +7,7 @@
 #include "cuda/device/stream.h"
 #include "cuda/kernels/parts/matrix.h"
 
-// Work on each number by itself, as ops::Backend has it: the bits are the CPU's, but for
+// Work on each number by itself, as ops::Backend has it: the bits are the CPU's, except in
 // the exponential of LogisticLoss. T is float or uint16_t, a bf16.
 namespace tacit::cuda {
 

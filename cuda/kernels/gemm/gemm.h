@@ -38,7 +38,7 @@ struct GemmPlan {
 // ones would, too.
 GemmPlan PlanGemm(int multiprocessors, uint32_t m, uint32_t n, uint32_t k,
                   GemmWay way = GemmWay::kMma);
-// A plan of n alone, without splits: a row of c is summed in the same order whatever is beside it.
+// A plan of n alone, without splits: a row of c is summed in the same order beside any other rows.
 GemmPlan PlanRows(uint32_t n, GemmWay way);
 // The numbers of working memory that a product wants.
 size_t GemmWorkFloats(const GemmPlan& plan, uint32_t m, uint32_t n);

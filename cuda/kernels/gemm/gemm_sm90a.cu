@@ -14,7 +14,7 @@
 // has two blocks, so that one writes its sums while the other multiplies: at k = 598 writing takes
 // as long as multiplying.
 //
-// A number's products are added in one order, whatever block and tile it lies in.
+// A number's products are added in one order, in every block and tile.
 //
 // Registers (-Xptxas -v, nvcc 13.0), 64 / 128 / 256 columns: see README.md; no spills. ptxas must
 // not say that it injects or serializes anything (C7519, C7520): Anew, KeepBehind, Opaque and
@@ -122,7 +122,7 @@ WgmmaKernel(const GemmArgs<uint16_t> g, const End of_all, uint32_t tiles,
   unsigned char* const memory = &SharedAs<unsigned char>();
   const uint32_t skipped = -sm90a::SharedAddress(memory) % kSwizzleBytes;
   auto& ring = *reinterpret_cast<Ring*>(memory + skipped);
-  // Uses of stages, counted from the block's first on, whatever the tile.
+  // Uses of stages, counted from the block's first on, over all tiles.
   uint32_t use = 0;
 
   if (ThreadIndex().x == 0) {

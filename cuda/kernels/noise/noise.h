@@ -19,7 +19,7 @@ struct NoiseKey {
 // The purpose of a draw, with its own keystream under the same key. No purpose has the number 0.
 enum class NoiseQuery : uint64_t { kDense = 1, kRows = 2, kSelection = 3 };
 
-// A place of the keystream is three blocks of ChaCha20, which give the noise of so many numbers.
+// A place of the keystream is three blocks of ChaCha20, which give the noise of 16 numbers.
 inline constexpr int kNumbersPerPlace = 16;
 
 // In all of these a number's draw depends on key, query and its place alone: not on the launch, not

@@ -48,7 +48,7 @@ struct DenseParameters {
   DeviceSpan<float> average = {};
 };
 
-// The numbers [begin, end) of the flat dense vector. Both are multiples of 16, but for the vector's
+// The numbers [begin, end) of the flat dense vector. Both are multiples of 16, except the vector's
 // end: no place of noise is in two parts.
 struct DensePart {
   uint64_t begin = 0, end = 0;

@@ -98,7 +98,7 @@ struct RowStep {
   bool averages = false;
   float keep = 0;  // of the average, for the steps since the last write
   // State that the row is left with, in the places that hold one number for all: Adagrad's s, or
-  // the count of writes; and the step of the last write. Null: the row has none.
+  // the count of writes; and the step of the last write. If null, the row has none.
   float* shared = nullptr;
   float shared_after = 0;
   float* last = nullptr;

@@ -11,11 +11,11 @@ namespace tacit::cuda {
 // The place of a thing that is not listed.
 inline constexpr uint32_t kNone = 0xffffffff;
 
-// The number of u32 that RankFlags works with, for so many flags.
+// The number of u32 that RankFlags works with, for this number of flags.
 size_t RankWork(size_t flags);
 // rank[i] = `from` + the number of flags before i that are set; count[0] = `from` + the number of
 // all that are set. `from` is read from device memory, or 0 where it is empty. The ranks are those
-// of the flags' order, whatever block ran first. `count` may be `from`.
+// of the flags' order, not of the order of blocks. `count` may be `from`.
 Status RankFlags(Stream& stream, DeviceSpan<const uint8_t> flags, DeviceSpan<const uint32_t> from,
                  DeviceSpan<uint32_t> work, DeviceSpan<uint32_t> rank, DeviceSpan<uint32_t> count);
 

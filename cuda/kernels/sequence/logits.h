@@ -27,7 +27,7 @@ struct PriorLogits {
 
 Status FillPrior(Stream& stream, const PredictingRows& rows, const PriorLogits& prior,
                  DeviceMatrix<float> logits);
-// Makes the items of a row's crop so far impossible, but for its target.
+// Makes the items of a row's crop so far impossible, except its target.
 Status MaskSeen(Stream& stream, const PredictingRows& rows, DeviceSpan<const uint32_t> target,
                 DeviceMatrix<float> logits);
 

@@ -1,7 +1,7 @@
 // Tiles of units' gradients: a block forms 64 x 64 numbers of a^T g. In bf16 that is done on the
 // tensor cores (mma.sync), 64 rows at a time, which cp.async brings to a ring in shared memory; in
 // f32 by fused multiply-adds, 16 rows at a time. Norms: a block a unit and tile. Sums: a block a
-// tile and eight units, whose int64 sums it keeps in registers and adds with atomics, in whatever
+// tile and eight units, whose int64 sums it keeps in registers and adds with atomics, in any
 // order. All tables are one launch.
 //   bytes:      a tile's share of a and g once a unit; sums 8 a number of the table and eight units
 //   operations: 2 n M N for a unit of n rows and a table of M x N, in either pass
