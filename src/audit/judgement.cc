@@ -27,7 +27,7 @@ Result<privacy::PldAccountant> AccountOf(Events events, double noise) {
   return accountant;
 }
 
-// A test of most right answers costs the whole error, but for this share. It is left to a test at
+// A test of most right answers costs the whole error less this share. It is left to a test at
 // rates of its own, which sees what is rare but telling.
 constexpr double kShareOfRates = 0.2;
 

@@ -26,8 +26,8 @@ struct Allowed {
 // Without events, everything is allowed.
 Result<Allowed> AllowedBy(std::span<const privacy::CountedEvent> events, double delta);
 
-// True if so many right guesses in one run are impossible under the certified curve of this charge,
-// but for a probability of alpha. REQUIRES events.
+// True if this many right guesses in one run are impossible under the certified curve of this
+// charge, except with a probability of alpha. REQUIRES events.
 Result<bool> RefutedInOneRun(std::span<const privacy::CountedEvent> events, const Guesses& guesses,
                              double alpha);
 

@@ -5,8 +5,8 @@
 
 // A threshold on a statistic proves something about privacy. A mechanism that is mu-GDP between two
 // worlds makes them no easier to distinguish than N(0, 1) and N(mu, 1) (Dong, Roth and Su 2022):
-// every test's true and false positive rates have Phi^-1(TPR) - Phi^-1(FPR) <= mu, whatever was
-// tested.
+// every test's true and false positive rates have Phi^-1(TPR) - Phi^-1(FPR) <= mu, for any
+// test.
 namespace tacit::audit {
 
 // Quantile of the standard normal; infinite at 0 and 1.
@@ -38,7 +38,7 @@ struct Tally {
 };
 
 struct MuBound {
-  double lower = 0;     // mu is above it, but for a probability of 2 alpha
+  double lower = 0;     // mu is above it, except with a probability of 2 alpha
   double estimate = 0;  // by the rates as they were seen
   double shift = 0;     // difference of the means, in standard deviations: mu, where the statistic
                         // is a Gaussian's log-likelihood ratio

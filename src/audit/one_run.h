@@ -26,7 +26,7 @@ double SteinkeEpsilon(const Guesses& guesses, double delta, double alpha);
 // The least probability of an event in the other world, of an event of this probability: f(1 - p)
 // for the trade-off function f.
 using LeastElsewhere = std::function<double(double probability)>;
-// Mahloujifar, Melis and Chaudhuri (2025), Algorithms 2 and 3 for two choices: true if so many
+// Mahloujifar, Melis and Chaudhuri (2025), Algorithms 2 and 3 for two choices: true if this many
 // right guesses refute that the mechanism keeps the curve.
 bool RefutesCurve(const Guesses& guesses, const LeastElsewhere& least, double alpha);
 // The mu below which all Gaussian curves are refuted; 0: none is.

@@ -15,7 +15,7 @@ namespace tacit {
 
 // Terms tell a store from its copies. Each start of a store that commits draws a random number, its
 // term, and all its commits carry it. A copy that is started and commits by itself therefore has
-// other terms than the original from there on, whichever of the two chains is longer.
+// other terms than the original from there on, even if its chain is the longer one.
 using TermId = std::array<uint8_t, 16>;
 inline constexpr TermId kNoTerm{};  // the term of commit 0, before the first start that commits
 

@@ -15,7 +15,7 @@ std::string DidYouMean(std::string_view given, std::span<const std::string_view>
 // `text`, or 0. REQUIRES a text that is not empty.
 size_t Utf8Length(std::string_view text);
 bool IsUtf8(std::string_view text);
-// Returns the text with each byte that no terminal should get as `\xNN`: control characters but for
+// Returns the text with each byte that no terminal should get as `\xNN`: control characters except
 // line ends, and what is not UTF-8. For texts of others, which may quote the bytes of a file.
 std::string Printable(std::string_view text);
 

@@ -39,7 +39,7 @@ class StepRig {
   std::vector<double> seconds_;
 };
 
-// Has the rigs take turns, so that a noisy neighbour hits all of them, for so many rounds after one
+// Has the rigs take turns, so that a noisy neighbour hits all of them, for `rounds` after one
 // that warms up.
 Status TakeTurns(const std::vector<StepRig*>& rigs, int rounds);
 

@@ -241,7 +241,7 @@ std::string PaidText(const InspectOptions& options, const inspect::PrivateLook& 
       charged.total_delta, findings.deviation());
   if (look.records->topic() != nullptr)
     text += fmt::format(
-        " It counts the records at these offsets: {}. Whoever looks at them again pays again.",
+        " It counts the records at these offsets: {}. A second look at them is paid for again.",
         inspect::OffsetsText(look.records->topic()->looked_at));
   if (findings.name_threshold() > 0)
     text += fmt::format(
@@ -380,7 +380,7 @@ void AddTopicOptions(CLI::App& command, InspectOptions* options) {
       .add_option("--framing", options->framing,
                   "With --topic: do not guess whether a schema's id is before each record")
       ->check(CLI::IsMember({"none", "confluent"}));
-  command.add_option("--wait", options->wait_s, "With --topic: so many seconds for its brokers")
+  command.add_option("--wait", options->wait_s, "With --topic: seconds that its brokers may take")
       ->default_val(10)
       ->check(WholeNumberFrom(1, 600));
 }
@@ -395,7 +395,7 @@ void AddInspect(CLI::App& cli, Action* chosen) {
   AddTopicOptions(*command, options.get());
   command->add_option("--format", options->format, "Do not guess how records are written")
       ->check(CLI::IsMember({"criteo_tsv", "json", "csv"}));
-  command->add_option("--rows", options->rows, "Look at so many records, the first ones")
+  command->add_option("--rows", options->rows, "Look at this many records, the first ones")
       ->default_val(200'000)
       ->check(WholeNumberFrom(1, 1'000'000'000));
   command->add_option("--unit", options->asked.unit, "privacy.unit: event or user")
@@ -430,7 +430,7 @@ void AddInspect(CLI::App& cli, Action* chosen) {
       ->delimiter(',');
   command
       ->add_option("--user-records", options->user_records,
-                   "With --private and --unit user: look at so many records of a user, the "
+                   "With --private and --unit user: look at this many records of a user, the "
                    "first ones; noise goes with it")
       ->default_val(20)
       ->check(WholeNumberFrom(1, inspect::kUserRecordsMost));

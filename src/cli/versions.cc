@@ -91,7 +91,7 @@ void AddVersions(CLI::App& cli, Action* chosen) {
   add("list", "Lists them, and which are open",
       "Example:\n  tacit versions list --url unix:/run/tacit/operator", ListVersions);
   auto* serve = add("serve", "Serves another one until told otherwise",
-                    "An older one is served, whatever newer checkpoints come, until `newest` is\n"
+                    "An older one is served, also when newer ones come, until `newest` is\n"
                     "asked for. A canary ends.\n"
                     "Example:\n  tacit versions serve 41 --url unix:/run/tacit/operator",
                     ServeVersion);

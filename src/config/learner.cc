@@ -22,7 +22,7 @@ void DescribeHistory(Fields& fields, History& history, bool used) {
       &history.serve_users, UsedIf(used));
 }
 
-// The accountant bounds allocations of up to so many steps.
+// The accountant bounds allocations of at most this many steps.
 constexpr uint64_t kBlockStepsMost = 100'000;
 
 void DescribeParticipation(Fields& fields, Learner& learner) {

@@ -57,7 +57,7 @@ class Reader : public Fields {
   // failure.
   const Tree* Scalar(const std::optional<Place>& place, std::string_view what);
   void Fail(const Place& place, std::string_view message);
-  // Keeps the default of an unused key, whatever is written, so that nothing can depend on it.
+  // Keeps the default of an unused key and ignores its value, so that nothing depends on it.
   template <class T>
   static void Assign(T* value, T read, Use use) {
     if (IsUsed(use)) *value = std::move(read);

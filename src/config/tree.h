@@ -48,7 +48,7 @@ class Place {
   Place Key(std::string_view key) const;
   Place Item(size_t index) const;
 
-  const Tree* tree() const { return tree_; }  // null: not written
+  const Tree* tree() const { return tree_; }  // null if not written
   const std::string& path() const { return path_; }
 
   // "demo.yaml:41: learners[0].privacy.delta".

@@ -25,7 +25,7 @@ class AtomicFile {
   Status Write(std::string_view bytes);
   // For a library that writes by itself, before Commit.
   int fd() const { return fd_.get(); }
-  // Puts it in its place, over whatever is there, once all bytes are on the disk.
+  // Puts it in its place, over an older file, once all bytes are on the disk.
   Status Commit();
 
  private:

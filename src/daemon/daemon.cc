@@ -457,7 +457,7 @@ class Daemon {
     checkpoints_.reset();
     Status flushed = store_->Flush();
     if (!flushed && !failed_) Failed("the last commit failed", flushed.error());
-    if (anchorer_) anchorer_->Finish();  // published commits are whole, whatever failed since
+    if (anchorer_) anchorer_->Finish();  // published commits are whole, even after a failure
     if (feed_) feed_->Finish(stopped_by_signal_ ? FeedSender::kOnStop : FeedSender::kAtTheEnd);
     feed_.reset();
     if (flushed)

@@ -15,7 +15,7 @@
 
 namespace tacit::daemon {
 
-// Follows the feed into a replica's store, on a thread of its own. Whatever fails there, what is
+// Follows the feed into a replica's store, on a thread of its own. After a failure there, what is
 // shown goes on being shown. Thread-safe. Store, clock and registry must outlive it.
 class FeedFollower {
  public:

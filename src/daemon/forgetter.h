@@ -31,7 +31,7 @@ class Forgetter {
 
   store::UserBook& users_;
   const wiring::Assembly& assembly_;
-  const train::OptOut* const opt_out_;  // null: there is none
+  const train::OptOut* const opt_out_;  // null if there is none
   const metrics::Counter forgotten_, erased_;
   PacedThread thread_;  // the last member: it uses all others
 };

@@ -33,7 +33,7 @@ class GpuChoice {
   Result<std::unique_ptr<train::Learner>> Learner(const wiring::LearnerPlan& plan,
                                                   const MakeLearner& make);
 
-  // The models that score rows, on the GPU where there is room for it. Whatever fails here is
+  // The models that score rows, on the GPU where there is room for it. A failure here is
   // warned of, and the processor scores. Called behind the making of all learners, and before what
   // they take for their steps. `registry` and this outlive the models.
   std::vector<serve::ScoringModel> ScoringModels(metrics::Registry& registry);

@@ -17,7 +17,7 @@ class SampleRings {
  public:
   static constexpr size_t kSamples = 180;  // of a ring
   static constexpr std::chrono::seconds kEvery{2};
-  // Every so many samples one goes into the ring of minutes, of hours, of a day.
+  // At each of these strides a sample goes into the ring of minutes, of hours, of a day.
   static constexpr std::array<uint64_t, serve::kLookBacks> kStrides = {1, 20, 300};
 
   void Add(const serve::StreamSample& sample) {

@@ -13,8 +13,8 @@
 namespace tacit::daemon {
 namespace {
 
-// Moves what is served, tells of it, and has the figures follow. Whatever fails, what is served
-// goes on being served. Thread-safe.
+// Switches the served version, logs it, updates the gauges. After a failure the old
+// version stays. Thread-safe.
 class Mover {
  public:
   Mover(ServedVersions& served, train::LedgerMetrics& metrics, metrics::Registry& registry)

@@ -236,7 +236,7 @@ Status ServedVersions::Follow(const serve::VersionOrder& order, State* state) co
   using Serve = serve::VersionOrder::Serve;
   if (order.serve == Serve::kNewest) {
     TACIT_RETURN_IF_ERROR(MoveToNewest(state));
-    // A newer one may lie open, whatever became of its checkpoint.
+    // A newer one may lie open, even if its checkpoint is gone.
     state->serving = std::max(state->serving, state->open.rbegin()->first);
     state->held = false;
   } else if (order.serve == Serve::kVersion) {

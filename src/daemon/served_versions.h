@@ -55,7 +55,7 @@ class ServedVersions {
  private:
   struct Opened {
     std::string folder;
-    std::shared_ptr<const store::CheckpointHold> hold;  // null: of a store
+    std::shared_ptr<const store::CheckpointHold> hold;  // null if it is of a store
     std::shared_ptr<const serve::ServedVersion> version;
   };
   // The state between two changes.

@@ -28,8 +28,7 @@ Result<std::unique_ptr<http::Server>> AnswerProbes(const std::string& address,
   if (address.empty()) return std::unique_ptr<http::Server>();
   http::ServerOptions options;
   options.listeners.push_back({address, http::Role::kPublic});
-  options.hosts = {
-      "any"};  // whatever a probe calls this machine: nothing is told that is not public
+  options.hosts = {"any"};  // any name that a probe has for this machine: all answers are public
   options.max_connections = 64;
   options.max_body_bytes = 1024;
   options.max_held_bytes = 1 << 20;

@@ -43,7 +43,7 @@ class Watchdog {
   Clock::TimePoint last_told_;
 };
 
-// Appends a stage for each thread of a server, which outlives them; null: none.
+// Appends a stage for each thread of a server, which outlives them; null if none.
 void AddServerStages(const http::Server* server, std::vector<Watchdog::Stage>* stages);
 
 }  // namespace tacit::daemon

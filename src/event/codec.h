@@ -33,7 +33,7 @@ class Codec {
                       std::vector<DeadLetter>* dead) const = 0;
 };
 
-// The use of a record's label. Records to learn from must have one; in records to score whatever
+// The use of a record's label. Records to learn from must have one; in records to score, what
 // stands there is passed over, and the batch has 0.
 enum class LabelUse { kLearnt, kPassedOver };
 
@@ -59,7 +59,7 @@ struct InteractionOptions {
   // weight of 1. 0: records have no weights, and Batch::weight stays empty.
   double weight_most = 0;
   // The catalogue that Batch::item is filled from. A record whose item is unknown to it or missing
-  // is still learnt from by learners that need no item. Null: the column stays empty.
+  // is still learnt from by learners that need no item. If null, the column stays empty.
   std::shared_ptr<const ItemCatalogue> items = nullptr;
 };
 

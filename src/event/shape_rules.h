@@ -11,7 +11,7 @@
 #include "event/example_builder.h"
 #include "event/record_shape.h"
 
-// Rules for the parts of records of a producer's own shape, whatever their format.
+// Rules for the parts of records of a producer's own shape, in any format.
 namespace tacit::event {
 
 // Reads a time as RFC 3339 has it, "2026-11-25T03:22:06.5+01:00", in milliseconds since 1970;

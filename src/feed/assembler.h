@@ -56,7 +56,7 @@ struct PartitionSight {
 // versions: those of which every partition has the version end, and all records that it counts.
 //
 // Compaction takes records that a newer version has again, so a reader that begins far back finds
-// versions with holes. It then reads on: whatever was taken away is superseded by something before
+// versions with holes. It then reads on: each record that was taken away is replaced before
 // the ends that the topic had when the hole was read, so the first version that all partitions have
 // at or behind these ends has no hole, if all that was read after the ends were asked for had
 // none. Not thread-safe. Memory: all that is read and not taken (TakeRows, TakeWhole).
@@ -73,7 +73,7 @@ class Assembler {
   // model or feed, or versions that go back. After a failure nothing more may be taken.
   Status Take(const stream::KafkaTopicRecord& record);
 
-  // True where a hole was read since ends were last noted, or none were yet: whoever reads asks
+  // True where a hole was read since ends were last noted, or none were yet: the reader asks
   // the brokers for the ends, and notes them.
   bool needs_ends() const { return hole_; }
   // Notes, for every partition, how far was read and where it ended after that.

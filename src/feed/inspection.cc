@@ -26,7 +26,7 @@ constexpr std::chrono::milliseconds kUnevenMost(2000);
 
 // Chunks of one kind that a learner has, by number.
 struct FoundChunk {
-  uint32_t of = 0;  // so many
+  uint32_t of = 0;  // the number of chunks
   size_t bytes = 0;
 };
 using FoundChunks = std::map<uint64_t, FoundChunk>;

@@ -107,12 +107,12 @@ class Publisher {
   store::Releaser& store_;
   const Clock& clock_;
   const PublisherOptions options_;
-  std::unique_ptr<stream::KafkaProducer> producer_;   // null: to be joined
+  std::unique_ptr<stream::KafkaProducer> producer_;   // null until it is joined
   std::unique_ptr<stream::KafkaTopicReader> looker_;  // asks for the topic's ends
   std::vector<uint64_t> ends_;                        // by partition, at least
   uint32_t partitions_ = 0;
   FeedId feed_{};
-  std::optional<Base> base_;  // null: the next version is sent whole
+  std::optional<Base> base_;  // if null, the next version is sent whole
   // By learner; null for those whose rows have records of their own. Empty: not loaded yet.
   std::vector<std::unique_ptr<RowBlocks>> blocks_;
   CommitSeq previous_;            // the version that was published last

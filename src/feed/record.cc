@@ -1,4 +1,4 @@
-// The notation is base/bytes.h's, but for the numbers in keys, which are big-endian, as in the
+// The notation is base/bytes.h's, except for numbers in keys, which are big-endian, as in the
 // store's.
 //
 //     key     := row | block | dense | state | entry | end

@@ -57,7 +57,7 @@ std::string EncodeKey(const RecordPlace& place);
 // kPayloadBytesMost at most.
 uint32_t AppendValue(const RecordPlace& place, const RecordOrigin& origin, std::string_view payload,
                      std::string* out);
-// The same for whoever has the key.
+// The same for a caller that has the key.
 uint32_t AppendValue(std::string_view key, const RecordOrigin& origin, std::string_view payload,
                      std::string* out);
 

@@ -24,7 +24,7 @@ struct ReplicaSource {
   std::function<Status()> check_topic = {};
   // A release checkpoint that an empty store begins with; empty: it begins with the topic.
   std::string checkpoint = {};
-  // A replica that begins holds so many bytes of records; what is beyond goes into its store.
+  // A new replica holds at most this many bytes of records; the rest goes into its store.
   uint64_t held_bytes_most = uint64_t{64} << 20;
   // Both are for a topic that is none of a broker's. Empty: ReadNewestEnds and
   // KafkaTopicReader::Open.
@@ -75,7 +75,7 @@ class Replica {
   store::ReplicaStore& store_;
   const std::vector<store::LearnerLayout> layouts_;
   const ReplicaSource source_;
-  std::unique_ptr<stream::KafkaTopicReader> reader_;  // null: to be joined
+  std::unique_ptr<stream::KafkaTopicReader> reader_;  // null until it is joined
   std::optional<FeedIdentity> identity_;
   std::optional<Assembler> assembler_;
   std::chrono::steady_clock::time_point asked_{};

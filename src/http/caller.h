@@ -15,7 +15,7 @@ enum class CallerRole : uint8_t { kQuery, kUser, kOperator };
 inline constexpr size_t kCallerRoles = 3;
 std::string_view NameOf(CallerRole role);
 
-// Bounds the requests of one caller: so many a second, and as many at once. A leaky bucket as one
+// Bounds the requests of one caller: a number a second, and as many at once. A leaky bucket as one
 // number, the time at which the requests so far are paid for (GCRA, ITU-T I.371). Thread-safe,
 // without locks.
 class Pace {

@@ -45,7 +45,7 @@ Result<CallerRole> RoleOf(std::string_view word) {
   return static_cast<CallerRole>(at - kRoleNames);
 }
 
-// Reads the words of a line. Whatever stands where a digest should be may be a token.
+// Reads the words of a line. A word in the place of a digest may be a token.
 Status ReadCaller(const std::vector<std::string_view>& words, Caller* caller, Digest* digest) {
   if (words.size() < 3) return BadRequest(std::string(kForm));
   TACIT_ASSIGN(caller->role, RoleOf(words[0]));

@@ -31,7 +31,7 @@ std::string Pack(std::string_view text);
 // the field it does not.
 bool AcceptsGzip(std::string_view accept_encoding);
 
-// Packs an answer that is the same for all for whoever accepts it, and tells caches so.
+// Compresses an answer that is the same for all, if the client accepts gzip, and sets Vary.
 void PackAnswer(std::string_view accept_encoding, Reply* reply);
 
 }  // namespace tacit::http

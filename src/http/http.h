@@ -33,7 +33,7 @@ struct Request {
   std::string_view path;    // as sent, without the query: "/v1/score"
   std::string_view query;   // the part after '?', undecoded
   std::string_view body;
-  const HeaderFields* fields = nullptr;  // null: none came
+  const HeaderFields* fields = nullptr;  // null if none came
   // Set where callers are known by tokens; then `caller` is the one whose token came, or null.
   bool asks_token = false;
   const Caller* caller = nullptr;
@@ -83,8 +83,8 @@ void SetError(uint32_t status, std::string_view message, Reply* reply);
 // Does the same for a request that cannot be answered as it is, with the status for the error's
 // code: 400, 403, 404, 503 with Retry-After, else 500.
 void SetFailure(const Error& error, Reply* reply);
-// Does the same for an answer that failed through no fault of the request, whatever the error's
-// code: 503 with Retry-After if the failure is temporary (kUnavailable), else 500.
+// Does the same for an answer that failed through no fault of the request, with any
+// code of the error: 503 with Retry-After if the failure is temporary (kUnavailable), else 500.
 void SetServerFailure(const Error& error, Reply* reply);
 
 // Does the same for a request without the token that it needs (401), naming the scheme.

@@ -28,7 +28,7 @@ using Socket =
 struct Shared {
   Shared(ServerOptions o, metrics::Registry& metrics);
   SteadyTime Now() const { return clock->Now(); }
-  // A time that is up to some milliseconds older, for timeouts: each request asks for it thrice,
+  // A time that is up to some milliseconds older, for timeouts: each request asks three times,
   // and the exact time costs seven times as much.
   SteadyTime About() const;
 
@@ -47,7 +47,7 @@ struct Door {
 
   const Role role;
   const bool is_unix;
-  Tls* const tls;  // null: what is sent is not encrypted
+  Tls* const tls;  // if null, what is sent is not encrypted
   Gate gate;
   BytePool& pool;  // shared by all listeners of this role
   const Hosts hosts;

@@ -32,7 +32,7 @@ inline bool IsOperators(Access access) {
 // "/v1/users/{id}", stands for any text without a slash. Answers an unknown path with 404
 // and the nearest path, a method that the path lacks with 405 and Allow, and an operator's route at
 // a public listener with 403. Where callers are known by tokens, a request without one is answered
-// 401 whatever the path, a caller of another role 403, one over its pace 429. Only operators get
+// 401 on any path, a caller of another role 403, one over its pace 429. Only operators get
 // the message of a failure (500); others get a general one, and the log has the message. One per
 // server thread.
 class Router final : public Handler {
@@ -64,7 +64,7 @@ class Router final : public Handler {
   Counters MakeCounters(std::string_view method, std::string_view path, Access access);
   Routes::iterator FindPath(std::string_view path, PathParts* parts);
   Route* Find(const Request& request, PathParts* parts, Reply* reply);
-  // Refuses, and returns false, unless the caller may ask this route; null: there is none.
+  // Refuses, and returns false, unless the caller may ask this route; null if there is none.
   static bool Admit(const Request& request, const Route* route, Reply* reply);
 
   metrics::Registry& metrics_;

@@ -93,7 +93,7 @@ struct Listening {
   bool bound = false;
 };
 
-// Opens the socket to everybody in its group, whatever the process's umask. If a link to another
+// Opens the socket to everybody in its group, under any umask of the process. If a link to another
 // file replaced it between bind and here, chmod does not follow the link. No client can connect
 // before listen.
 Status OpenToGroup(const Address& address) {

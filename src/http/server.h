@@ -24,7 +24,7 @@ struct Listener {
 struct TlsFiles {
   std::string certificate;     // and those that it hangs on, behind it
   std::string key;             // without a passphrase; closed to others
-  std::string client_ca = {};  // whoever has signed clients' certificates; empty: none is asked for
+  std::string client_ca = {};  // signs clients' certificates; if empty, none is asked for
 };
 
 // TLS at the TCP listeners. Its files are read again while connections go on. Thread-safe.
@@ -70,15 +70,15 @@ struct ServerOptions {
   // own host; ".example.org" means all names below it, "any" means all. A request for another name
   // is answered 421.
   std::vector<std::string> hosts = {};
-  // The callers that are answered, by their tokens; null: everybody is. Read again by whom it
+  // The callers that are answered, by their tokens; if null, everybody is. Read again by whom it
   // belongs to, at any time.
   std::shared_ptr<const Callers> callers = {};
-  // TLS for TCP listeners; null: none. UNIX sockets have none.
+  // TLS for TCP listeners; null if none. UNIX sockets have none.
   std::shared_ptr<Tls> tls = {};
   // Logs a line for each answer: method, route, status, bytes and time, and the ids that the
   // request came with; nothing of what was asked or answered.
   bool access_log = false;
-  const Clock* clock = nullptr;  // for the timeouts; outlives the server; null: the system's
+  const Clock* clock = nullptr;  // for the timeouts; outlives the server; if null, the system's
 };
 
 // Returns true if only this machine can reach a listener's address.

@@ -10,7 +10,7 @@
 namespace tacit::inspect {
 
 // Counts that are released together, once, with Gaussian noise. They come in groups: a unit moves
-// the counts of a group by a vector of norm `bound` at most, whatever the others hold; so a unit
+// the counts of a group by a vector of norm `bound` at most, with any others; so a unit
 // moves all of them, weighted, by the root of the sum of (bound * weight)^2, and that is what the
 // noise is a multiple of. Counts are integers on a grid of powers of two, and integers are noised.
 //
@@ -46,8 +46,8 @@ class NoisedCounts {
 };
 
 // A name that no more than one unit has is shown with a probability below 2^-128, about that of
-// guessing the key of the noise: a threshold lies so many deviations above what a unit can add, and
-// a unit has 2^18 names at most. It is the delta of a stable histogram, too small for a ledger.
+// guessing the key of the noise: a threshold lies this many deviations above what a unit can add, a
+// unit has 2^18 names at most. It is the delta of a stable histogram, too small for a ledger.
 inline constexpr double kNameDeviations = 14;
 inline constexpr size_t kNamesOfUnitMost = size_t{1} << 18;
 // Returns the noised count from which a name is shown. `bound`: what a unit adds to one name.

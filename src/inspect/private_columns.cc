@@ -11,7 +11,7 @@
 namespace tacit::inspect {
 namespace {
 
-// A count below so many deviations of its noise is taken to be none.
+// A count below this many deviations of its noise is taken to be none.
 constexpr double kStandsOut = 4;
 // Values beyond a rule are passed over up to this share, which noise would hide anyhow.
 constexpr double kSlack = 0.02;
@@ -245,7 +245,7 @@ NoisedColumn ReadColumn(const NoisedCounts& counts, const ColumnPlaces& at, cons
   const double early = reader.Clear(at.distinct_first);
   if (early > 0) profile.growth = std::clamp(std::log2(distinct / early), 0.0, 1.0);
   profile.fresh = NAN;
-  // Values with bars between them are made of fewer ones, whatever the noise says.
+  // Values with bars between them are made of fewer ones; the noise does not change that.
   profile.elements = static_cast<uint64_t>(
       std::clamp(std::round(reader.Of(at.elements)), 0.0, std::max(0.0, distinct - 1)));
   const double ordered = reader.Of(at.order), pairs = ordered + reader.Clear(at.order + 1);

@@ -21,7 +21,7 @@ namespace {
 // Shares of the whole Gaussian: 1 / multiplier^2 of the releases adds up to that of all.
 constexpr double kNamesShare = 0.2, kColumnsShare = 0.5, kColumnsShareOfGiven = 0.7;
 constexpr double kTrialShare = 0.15, kUsersShare = 0.15;
-// A day of 40,000 does not stand out by noise alone, but for one look in five hundred.
+// A day of 40,000 does not stand out by noise alone, except in one look of five hundred.
 constexpr double kDayStandsOut = 5.5, kUsersStandOut = 3;
 constexpr double kDayMs = 86'400'000;
 constexpr auto kFirstDay = static_cast<int64_t>(kTimesFrom / kDayMs);
@@ -84,7 +84,7 @@ class NoisedEvidence final : public Evidence {
   }
 
  private:
-  // Users by the number of periods that have a record of theirs. A period is so many lines.
+  // Users by the number of periods that have a record of theirs. A period is `period` lines.
   std::vector<double> CountUsers(const std::vector<uint32_t>& user_of, uint64_t period) const {
     std::unordered_map<uint32_t, std::pair<uint64_t, uint32_t>> users;  // last period, how many
     for (size_t row = 0; row < raw_.sample.rows; ++row) {

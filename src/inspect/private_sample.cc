@@ -62,7 +62,7 @@ class Walk {
 
   // Calls use(line, text, user) for each line that counts; `text` is empty where the line cannot be
   // read, and `user` is the number of its user, 0 of unit event.
-  // A blank line is no record, and neither is a topic's null: they count nothing, as a record that
+  // A blank line is no record, and neither is a topic's null. They count nothing, as a record that
   // was nulled would.
   template <class Use>
   Status ForEach(const Use& use) {

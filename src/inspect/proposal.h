@@ -28,7 +28,7 @@ struct Proposal {
   config::Config config;               // with those
 };
 
-// Returns the reason why nothing can be learnt from such records, whatever a person decides; "" if
+// Returns the reason why nothing can be learnt from such records with any decision; "" if
 // something can.
 std::string WhyNothingToLearn(const Roles& roles);
 

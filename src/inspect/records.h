@@ -44,7 +44,7 @@ class Records {
   virtual bool may_have_headers() const = 0;
   // Places of records that the topic has besides those that a walk shows. Public.
   virtual uint64_t places_beyond() const { return 0; }
-  // The topic's story; null: they are of files.
+  // The topic's story; if null, they are of files.
   virtual const TopicFound* topic() const { return nullptr; }
 
   // "2 files", or "topic 'shop'".

@@ -17,7 +17,7 @@ namespace {
 using Kind = config::Feature::Kind;
 
 // Shares by which a column is told to be one thing or another.
-constexpr double kNearlyAll = 0.95;  // a value of its own in so many records: an id, or free text
+constexpr double kNearlyAll = 0.95;  // of records have a value of their own: an id or text
 constexpr double kEachItsOwn =
     0.999;  // an id of the record; values that share a hash are counted once
 constexpr double kHardlyEver = 0.001;  // there in fewer records than that: of no use

@@ -98,7 +98,7 @@ class Evidence {
   // in; nothing: it is not known.
   virtual std::optional<std::pair<double, double>> Losses(const LabelRole& label,
                                                           size_t column) const = 0;
-  // For each user, the number of periods of so many records with a record of this user.
+  // For each user, the number of periods (`period` records each) with a record of this user.
   virtual std::vector<uint32_t> UserPeriods(size_t user, uint64_t period) const = 0;
 };
 // The evidence of a raw sample, which must outlive it.

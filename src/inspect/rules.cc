@@ -17,7 +17,7 @@ namespace {
 // "the linear model with tables that values do not meet in".
 constexpr double kRowsPerValue = 2, kRowsLeast = 256;
 
-// 3. A value's odds are drawn towards the mean as if so many events of the mean were beside its
+// 3. A value's odds are drawn towards the mean as if this many events of the mean were beside its
 // own. It only orders two ways to read a column, and both are shrunk by it.
 constexpr double kPriorEvents = 10;
 

@@ -73,7 +73,7 @@ struct Shape {
 };
 
 struct Sample {
-  std::shared_ptr<const Records> records;  // null: tests alone have made the columns
+  std::shared_ptr<const Records> records;  // null in tests, which make the columns themselves
   std::vector<std::string> files;          // the records' origins
   Shape shape;
   std::vector<Column> columns;        // all of `rows` values

@@ -22,9 +22,9 @@ Result<Shape> ShapeOfLines(const std::string& file, const std::vector<std::strin
 class Splitter {
  public:
   // `sample->shape` is set. Adds its columns, as far as the shape names them. Of JSON records it
-  // adds those at `places` alone, each whether a record has it or not; null: all that occur.
+  // adds those at `places` alone, each whether a record has it or not; if null, all that occur.
   explicit Splitter(Sample* sample, const std::vector<std::string>* places = nullptr);
-  // Looks at so many values of a list or set, the first ones.
+  // Looks at the first `most` values of a list or set.
   void BoundElements(size_t most) { elements_most_ = most; }
   // Appends a row, or returns the reason why the line is none.
   std::optional<std::string> Append(std::string_view line);

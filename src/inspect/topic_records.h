@@ -57,7 +57,7 @@ Result<std::shared_ptr<const Records>> ReadTopic(const TopicAsked& asked, TopicF
 
 // Offsets that can be looked at, at most.
 inline constexpr uint64_t kTopicRowsMost = 4'000'000;
-// Bytes of one record, at most, so that so many of them can be held.
+// Bytes of one record, at most, so that `rows_most` of them can be held.
 size_t TopicRecordBytesMost(uint64_t rows_most);
 
 // The offsets that are looked at, for people: "partition 0: 0 to 4,999; ...".

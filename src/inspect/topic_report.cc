@@ -16,7 +16,7 @@ namespace {
 namespace json = boost::json;
 using config::QuotedYaml;
 
-// Keys of so many records have to be the field's value.
+// Keys of this share of records have to be the field's value.
 constexpr double kKeysAgree = 0.999;
 constexpr double kDayInMs = 86'400'000;
 

@@ -12,7 +12,7 @@ namespace tacit::inspect {
 namespace {
 
 constexpr double kMsPerDay = 86'400'000;
-// A field that is in so many more records of one half than of the other has come or gone.
+// A field that is in more records of one half, by this share, than of the other has come or gone.
 constexpr double kComeOrGone = 0.5;
 
 // "field 'a' ends at FILE:LINE", or begins there, where it has come or gone.

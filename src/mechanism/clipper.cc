@@ -150,7 +150,7 @@ const QuantileOptions& Checked(const QuantileOptions& options) {
 }
 
 // Each unit adds +1/2 to the count when it is no longer than C, else -1/2: taking it out, or its
-// records, changes the count by 1/2 whichever it was (counting 0 and 1 would make that 1). That is
+// records, changes the count by 1/2 in both cases (counting 0 and 1 would make that 1). That is
 // the query's sensitivity, so its noise has the standard deviation sigma_query / 2. With B the
 // expected batch, count / B + 1/2 is the share of units that stay unclipped.
 constexpr double kCountSensitivity = 0.5;

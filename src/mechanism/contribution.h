@@ -16,7 +16,7 @@ int64_t ContributionSteps(double clip, const Grid& grid, size_t active);
 
 // Returns the scale that turns a unit's weights into steps, StepsAt(weight, scale): it scales the
 // unit's vector to the norm `clip`, up or down, and each number is rounded down. The scale is the
-// largest, but for one part in 2^20, at which the squares of the steps add up, in integers, to at
+// largest, up to one part in 2^20, at which the squares of the steps add up, in integers, to at
 // most (clip / step)^2; 0 for a unit without weight. REQUIRES weights >= 0 and finite, and a grid
 // of MakeHistogramGrid.
 double ContributionScale(double clip, const Grid& grid, std::span<const double> weights);

@@ -1,6 +1,6 @@
 // G = (sum_i clip(mask(g_i)) + sigma2 C N(0, 1)) / B, on every written row and on all dense
 // parameters, B public. Masking comes BEFORE clipping: a row that is not written must not use up a
-// unit's norm. The noise is added to the sum, outside the clip, whatever was in the batch. The sum
+// unit's norm. The noise is added to the sum, outside the clip, for any batch. The sum
 // lies on the clipper's grid (grid.h), and the clipper takes off C what rounding can add to g_i.
 //
 // The released state, in the notation of base/bytes.h; empty if nothing was released.

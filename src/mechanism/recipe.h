@@ -17,7 +17,7 @@ struct Recipe {
   // The choice among touched rows. Mechanism::DrawExtra draws those that no unit touched.
   enum class Rows {
     kInside,     // those of the vocabulary, or all where there is none
-    kThreshold,  // likewise, and only those whose noisy contributions reach the threshold
+    kThreshold,  // the same, but only those whose noisy contributions reach the threshold
     kEvery,      // every row of the space, touched or not
   };
   Rows rows = Rows::kInside;

@@ -154,7 +154,7 @@ class ThresholdRows final : public RowSelector {
 
   const RowSpace& space_;
   const ThresholdOptions options_;
-  const std::unique_ptr<Vocabulary> vocabulary_;  // null: the whole space
+  const std::unique_ptr<Vocabulary> vocabulary_;  // if null, the whole space
   const Grid grid_;
   const int64_t threshold_;             // tau in steps of the grid
   const double extra_probability_;      // p0

@@ -3,7 +3,7 @@
 //   H = sum_i h_i + C s N(0, 1), over the WHOLE id space,
 // released once per period and charged once, as one Gaussian of noise multiplier s that no sampling
 // amplifies: every unit of the period is in it. The running count is the sum of the released
-// histograms; its top rows, and whatever else is made of it, cost nothing more.
+// histograms; its top rows, and all else that is made of it, cost nothing more.
 //
 // The state: a selector's state inside that of private_step.cc, with or without a threshold; empty
 // if nothing was released. The notation is base/bytes.h's.

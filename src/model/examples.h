@@ -40,7 +40,7 @@ struct Activations {
 };
 
 // Fills `out` (whose memory is reused) from a batch's row column: `slot_end` has size x slots
-// entries, `row` the rows, `unit_of` the unit of each example. Linear but for one radix sort.
+// entries, `row` the rows, `unit_of` the unit of each example. Linear, beside one radix sort.
 class ActivationIndexer {
  public:
   void Index(std::span<const uint64_t> row, std::span<const uint32_t> slot_end, size_t slots,

@@ -75,7 +75,7 @@ float RoundingOf(double step, size_t numbers);
 class ScaleRule {
  public:
   virtual ~ScaleRule() = default;
-  // False when every scale is 1 whatever the norms: the model then skips them, does not call
+  // False when every scale is 1 for any norms: the model then skips them, does not call
   // Scales and leaves GroupNorms::squared empty.
   virtual bool needs_norms() const { return true; }
   // A power of two: each unit's scaled gradient of a row, and each block of the dense sum, is

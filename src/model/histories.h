@@ -16,7 +16,7 @@ struct Histories {
   std::vector<uint32_t> items;
   std::vector<uint64_t> end;  // per unit; ascending, the last is items.size()
   uint32_t catalogue = 0;     // number of items
-  // Per unit: its id, whatever other units are there. If empty, a unit's place is its id, and a
+  // Per unit: its id, independent of other units. If empty, a unit's place is its id, and a
   // unit that was never there must be one without items.
   std::vector<uint64_t> id = {};
 

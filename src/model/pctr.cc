@@ -151,8 +151,8 @@ std::unique_ptr<Carriers> Pctr::MakeCarriers(const CarrierOptions& options, uint
                                     impl_->backend);
 }
 
-// A row's expected squared norm is 1/3, of the order of one number of the dense input, whatever
-// its dimension.
+// A row's expected squared norm is 1/3, of the order of one number of the dense input, for any
+// dimension.
 float Pctr::InitialRowScale(uint32_t) const { return kInitialRowScale; }
 
 // The SHA-256 of, in the notation of base/bytes.h:

@@ -29,7 +29,7 @@ class RowGradients {
                     std::span<uint32_t> coordinates);
 
   // Adds the rows' sums, each example scaled, into sum's rows. Occurrences are added in the order
-  // of the batch, whatever the number of workers. An empty `scale` is all ones.
+  // of the batch, with any number of workers. An empty `scale` is all ones.
   void AddTo(const Examples& examples, ops::ConstMatrix input_gradient,
              std::span<const float> scale, StepGradient* sum);
   // The same on a grid: fills sum's row_sums. A unit's occurrences of a row are added in double, in

@@ -26,7 +26,7 @@ void FillNormalsAvx512(const uint32_t* bits, double* first, double* second, size
 FillNormalsFunction FastestFillNormals();
 
 // With the two normals z of a pair as above:
-//   first[i] += floor(stddev * z) + d,   second[i] likewise,
+//   first[i] += floor(stddev * z) + d,   second[i] by the same rule,
 // d uniform on the 2^dither_bits integers from 1 - 2^dither_bits / 2 to 2^dither_bits / 2; floor of
 // a product that is not rounded before. Sums wrap. REQUIRES 1 <= dither_bits <= 32, stddev < 2^46.
 using AddGridFunction = void (*)(const uint32_t* bits, double stddev, int dither_bits,
@@ -37,7 +37,7 @@ void AddGridAvx512(const uint32_t* bits, double stddev, int dither_bits, int64_t
                    int64_t* second, size_t pairs);
 AddGridFunction FastestAddGrid();
 
-// first[i] = factor * n in f32, n what AddGrid would have added; second[i] likewise.
+// first[i] = factor * n in f32, n what AddGrid would have added; second[i] by the same rule.
 using FillGridFunction = void (*)(const uint32_t* bits, double stddev, int dither_bits,
                                   double factor, float* first, float* second, size_t pairs);
 void FillGridPortable(const uint32_t* bits, double stddev, int dither_bits, double factor,

@@ -26,7 +26,7 @@ class NoiseSource {
   // values[i] += floor(stddev * z_i) + d_i, in steps of the caller's grid: z_i independent standard
   // normals, d_i independent and uniform on as many integers as the power of two in (stddev / 128,
   // stddev / 64], the middle one being 1/2. For integers x, x + floor(s z) + d is x + s z rounded
-  // down plus something independent of x: whatever the Gaussian mechanism promises, it keeps.
+  // down plus something independent of x: it keeps all that the Gaussian mechanism promises.
   // docs/internals/noise.md says how near the draws are to that. Sums wrap at 2^63.
   // REQUIRES kGridStddevMin <= stddev <= kGridStddevMax.
   virtual void AddGridGaussian(double stddev, std::span<int64_t> values) = 0;

@@ -9,7 +9,7 @@
 namespace tacit::noise {
 namespace {
 
-// Parts begin at a cache line, whatever the type.
+// Parts begin at a cache line, for every type.
 constexpr size_t kGrain = 64;
 
 std::vector<std::unique_ptr<Keystream>> FreshStreams(size_t n) {

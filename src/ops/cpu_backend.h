@@ -21,7 +21,7 @@ enum class UnitGemm {
   kLibrary,  // oneDNN's f32, on factors rounded first if they are of bf16
 };
 
-// MakeCpuUnitOps likewise. REQUIRES HasTileGemm() for kTiles.
+// The same for MakeCpuUnitOps. REQUIRES HasTileGemm() for kTiles.
 std::unique_ptr<UnitOps> MakeCpuUnitOpsWith(Precision precision, UnitGemm gemm);
 
 }  // namespace tacit::ops

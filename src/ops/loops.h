@@ -152,8 +152,8 @@ double MaterialisedNorm(MatrixView<const T> a, MatrixView<const T> g, size_t beg
 // The same from products of rows: a pair of rows costs a.cols + g.cols products, while forming the
 // gradient costs a.cols * g.cols a row. If rows nearly cancel, the products' sum is a difference of
 // large terms, off by up to 2^-40 of (sum of |a_s| |g_s|)^2, and a clip would let through what it
-// does not see. The gradient is then formed and its norm taken, as it is for a unit with so many
-// rows that this costs less.
+// does not see. The gradient is then formed and its norm taken, as it is for a unit of more
+// rows, where this costs less.
 template <class T>
 double GramNorm(MatrixView<const T> a, MatrixView<const T> g, size_t begin, size_t end) {
   const size_t rows = end - begin;

@@ -251,7 +251,7 @@ void AnchorSigner::Sign(Anchor* anchor) const {
                   EVP_DigestSign(context.get(), anchor->signature.data(), &size, Bytes(bytes),
                                  bytes.size()) == 1 &&
                   size == anchor->signature.size(),
-              "Ed25519 signs whatever it is given");
+              "Ed25519 signs any bytes");
 }
 
 Result<AnchorKeyId> ReadAnchorKey(std::string_view pem) {

@@ -14,7 +14,7 @@
 #include "privacy/ledger.h"
 
 // Anchors: heads of a ledger that are written down elsewhere, each with the digest of the one
-// before. Whoever keeps them can tell later whether the ledger was rolled back, or is another one.
+// before. Their keeper can tell later whether the ledger was rolled back, or is another one.
 // anchor.cc has the grammar. No I/O.
 namespace tacit::privacy {
 
@@ -72,11 +72,11 @@ struct AnchoredLedger {
   std::span<const LedgerEntry> entries;
   std::string lineage = {};                      // empty: not known
   std::optional<CommitSeq> last = std::nullopt;  // the store's last commit
-  const Terms* terms = nullptr;                  // null: not known
+  const Terms* terms = nullptr;                  // null if not known
   std::span<const Ancestor> ancestors = {};      // known where terms are
 };
 
-// The anchor of this ledger as it is now, but for number, time and link.
+// The anchor of this ledger as it is now, without number, time and link.
 Anchor AnchorOf(const AnchoredLedger& ledger, TermId term);
 
 // Decodes lines, and holds each against the one before it. `places` says where each was read;

@@ -46,7 +46,7 @@ enum class ChargeOf : uint8_t {
   kWindowCount,   // the count of a window's records that could not be learnt from
   kWindowScores,  // the histogram of a window's predictions by what came of them
   // All counts of an inspection. Any record may have been among those looked at: it counts against
-  // every record of the stream, whichever files, topics and offsets learners read.
+  // every record of the stream, in all files, topics and offsets.
   kInspectedCounts,
 };
 
@@ -88,7 +88,7 @@ std::string_view NotCovered(MechanismKind kind, std::span<const MechanismRow> ki
 // The way in which a step takes its units out of those that are eligible for it. A value.
 struct Draw {
   double rate = 1;  // the probability that a unit is in the step
-  // 0: each step draws each unit by a coin of its own. Else the steps come in blocks of so many,
+  // 0: each step draws each unit by a coin of its own. Else the steps come in blocks of this many,
   // and each unit is in exactly one step of a block, each of them alike: `rate` is one over this.
   uint64_t block_steps = 0;
   bool known = false;  // a unit's coins count as known: its steps are not amplified
@@ -111,7 +111,7 @@ struct Charge {
   double clip_selection = 0;
   double clip_gradient = 0;
   double sampling_rate = 1;  // probability that an eligible unit is in the step
-  // The steps come in blocks of so many, in one of which a unit is (Draw). 0: they do not. Such
+  // The steps come in blocks of this many, in one of which a unit is (Draw). 0: they do not. Such
   // steps are charged in whole blocks, all of a period when it begins.
   uint64_t block_steps = 0;
   double sigma_clip = 0;  // noise of adaptive clipping's count query; 0: no such query

@@ -15,7 +15,7 @@ enum class EventKind : uint8_t {
   kZcdp,             // rho: any mechanism that is rho-zCDP
   kExponential,      // epsilon: exponential mechanism, that is epsilon-bounded-range
   kAllocation,       // noise_multiplier; steps, of which each unit is in one, drawn uniformly
-  kKnownCoin,        // noise_multiplier; sampling_rate: whoever looks knows who was sampled
+  kKnownCoin,        // noise_multiplier; sampling_rate: observers know who was sampled
 };
 
 // The names of the event files: gaussian, poisson_gaussian, laplace, pure_dp, zcdp, exponential,
@@ -41,7 +41,7 @@ struct Event {
   static Event Zcdp(double rho);
   static Event Exponential(double epsilon);
   // A block of Gaussian steps. Each unit draws the one step it is in, of all of them alike,
-  // whatever the others draw and say. A period of several blocks is this event as many times.
+  // under any draws and outputs of the others. A period of several blocks has this event for each.
   static Event Allocation(double noise_multiplier, uint64_t steps);
   // A Gaussian that has the unit with this probability, where the unit's coin shows in the output:
   // what is sampled costs its full price, and hiding among others earns nothing.

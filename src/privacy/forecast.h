@@ -53,7 +53,7 @@ class Growth {
 
 // The most that the worst unit of an event-level learner can ever spend, if its configuration stays
 // the same and `limits` bound the steps, and the releases beside them, that a record is in. For a
-// user-level learner the users' allowance decides, whatever the limits. Nothing if no bound is
+// user-level learner the users' allowance decides, under any limits. Nothing if no bound is
 // known: before the first step, or without an allowance.
 struct UseLimits {
   uint64_t steps = 0, releases = 0;

@@ -192,7 +192,7 @@ class Ledger {
     uint64_t last_entry = kNoEntry;
     std::string_view not_covered = {};  // as in LedgerTotal
     bool growing = false;  // each sampled step of the last entry cost the worst unit more
-    bool of_all = false;   // its charges count against every unit, whatever their offsets
+    bool of_all = false;   // its charges count against every unit, at any offsets
     mutable EpsilonMeter meter;
 
     void Uncover(const Charge& charge) {

@@ -53,7 +53,7 @@ struct CertifiedInterval {
 // known kind and a new epsilon cost well under a millisecond.
 class PldAccountant {
  public:
-  // `laws` may be null: then it makes its own.
+  // `laws` may be null; then it makes its own.
   explicit PldAccountant(Adjacency adjacency, Laws laws = nullptr);
   ~PldAccountant();
   PldAccountant(PldAccountant&&) noexcept;
@@ -64,8 +64,8 @@ class PldAccountant {
   // an allocation with one below 0.2 or above 1000 or under replace-one.
   Status Add(const Event& event, uint64_t count);
 
-  // Epsilon, never negative, at 0 < delta < 1; delta at epsilon >= 0. Returns kRefused for so many
-  // events (about 1e11) that rounding could decide the answer, and where the arithmetic of an upper
+  // Epsilon, never negative, at 0 < delta < 1; delta at epsilon >= 0. Returns kRefused for more
+  // events (about 1e11) than rounding allows, and where the arithmetic of an upper
   // bound fails or contradicts the lower one; kInvalidArgument for a delta below 1e-100 and for
   // mixes too uneven for one lattice. An upper bound of 0 is certified like every other.
   Result<CertifiedInterval> Epsilon(Delta delta);

@@ -104,7 +104,7 @@ constexpr Row RowOf(Query query) {
       return Users(Price::kGaussian, Price::kRefused, Price::kRefused);
     case Query::kRepresentation:  // a user's records would be as many representations
       return Events(Price::kGaussian, Price::kKnownCoins, Price::kRefused);
-    // Each window is a step of its own, whatever the learners do. An unreadable record names no
+    // Each window is a step of its own, for any learners. An unreadable record names no
     // user, so nothing bounds what one adds to the count.
     case Query::kUnreadableCount:
       return Events(Price::kGaussian, Price::kRefused, Price::kRefused);

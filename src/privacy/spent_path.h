@@ -12,7 +12,7 @@
 // of equal steps as one entry, so the moments within a run are those of an even pace.
 namespace tacit::privacy {
 
-// The worst unit's spending once so many of the learner's steps were charged.
+// The worst unit's spending after this number of the learner's steps was charged.
 struct SpentMoment {
   int64_t time_ms = 0;  // UTC
   uint64_t steps = 0;

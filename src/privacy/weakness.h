@@ -12,8 +12,8 @@ struct Weakness {
 };
 Weakness WeaknessOf(double epsilon, double delta);
 
-// The sentence about a delta under which one unit or more of so many may be revealed whole; empty:
-// it is smaller.
+// The sentence about a delta under which one of this many units or more may be revealed whole;
+// empty if delta is smaller.
 std::string WeaknessAmong(double delta, double units);
 
 }  // namespace tacit::privacy

@@ -129,7 +129,7 @@ Status CheckHistory(const StoreOptions& options, const std::vector<Remembered>& 
   return {};
 }
 
-// A store whose witness is missing may be an older copy, whatever whoever accepted that believes.
+// A store without its witness may be an older copy, even if --accept-missing-witness was given.
 bool IsTakenOnTrust(const std::vector<Remembered>& witnesses, const Loaded& loaded) {
   return loaded.tip.seq.value > 0 && std::ranges::any_of(witnesses, [](const Remembered& witness) {
            return !witness.sight && witness.place.kind != kMark;

@@ -11,7 +11,7 @@ namespace tacit::store {
 
 // The deltas of folded commits that are still on disk, because they have not been published yet.
 // A deletion that a crash cut short is finished later, and is harmless: nothing reads a folded
-// delta but whoever publishes. A value; one thread at a time.
+// delta except the publisher. A value; one thread at a time.
 class Outbox {
  public:
   // Finds the deltas on disk. REQUIRES that all commits are folded.

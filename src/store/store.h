@@ -61,7 +61,7 @@ struct StoreOptions {
   uint64_t overlay_bytes = uint64_t{256} << 20;    // folds at about this much of unfolded rows
   uint64_t fold_file_bytes = uint64_t{256} << 10;  // from so much a shard on a fold writes files
   bool direct_reads = false;                       // past the system's own cache of files
-  // Deltas of folded commits are kept up to so many bytes, for ForReleasedRows, until
+  // Deltas of folded commits are kept up to this many bytes, for ForReleasedRows, until
   // TakenFromOutbox lets them go; 0: none is kept.
   uint64_t outbox_bytes = 0;
   uint64_t open_files_most = 0;  // tables kept open; 0: all
@@ -69,7 +69,7 @@ struct StoreOptions {
   std::vector<LearnerLayout> learners;
   std::optional<privacy::TotalBudget> total_budget;  // for all learners together
   const Clock* clock =
-      nullptr;  // for the ledger's times; must outlive the store; null: the system's
+      nullptr;  // for the ledger's times; must outlive the store; if null, the system's
   // Called repeatedly while Open works; if it returns false, Open gives up and nothing is lost. May
   // be empty.
   std::function<bool(const OpenProgress&)> on_open = {};

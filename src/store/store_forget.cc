@@ -117,7 +117,7 @@ Result<uint64_t> StoreImpl::EraseForgotten(const std::string& checkpoints,
   CrashPoint("forget.erased");
   if (!unreadable.empty())
     return Fail(ErrorCode::kUnavailable,
-                fmt::format("{}; whoever it holds cannot be noted there: mend the checkpoint, or "
+                fmt::format("{}; the users in it cannot be noted: mend the checkpoint, or "
                             "remove it",
                             unreadable.front()));
   TACIT_RETURN_IF_ERROR(CheckNoOtherCopy(rocks.path()));

@@ -169,7 +169,7 @@ Store::EngineStats StoreImpl::engine_stats() const {
     for (rocksdb::ColumnFamilyHandle* family : families) value += of(property, family);
     return value;
   };
-  // These are of the whole database, whichever family is asked. All families share one cache.
+  // These are of the whole database, for any family. All families share one cache.
   const auto whole = [&](const std::string& property) {
     return of(property, parts_.rocks->family(Family::kMeta));
   };

@@ -136,7 +136,7 @@ class StoreImpl final : public Store {
   Mutex checkpoint_mutex_ TACIT_ACQUIRED_BEFORE(mutex_, ledger_mutex_);
   rocksdb::WriteBatch batch_;  // used by the commit thread; keeps its memory
   std::vector<std::unique_ptr<LearnerBacking>> backings_;
-  std::unique_ptr<RowFetcher> fetcher_;  // null: no rows are read ahead
+  std::unique_ptr<RowFetcher> fetcher_;  // if null, no rows are read ahead
   std::vector<std::unique_ptr<RowCache>> rows_;
 
   mutable Mutex ledger_mutex_;

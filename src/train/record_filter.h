@@ -21,7 +21,7 @@ struct RecordFilterOptions {
   uint64_t dedupe_partitions = 1;  // partitions that memory is set aside for; more are logged
   SipHash::Key key{};              // key of the hash that ids are compared by
   metrics::Counter duplicates = {};
-  std::shared_ptr<const OptOut> opt_out = {};  // users who are never learnt from; null: nobody
+  std::shared_ptr<const OptOut> opt_out = {};  // users who are never learnt from; null if nobody is
   metrics::Counter opted_out = {};
 };
 

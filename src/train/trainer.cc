@@ -93,7 +93,7 @@ std::vector<LedgerMetrics::Learner> Promised(const std::vector<ResumedLearner>& 
 }
 
 // Looks at the bits without the sign: those of a larger number are larger, and those of what is no
-// number are the largest. All are looked at, whatever is found: so the loop is one of vectors.
+// number are the largest. None ends the search early: so the loop is one of vectors.
 bool AllNumbers(std::span<const float> floats) {
   uint32_t most = 0;
   for (const float x : floats) most = std::max(most, std::bit_cast<uint32_t>(x) & 0x7fffffffu);
@@ -174,7 +174,7 @@ Result<Outcome> Trainer::TrainOn(BoundedQueue<LearnerStep>& steps) {
     heartbeat_.Work();
     const double waited_here = Seconds(clock_.Now() - asked);
     totals_.AddWait(waited_here, queued);
-    // Waiting begins where nothing is queued, whatever a clock says that stands still.
+    // Waiting begins where nothing is queued, even by a clock that stands still.
     if (queued == 0) waited += std::max(waited_here, 1e-9);
     if (step) {
       metrics_.Queued(queued, std::exchange(waited, 0));

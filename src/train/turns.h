@@ -6,7 +6,7 @@
 
 namespace tacit::train {
 
-// Puts what several threads do side by side into one order again: whoever holds ticket 0 goes
+// Puts what several threads do side by side into one order again: the holder of ticket 0 goes
 // first, then ticket 1, and so on. Thread-safe.
 class Turns {
  public:

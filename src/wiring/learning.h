@@ -35,7 +35,7 @@ std::string NothingLeftText(const std::string& learner, const stream::Position& 
 
 // The outside of a Learning. What it refers to must outlive it.
 struct LearningParts {
-  // Makes a learner that computes on the GPU it is given; null: on the processor.
+  // Makes a learner that computes on the GPU it is given; if null, on the processor.
   using MakeLearner = std::function<Result<std::unique_ptr<train::Learner>>(train::Gpu*)>;
 
   const Assembly& assembly;

@@ -70,7 +70,7 @@ struct PrivacyForecast {
   std::optional<uint64_t> events_per_day;
   std::vector<LearnerForecast> learners;
   std::optional<BreakerPlan> breaker = {};     // source.halt_above, which the total has in it
-  std::vector<QualityPlan> qualities = {};     // likewise
+  std::vector<QualityPlan> qualities = {};     // the total has them too
   double delta = 0;                            // of the total
   privacy::Unit unit = privacy::Unit::kEvent;  // of the total: user where every learner's is
   EpsilonAhead total;                          // of one such unit over all learners

@@ -12,11 +12,11 @@
 namespace tacit {
 namespace {
 
-// The fields of the record that this thread is about to log, as JSON behind a comma; null: it has
+// The fields of the record that this thread is about to log, as JSON behind a comma; null if it has
 // none. A sink formats on the thread that logs.
 thread_local const std::string* fields_of_record = nullptr;
 
-// Appends text as the inside of a JSON string. Control characters are left out, but for the end of
+// Appends text as the inside of a JSON string. Control characters are left out, except the end of
 // a line; bytes that are not UTF-8 are shown as Printable has them.
 template <class Out>
 void AppendInside(std::string_view text, Out* out) {

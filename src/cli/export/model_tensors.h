@@ -20,12 +20,12 @@ struct ModelTensor {
   std::function<Status(TensorSink&)> write;  // all numbers, in order
 };
 
-// The model of one learner, in the hands of whoever exports it. Views: they outlive the tensors.
+// The model of one learner, for an exporter. Views: they outlive the tensors.
 struct ExportedModel {
   const wiring::LearnerPlan& plan;
   const store::LearnerLayout& layout;
   const store::Snapshot& snapshot;
-  const event::ItemCatalogue* items = nullptr;  // null: there is none
+  const event::ItemCatalogue* items = nullptr;  // null if there is none
 };
 
 // LEARNER/TABLE for each table, LEARNER/PART for each part of the dense parameters, or

@@ -72,7 +72,7 @@ Status SendLine(stream::KafkaProducer& producer, const std::string& line,
   return Insist(deadline, [&] { return producer.CommitTransaction(topic.timeout); });
 }
 
-// Waits until whoever reads what is committed sees this anchor, and says where it lies.
+// Waits until a reader of committed records sees this anchor, and says where it lies.
 Result<privacy::Anchor> SeeAnchor(const AnchorTopic& topic, const privacy::Anchor& anchor) {
   const auto deadline = AnchorClock::now() + topic.timeout;
   for (;;) {

@@ -190,7 +190,7 @@ void AddLedgerSign(CLI::App* ledger, Action* chosen) {
   command->footer(
       "The chain is verified first, and held against the anchors that the file has. An anchor "
       "names "
-      "the one before by\nits digest. Keep the file where whoever could change the ledger "
+      "the one before by\nits digest. Keep the file where those who could change the ledger "
       "cannot.\nA topic has one partition, and "
       "keeps its records for good.\n"
       "Examples:\n  openssl genpkey -algorithm ed25519 -out ledger.key\n"

@@ -233,7 +233,7 @@ void AddPrivacy(CLI::App& cli, Action* chosen) {
   auto* noise = epsilon->add_option("--noise-multiplier", asked->noise_multiplier,
                                     "Noise / sensitivity of each step");
   auto* coins = epsilon->add_flag("--known-coins", asked->known_coins,
-                                  "Whoever looks knows which steps a unit was sampled in");
+                                  "Observers know which steps a unit was sampled in");
   auto* events = epsilon->add_option("--events", asked->events, "File of events, a JSON a line");
   events->excludes(noise)
       ->excludes(coins)

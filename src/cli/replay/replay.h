@@ -20,7 +20,7 @@ struct ReplayOptions {
   std::string key;     // as written; for the headers
   double rate = 0;     // lines a second; 0: as fast as it goes
   double speed = 0;    // times real time; 0: as fast as it goes
-  bool again = false;  // from the first line, whatever the topic has of the log already
+  bool again = false;  // from the first line, even of what the topic has of the log
   std::string frame;   // put before each value
   uint32_t max_record_bytes = 1 << 20;
 };

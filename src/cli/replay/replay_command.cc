@@ -189,7 +189,7 @@ void AddReplay(CLI::App& cli, Action* chosen) {
   command->add_option("--schema-id", options->schema_id,
                       "Put Confluent's frame with this schema before each value");
   command->add_flag("--again", options->again,
-                    "From the first line, whatever the topic has of the log already");
+                    "From the first line, even of what the topic has already");
   command->add_flag("--json", options->json, "Print JSON");
   command->footer(
       "A replay that was stopped or killed resumes where it was: each record says in its header\n"

@@ -13,7 +13,7 @@ enum class TrainedAudit {
   // A unit is a member, another, or one of those that a reference model learns from, by a keyed
   // hash of its id. All of the first two are guessed.
   kMembership,
-  // All units are learnt from, but for canaries with records of a wrong kind, each of which is in
+  // All units are learnt from, except canaries with records of a wrong kind, each of which is in
   // the run by a fair coin of its own.
   kOneRun,
 };
@@ -35,8 +35,8 @@ class AuditParts {
   bool member(uint64_t unit) const { return scored(unit) && (HashOf("coin", unit) & 1) == 1; }
   // In the records of the audited model, or in those of the reference model.
   Place PlaceIn(bool reference, uint64_t unit) const;
-  // The item, of so many, that a changed unit has in the place of this one: whoever took an item
-  // twice takes the drawn one twice.
+  // The drawn item (one of `items`) that a changed unit has in place of this one. A unit that had
+  // this one twice has the drawn one twice.
   uint32_t DrawnFor(uint64_t unit, uint32_t item, uint32_t items) const;
 
  private:

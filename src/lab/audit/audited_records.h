@@ -20,7 +20,7 @@ namespace tacit::lab {
 // The id of an example's unit: a keyed hash of its user, or its offset.
 uint64_t UnitOf(const event::Batch& batch, size_t example, bool of_users);
 
-// Opens the source of a configuration, which ends once so many records are read (or up to a poll's
+// Opens the source of a configuration, which ends after this many records are read (or a poll's
 // worth more).
 Result<std::unique_ptr<stream::Source>> OpenFirstRecords(const config::Source& source,
                                                          uint64_t records_most);

@@ -202,7 +202,7 @@ class LikelihoodAuditBase : public LikelihoodAudit {
   const wiring::LearnerPlan& plan() const { return assembly_->learners[index_]; }
   const config::Learner& configured() const { return assembly_->config.learners[index_]; }
   RowSpace Space() const {
-    // The stream has a slot for each category, whatever the model reads of them.
+    // The stream has a slot for each category, even for those the model does not read.
     return assembly_->transform->row_space();
   }
 

@@ -20,9 +20,9 @@ namespace tacit::lab {
 
 struct LikelihoodAuditOptions {
   uint32_t workers = 2;
-  // Makes the noise of a worker; null: the product's.
+  // Makes the noise of a worker; if null, the product's.
   std::function<std::unique_ptr<noise::NoiseSource>(size_t worker)> source = {};
-  // Makes the learner of a plan; null: as the plan does. A test plants a fault by it. (Learners of
+  // Makes the learner of a plan; if null, the plan does. A test plants a fault by it. (Learners of
   // the next item, vocabularies, adaptive clips and held periods of users.)
   std::function<Result<std::unique_ptr<train::Learner>>(const wiring::ModelPlan&,
                                                         wiring::LearnerParts)>

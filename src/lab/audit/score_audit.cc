@@ -16,7 +16,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Fixed for good: the halves of a file are the same whoever makes them.
+// Fixed for good: the halves of a file are the same in every run.
 constexpr uint64_t kSaltOfHalves = 1;
 // Xiang's bound takes seconds for more.
 constexpr uint64_t kMostForXiang = 2000;

@@ -32,8 +32,8 @@ constexpr double kCertain = 600;
 constexpr uint32_t kItemsMost = 512, kCountedItemsMost = 64;
 constexpr size_t kRecordsOfClicker = 3;
 constexpr int kPilots = 3;
-// A model of counts takes a tenth of a second to be made: it goes on with so many runs, whose users
-// are new ones.
+// A model of counts takes a tenth of a second to be made. It goes on with this many
+// runs, whose users are new ones.
 constexpr uint64_t kRunsOfCounts = 100;
 
 // The records of the canary and of the others. Which ones move the sums most depends on the model.
@@ -395,7 +395,7 @@ class TwinAudit final : public LikelihoodAudit {
   double moved_ = 0, charged_ = 0;  // of pilots
   People people_;
   event::Batch records_;
-  std::shared_ptr<const store::DenseState> first_model_;  // null: as the learner begins
+  std::shared_ptr<const store::DenseState> first_model_;  // if null, as the learner begins
   std::vector<Worker> workers_;
 };
 

@@ -11,7 +11,7 @@ namespace tacit::lab {
 // A learner's part in an audit by twins: the one that leads draws noise from a source and notes
 // call by call what it was added to and what left; the one that follows is given, call by call,
 // what left of the other. So both have released the same, and differ in nothing but their records:
-// whatever the learner chose by its earlier releases, the likelihood of the next one is known in
+// for any choice the learner made by earlier releases, the likelihood of the next one is known in
 // both worlds. No learner that is served has one.
 class TwinNoise final : public noise::NoiseSource {
  public:

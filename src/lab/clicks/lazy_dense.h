@@ -25,7 +25,7 @@ namespace tacit::lab {
 // exactly, the laws to within the dither, 1e-5 of a deviation.
 struct LazyDense {
   std::unique_ptr<mechanism::Mechanism> mechanism;  // for the learner
-  std::unique_ptr<store::WorkingRows> rows;         // likewise; both serve the same learner
+  std::unique_ptr<store::WorkingRows> rows;         // for the same learner
 };
 
 // REQUIRES that `dense` selects every row and draws the same noise in every step (no adaptive clip:

@@ -49,7 +49,7 @@ ReportRow MakeRefusedRow(const GridPoint& point);
 
 // The row that this row is compared with: among rows of the same epsilon, the best by mean AUC of
 // the learner or mechanism `name`; without such a row or name, the best dp-sgd with embeddings,
-// which is the dense baseline; else the best of all. Null: the row itself.
+// which is the dense baseline; else the best of all. If null, the row itself.
 const ReportRow* ReferenceOf(const std::vector<ReportRow>& rows, const ReportRow& row,
                              const std::string& name);
 

@@ -68,7 +68,7 @@ class Run {
   std::unique_ptr<ops::Backend> backend_;
   std::unique_ptr<store::WorkingRows> rows_;
   std::unique_ptr<train::Learner> learner_;
-  mechanism::Mechanism* mechanism_ = nullptr;  // owned by the learner; null: it has none
+  mechanism::Mechanism* mechanism_ = nullptr;  // owned by the learner; null if it has none
   model::ActivationIndexer indexer_;           // for events that are observed but not predicted
   model::Activations observed_;
   stream::Position position_;

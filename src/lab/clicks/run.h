@@ -38,7 +38,7 @@ struct RunOptions {
 
 // Runs one offline experiment: predicts each event, then learns from it, in order. Participation,
 // learner and mechanism are the daemon's, with rows in memory and no store. Noise is fresh in each
-// run, whatever the seed. Thread-safe.
+// run, with any seed. Thread-safe.
 Result<RunResult> RunLearner(const wiring::Assembly& assembly, const EventLog& log,
                              const RunOptions& options);
 

@@ -37,7 +37,7 @@ struct TrainedConstants : config::Sequence {
          learning_rate_plain = tuned::kAtOncePlain.learning_rate;
   double warm_up = tuned::kWarmUp;  // share of the steps
   double average_decay_private = tuned::kAverageDecay;
-  config::Optimizer optimizer;  // but for its kind, rates and average
+  config::Optimizer optimizer;  // without its kind, rates and average
   bool subtract_noise = false;  // DP-AdamBC, of private runs
   bool normalised_clip = true;  // else flat
   double clip_norm = 1;

@@ -10,7 +10,7 @@ namespace {
 
 using Kind = stream::StepBatch::Kind;
 
-// The name under which a learner knows a user, whoever else is there.
+// The name under which a learner knows a user; it does not depend on other users.
 std::string NameOf(const model::Histories& histories, size_t unit) {
   return std::to_string(histories.IdOf(unit));
 }

@@ -20,7 +20,7 @@ double DrawGumbel(noise::NoiseSource& noise);
 // privacy losses in a range of epsilon (Durfee and Rogers 2019; Cesar and Rogers 2021). The order
 // of the k rows is not released.
 //
-// Takes O(listed + k) steps, whatever the size of the space. The m rows that score 0 are alike: the
+// Takes O(listed + k) steps, for any size of the space. The m rows that score 0 are alike: the
 // descending order statistics of m Gumbels are -ln of the ascending ones of m exponentials, whose
 // gaps are independent exponentials of the rates m, m - 1, ... (Renyi 1953), and the rows they
 // belong to are a uniform choice without replacement.

@@ -22,7 +22,7 @@ struct State {
   std::string Encode(const Columns& columns) const;
   // Returns kCorruption for bytes that are no state of these columns.
   static Result<State> Decode(std::string_view bytes, const Columns& columns);
-  // The same of so many columns with so many values.
+  // The same of this number of columns and values.
   static Result<State> Decode(std::string_view bytes, uint64_t values, size_t columns);
 };
 

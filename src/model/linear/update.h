@@ -58,7 +58,7 @@ Curve CurveAt(double rate, const UpdateOptions& options);
 // The columns' scales a_j: (values of column j)^scale_power, their squares adding up to the number
 // of columns.
 std::vector<double> ColumnScales(const Columns& columns, const UpdateOptions& options);
-// The longest contribution of an event, whatever its values and label: C, with C^2 = (alpha^2 +
+// The longest contribution of an event, with any values and label: C, with C^2 = (alpha^2 +
 // rho^2) J + J beta^2 rho^2 + beta^2 + gamma^2 for J columns.
 double ContributionMost(size_t columns, const UpdateOptions& options);
 

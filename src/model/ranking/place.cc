@@ -8,7 +8,7 @@ namespace tacit::model {
 
 size_t PlaceOf(uint32_t answer, std::span<const uint32_t> history, std::span<const float> scores) {
   const float own = scores[answer];
-  // True if the answer's score is NaN, whatever the other score.
+  // True if the answer's score is NaN; the other score may be anything.
   const auto before = [&](float score) { return score >= own || std::isnan(own); };
   auto place = static_cast<size_t>(std::ranges::count_if(scores, before));
   if (!before(own)) ++place;

@@ -78,7 +78,7 @@ class DecayedLogits final : public LogitPrior {
   uint64_t version_ = 0;
 };
 
-// logit(b) is the item's own, whatever items come before it.
+// logit(b) is the item's own, behind any items.
 class ItemLogits final : public LogitPrior {
  public:
   // All items are equally likely until Set.

@@ -24,7 +24,7 @@ class SequenceUnits {
  public:
   virtual ~SequenceUnits() = default;
   virtual size_t units() const = 0;
-  // The unit's id, whatever else is in the step: the unit's public coins follow from it.
+  // The unit's id, independent of the rest of the step: the unit's public coins follow from it.
   virtual uint64_t Id(size_t unit) const = 0;
   // The unit's work, about, in positions; decides which worker does it.
   virtual size_t Cost(size_t unit) const = 0;

@@ -6,7 +6,7 @@ namespace tacit::model {
 
 // Noise by carriers, Z_L R + L Z_R - L L^T Z_L R, has its variance in the r (in + out - r)
 // dimensions of what L and R span, and none in the others. Any number of it has the mean over all:
-// exactly so on average over directions, whatever the input is.
+// exactly so on average over directions, for any input.
 LayerNoise ParameterNoise::Of(const LinearLayer& layer) const {
   LayerNoise noise{weight_variance, weight_variance};
   if (!CarriersSave(carrier_rank, layer.in, layer.out) || carrier_rank == 0) return noise;

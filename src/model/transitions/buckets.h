@@ -51,7 +51,7 @@ class Buckets {
   // Ids this far apart, or farther, are in the last step of their direction.
   static constexpr uint64_t kFarIds = 512;
   static_assert(uint64_t{1} << (kIdSteps / 2 - 1) == kFarIds);
-  // Returns how far two ids are apart, whatever they are.
+  // Returns how far any two ids are apart.
   static uint64_t IdDistance(int64_t a, int64_t b) {
     const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
     return b > a ? y - x : x - y;

@@ -55,7 +55,7 @@ struct Options {
   std::array<double, kStages> stage_cells = {1.3, 1.0 / 4, 1.0 / 15};
   double cells_at_signal = 1e6, signal_unit = 75e3, cells_power = 1.4;
   double items_unit = 3416, items_power = 0.25;
-  uint64_t cells_most = uint64_t{1} << 27;  // whatever the signal: memory is bounded
+  uint64_t cells_most = uint64_t{1} << 27;  // for any signal: memory is bounded
 
   // In a stream: the factor by which a period's numbers count in the next one. Below 1, what people
   // no longer do fades.
@@ -71,8 +71,8 @@ struct Options {
   // Per item of age, where a decay is what counts: in the ranker's features and logits of counts.
   double recent_decay = 0.7;
   double score_from = 0.8, score_to = 0.4, score_power = 0.3;
-  // The pairs that are most likely by what is known of their items, so many for each item and in
-  // all, are scored by their kinship, measured or not, if items are described and not all pairs
+  // The pairs that are most likely by the descriptions of their items, this many for each item and
+  // in all, are scored by their kinship, measured or not, if items are described and not all pairs
   // have room.
   uint64_t kin_for_each = 64, kin_most = uint64_t{1} << 24;
 

@@ -54,7 +54,7 @@ class PublicItems {
   std::span<const uint32_t> rare_words(uint32_t item) const;
   bool ShareRareWord(uint32_t a, uint32_t b) const;
   // A hash of the genre that is this bit of ItemFeatures::genres, and of a rare word: the same in
-  // every catalogue, whatever else is described there.
+  // every catalogue, beside any other description.
   uint64_t genre_name(size_t bit) const { return genre_names_[bit]; }
   uint64_t word_name(uint32_t word) const { return word_names_[word]; }
   // SHA-256 of the whole catalogue: counts made with another catalogue mean something else.

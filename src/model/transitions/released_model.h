@@ -25,7 +25,7 @@ namespace tacit::model::transitions {
 // Sums of popularity and of tables are added up over the periods, and so is the variance of their
 // noise. The bins of popularity (Buckets::kRanks) follow from the sums so far, anew in every
 // period, and the table's sums stay with their buckets: a bucket says how often items of one rank
-// are followed by items of another, whichever items those were, and bins of equal popularity hold
+// are followed by items of another. The items may change: bins of equal popularity hold
 // equal shares of it at any time. Bins fixed at first would leave every new item in the last bin.
 // Measurements are combined in units of the first one (Estimate). In each period, the numbers of
 // earlier periods count for Options::forget of what they did.

@@ -73,8 +73,8 @@ class Scorer {
   // share of 0 if there is no score, or no history. An item that comes again counts together.
   ScoredItem MostDue(std::span<const uint32_t> history, uint32_t item) const;
   // Sets `top` to the `most` items of the best scores, best first, without those that are marked in
-  // `left_out` (empty: none are). Of equals the earlier, but for items of different popularity
-  // whose products round to the same. Takes the work of the listed cells of the history and of the
+  // `left_out` (it may be empty). Ties go to the earlier item, except where two popularities
+  // round to one product. Takes the work of the listed cells of the history and of the
   // groups, not of the catalogue, unless these cells are as many or most of it is left out.
   void Top(std::span<const uint32_t> history, size_t most, std::span<const uint8_t> left_out,
            TopMemory* memory, std::vector<ScoredItem>* top) const;

@@ -58,7 +58,7 @@ class Cells {
   std::vector<double> mass_, beyond_;  // per cell; beyond its lower end
 };
 
-// The law of X + Y for independent X and Y, in cells of so many bits.
+// The law of X + Y for independent X and Y, in cells of `bits` bits.
 Atoms SumOf(const Atoms& a, const Atoms& b, int bits, Bound bound);
 
 // Shortens a law by tails that hold at most `tail`: of the mass below, of value * mass above. The

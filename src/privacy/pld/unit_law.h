@@ -9,7 +9,7 @@
 // One step's factor U, bounded on either side in convex order.
 namespace tacit::privacy::pld {
 
-// U in cells of so many bits, between the values with `tail` below (of mass) and above (of mass
+// U in cells of `bits` bits, between the values with `tail` below (of mass) and above (of mass
 // weighted by U). The upper law caps U at the last value: `capped` is E of what that takes away.
 struct UnitAtoms {
   Atoms atoms;

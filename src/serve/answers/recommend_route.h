@@ -21,9 +21,9 @@ namespace tacit::serve {
 class RecommendRoute {
  public:
   // `elsewhere` are learners that do not recommend.
-  // `hash` is as in Services; null: requests by user id are refused. `models` are those of every
-  // version, and outlive it. A model that is not loaded answers nothing; `loaded` may be null: all
-  // are.
+  // `hash` is as in Services; if null, requests by user id are refused. `models` are those of every
+  // version, and outlive it. A model that is not loaded answers nothing; if `loaded` is null,
+  // all are.
   RecommendRoute(const std::vector<RecommendModel>& models,
                  std::shared_ptr<const Versions> versions, UserHash hash,
                  const LoadedModels* loaded, metrics::Registry& metrics,

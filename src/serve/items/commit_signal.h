@@ -8,7 +8,7 @@
 
 namespace tacit::serve {
 
-// Tells a waiting thread that a commit was published. Thread-safe; outlives whoever waits.
+// Tells a waiting thread that a commit was published. Thread-safe; outlives its waiters.
 class CommitSignal {
  public:
   using Clock = std::chrono::steady_clock;

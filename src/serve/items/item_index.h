@@ -15,7 +15,7 @@ namespace tacit::serve {
 
 // A condition on public descriptions: an item that does not meet it is not recommended.
 struct ItemFilter {
-  std::vector<std::string> genres;  // any of them; empty: whichever
+  std::vector<std::string> genres;  // any of them; if empty, any genre
   std::optional<int64_t> year_from, year_to;
 
   bool any() const { return !genres.empty() || year_from || year_to; }

@@ -39,9 +39,9 @@ struct Services {
   // The last published snapshot, or null before there is a store. What is charged is told of it,
   // also where an older version answers.
   std::function<std::shared_ptr<const store::Snapshot>()> latest;
-  // The versions that lie open side by side; null: `latest` answers. Then `latest` is the newest.
+  // The versions that lie open side by side; if null, `latest` answers. Then that is the newest.
   std::shared_ptr<const Versions> versions = {};
-  // Told after each change of `latest`; outlives all that MakeApi makes. Null: `latest` does not
+  // Told after each change of `latest`; outlives all that MakeApi makes. If null, `latest` does not
   // change.
   CommitSignal* commits = nullptr;
   std::vector<ScoringModel> models;

@@ -37,7 +37,7 @@ class ScoringDevice {
   std::atomic<bool> works_ = true;
 };
 
-// The kind of MakeClickModel, with a device for its large requests. Whatever the device cannot do,
+// The kind of MakeClickModel, with a device for its large requests. What the device cannot do,
 // its own errors and requests too large for it, the processor does: an answer never fails for want
 // of the device.
 std::shared_ptr<const RowModel> MakeClickModelOn(

@@ -16,7 +16,7 @@ namespace tacit::serve {
 // must outlive it.
 class RowScoring {
  public:
-  // A model that is not loaded scores nothing; `loaded` may be null: all are.
+  // A model that is not loaded scores nothing; `loaded` may be null; then all are.
   RowScoring(const std::vector<ScoringModel>& models, const LoadedModels* loaded,
              metrics::Registry& metrics);
 

@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 constexpr uint64_t kFileBytesMost = uint64_t{64} << 20;
 constexpr uint64_t kRowsBetweenAsks = 4096;
 
-// All rows of a store, table by table and bucket by bucket, whatever shard they are in.
+// All rows of a store, table by table and bucket by bucket, in all shards.
 class RowsByBucket {
  public:
   RowsByBucket(const Rocks& rocks, uint32_t shards) : rocks_(rocks) {

@@ -14,7 +14,7 @@ namespace tacit::store {
 Status PackCheckpoint(const std::string& folder, const std::string& file);
 
 // Unpacks an archive into its checkpoint's folder in `parent`. The folder has its name only once
-// every byte was checked. Nothing is written outside of `parent`, whatever the archive says.
+// every byte was checked. No archive can write outside of `parent`.
 // kCorruption: it is no such archive, or damaged. kRefused: that checkpoint is there already. kIo:
 // the disk, among others if it has less room than the manifest says that the files take.
 Result<CheckpointPlace> UnpackCheckpoint(const std::string& file, const std::string& parent);

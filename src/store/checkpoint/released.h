@@ -13,7 +13,7 @@
 #include "store/types/snapshot.h"
 #include "store/view/delta_codec.h"
 
-// The part of a commit that may be shown to anybody, value by value, for whoever publishes it: the
+// The part of a commit that may be shown to anybody, value by value, for a publisher: the
 // same things that a release checkpoint holds.
 namespace tacit::store {
 
@@ -24,7 +24,7 @@ struct ReleasedLearner {
   uint32_t step = 0;             // the last step of its moving average; 0: it keeps none
   std::span<const float> dense;  // as served; empty: none
   CommitSeq dense_seq;           // the commit that wrote it
-  std::shared_ptr<const std::string> released;  // of its mechanism; null: none
+  std::shared_ptr<const std::string> released;  // of its mechanism; null if none
   CommitSeq released_seq;
 };
 

@@ -41,7 +41,7 @@ class FrozenFiles final : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus GetFileSize(const std::string& file, const rocksdb::IOOptions& options,
                                 uint64_t* bytes, rocksdb::IODebugContext* context) override;
 
-  // A file that ends at `bytes`, whatever is appended to it. `fd` -1: not kept open.
+  // A file that ends at `bytes`, even if more is appended. `fd` -1: not kept open.
   struct Held {
     UniqueFd fd;
     uint64_t bytes = 0;

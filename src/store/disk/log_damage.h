@@ -28,7 +28,7 @@ Result<std::optional<LogDamage>> FindLogDamage(const std::string& file);
 // Checks the file CURRENT, one line with the name of the list of tables.
 std::optional<LogDamage> CheckCurrent(const std::string& store);
 
-// Tells whether a folder has tables, blobs or write-ahead logs, whatever CURRENT says. RocksDB
+// Tells whether a folder has tables, blobs or write-ahead logs, with any CURRENT. RocksDB
 // makes the first of them after CURRENT: where there is none, a store was killed while it was made.
 bool HoldsRecords(const std::string& store);
 

@@ -48,8 +48,8 @@ class FailureLatch {
     const MutexLock lock(listener_mutex_);
     if (listener_) listener_();
   }
-  // `listener` is called by the thread that fails, once status() says so. Null: nobody listens any
-  // more, and none runs any more. A failure that came before is not told.
+  // `listener` is called by the thread that fails, once status() says so. After null
+  // nobody listens, and no call of the last one runs. A failure that came before is not told.
   void Listen(std::function<void()> listener) {
     const MutexLock lock(listener_mutex_);
     listener_ = std::move(listener);
@@ -78,7 +78,7 @@ class Rocks {
  public:
   // Opens the database, creating missing parts. Background errors of RocksDB (a failed flush or
   // compaction) set `latch`. kUnavailable: locked by a process. kInvalidArgument: this user cannot
-  // work there. retention() uses `clock` (null: the system's), which must outlive the database.
+  // work there. retention() uses `clock` (if null, the system's), which must outlive the database.
   // `open_files_most`: tables kept open; 0: all. `direct_reads`: past the system's own cache.
   static Result<std::shared_ptr<Rocks>> Open(const std::string& path, uint64_t memory_bytes,
                                              std::shared_ptr<FailureLatch> latch,
@@ -174,7 +174,7 @@ class Rocks {
   const std::shared_ptr<FailureLatch> latch_;
   const Clock& clock_;
   const std::shared_ptr<RetentionClock> retention_;  // RocksDB's threads hold it too
-  std::unique_ptr<rocksdb::Env> env_;                // used by db_; null: RocksDB's own
+  std::unique_ptr<rocksdb::Env> env_;                // used by db_; if null, RocksDB's own
   mutable Mutex log_mutex_;
   std::unique_ptr<rocksdb::DB> db_;
   std::array<rocksdb::ColumnFamilyHandle*, kFamilies> families_{};
@@ -210,7 +210,7 @@ inline constexpr std::string_view kSource = "source";
 inline constexpr std::string_view kFolded = "folded";
 inline constexpr std::string_view kRelease = "release";  // in release checkpoints alone
 inline constexpr std::string_view kReplica = "replica";  // in replicas' stores alone
-inline constexpr std::string_view kReplicaPosition = "replica_position";  // likewise
+inline constexpr std::string_view kReplicaPosition = "replica_position";  // there too
 inline constexpr std::string_view kKnownTime = "known_time";
 inline constexpr std::string_view kLearnerPrefix = "learner/";
 inline constexpr std::string_view kFormPrefix = "form/";

@@ -29,20 +29,20 @@ struct ReplicaOptions {
   uint64_t fold_file_bytes = uint64_t{256} << 10;
   uint64_t open_files_most = 0;
   std::vector<LearnerLayout> learners;  // of the configuration, as a trainer's
-  const Clock* clock = nullptr;         // null: the system's
+  const Clock* clock = nullptr;         // if null, the system's
 };
 
 // The origin of all that a replica holds.
 struct ReplicaOrigin {
   std::string lineage;                  // of the trainer's store
-  std::string feed;                     // for whoever applies; opaque here
+  std::string feed;                     // for the caller of Apply; opaque here
   std::vector<LearnerRecord> learners;  // all of the trainer's, by key
 };
 
 struct ReplicaLearner {
   uint16_t key = 0;
   uint32_t step = 0;  // the last step of its moving average; 0: it keeps none
-  // Null: unchanged.
+  // If null, unchanged.
   std::shared_ptr<const RowDelta> rows = nullptr;
   std::shared_ptr<const std::vector<float>> dense = nullptr;  // as served
   std::shared_ptr<const std::string> released = nullptr;
@@ -53,7 +53,7 @@ struct ReplicaVersion {
   CommitTip tip;
   std::vector<ReplicaLearner> learners;
   std::map<uint64_t, std::string> entries;  // of the ledger, encoded: new, changed, or the same
-  std::string position;                     // for whoever applies; opaque here
+  std::string position;                     // for the caller of Apply; opaque here
 };
 
 // Apply and Begin belong to one thread; the rest is thread-safe.
@@ -65,7 +65,7 @@ class ReplicaStore {
   static Result<std::unique_ptr<ReplicaStore>> Open(ReplicaOptions options);
   virtual ~ReplicaStore() = default;
 
-  // The last version; null: there is none yet.
+  // The last version; null if there is none yet.
   virtual std::shared_ptr<const Snapshot> Latest() const = 0;
   // Empty: it has not begun.
   virtual std::string feed() const = 0;

@@ -11,7 +11,7 @@
 
 namespace tacit::store {
 
-// Rows come home in pieces of so many, where the longest of them has `stride` floats.
+// Rows come home in pieces of this many, where the longest of them has `stride` floats.
 constexpr uint64_t ArrivalPieceRows(uint64_t rows, uint64_t stride) {
   constexpr uint64_t kPieceFloats = uint64_t{1} << 20;
   return std::min(std::max<uint64_t>(kPieceFloats / stride, 1), std::max<uint64_t>(rows, 1));
@@ -31,8 +31,8 @@ constexpr uint64_t CachePinnedBytes(uint64_t rows, uint64_t of_step, uint64_t st
 }
 
 // Rows that were changed elsewhere, in a GPU's memory, and come home while the next steps run. They
-// are the rows as of one step. Whoever needs them first brings them; so nobody waits for what
-// nobody has begun. Thread-safe.
+// are the rows as of one step. The first thread that needs them brings them. So nobody waits
+// for rows that nobody has begun to bring. Thread-safe.
 class RowArrival {
  public:
   // Fills in the rows that were changed, ascending. It is called once at most, by any thread.

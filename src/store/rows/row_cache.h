@@ -83,7 +83,7 @@ class RowCache final : public WorkingRows {
   std::shared_ptr<const RowDelta> TakeDelta() override;
   Stats stats() const override;
 
-  // Records that the delta (null: no rows) goes into this commit. REQUIRES that deltas are
+  // Records that the delta (without rows if null) goes into this commit. REQUIRES that deltas are
   // committed in the order in which they were taken. Null after a delta was taken: that delta is
   // discarded and its rows are never evicted; REQUIRES that no other delta is taken after it.
   void Enqueued(const RowDelta* delta, CommitSeq seq);

@@ -14,7 +14,7 @@
 
 namespace tacit::store {
 
-// Rows that are read from a store piece by piece, by whichever thread comes first. Between Begin
+// Rows that are read from a store piece by piece, by the first thread that comes. Between Begin
 // and Finish or Cancel it belongs to the fetcher.
 class RowFetch {
  public:

@@ -19,7 +19,7 @@ class RowReader {
     kWithState,  // the whole row of a store that has them whole
   };
 
-  // Writes row i of `rows` (any order, repeats allowed) to out[i]. `snapshot` null: as of now.
+  // Writes row i of `rows` (any order, repeats allowed) to out[i], as of `snapshot` or (null) now.
   Status Read(const Rocks& rocks, const rocksdb::Snapshot* snapshot,
               const LearnerDirectory& directory, const LearnerRecord& learner,
               std::span<const uint64_t> rows, std::span<float* const> out, Extent extent,

@@ -23,7 +23,7 @@ namespace tacit::store {
 struct TablePlace {
   uint16_t number = 0;   // in keys
   uint64_t initial = 0;  // the row that bucket 0 begins as, for InitialRow
-  uint32_t spread = 1;   // buckets that began as one, but for bucket 0, which is alone
+  uint32_t spread = 1;   // buckets that began as one, except bucket 0, which is alone
   friend bool operator==(const TablePlace&, const TablePlace&) = default;
 };
 
@@ -67,7 +67,7 @@ struct RowDelta {
   std::vector<size_t> end;  // end of each row's floats in `floats`
   std::vector<float> floats;
   // The way home of rows that were changed elsewhere, which owns this delta (row_arrival.h): nobody
-  // reads any of the rows before Arrive. Null: they are here.
+  // reads any of the rows before Arrive. If null, they are here.
   RowArrival* arrival = nullptr;
 
   size_t size() const { return rows.size(); }

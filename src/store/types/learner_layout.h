@@ -21,8 +21,8 @@ struct StoredModel {
   const RowLayout& rows;
   const Digest& fingerprint;
   const std::string& form;                      // LearnerLayout::form of then; empty: not noted
-  std::shared_ptr<const DenseState> dense;      // null: none
-  std::shared_ptr<const std::string> released;  // null: none
+  std::shared_ptr<const DenseState> dense;      // null if none
+  std::shared_ptr<const std::string> released;  // null if none
 };
 
 using RewriteRow = std::function<void(std::span<const float> was, std::span<float> is)>;
@@ -36,7 +36,7 @@ struct GrownModel {
     // The number of buckets that each bucket of that table becomes, one after the other. Bucket 0
     // stays one.
     uint32_t spread = 1;
-    // Turns a row into one of other floats; null: rows keep theirs. `is` begins as a row that was
+    // Turns a row into one of other floats; if null, rows stay. `is` begins as a row that was
     // never written: the embedding drawn, the optimiser's floats 0.
     RewriteRow rewrite = nullptr;
   };

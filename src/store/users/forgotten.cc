@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// From so many users on, one pass over all histories is cheaper than one for each.
+// From this number of users on, one pass over all histories is cheaper than one for each.
 constexpr size_t kOneByOneMost = 16;
 constexpr std::chrono::milliseconds kBetweenLooksAtReaders(20);
 
@@ -81,7 +81,7 @@ Status AddFiles(const Rocks& rocks, const char* kind, std::vector<fs::path>* fil
 }
 
 // RocksDB unlinks a file some time after its last use: when the last reader of an older version is
-// gone, and on whichever thread notices it. A table that is being written now is waited for too,
+// gone, and on the thread that notices it. A table that is being written now is waited for too,
 // until it is in use or given up.
 Status WaitForOldFiles(const Rocks& rocks, std::vector<fs::path> files,
                        const std::atomic<bool>& given_up) {

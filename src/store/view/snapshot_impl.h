@@ -20,7 +20,7 @@ struct OverlayDelta {
   size_t bytes = 0;
   size_t log_bytes = 0;  // of the whole delta, on disk
 };
-// `log_bytes`: of the delta on disk, for whoever counts these; else 0.
+// `log_bytes`: of the delta on disk, if it is counted; else 0.
 std::shared_ptr<const OverlayDelta> MakeOverlay(const DeltaRecord& record, size_t learners,
                                                 size_t log_bytes = 0);
 
@@ -45,7 +45,7 @@ struct View {
   std::vector<Ancestor> ancestors = {};
 
   size_t overlay_bytes() const;
-  // Moves on to the commit `record`, whose rows go to the overlay; `delta` null: they are folded.
+  // Moves on to the commit `record`, whose rows go to the overlay, or are folded (`delta` null).
   void MoveOn(const DeltaRecord& record, std::shared_ptr<const OverlayDelta> delta);
 };
 

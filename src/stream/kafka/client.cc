@@ -51,8 +51,8 @@ constexpr std::array<Forced, 5> kForcedOnProducers = {{
     {"message.timeout.ms", "0", "a record that is given up would leave a gap"},
     {"delivery.timeout.ms", "0", "a record that is given up would leave a gap", true},
 }};
-// Defaults that users may override. A client must find a returning broker within seconds, whatever
-// was lost on the way: connections, packets or answers.
+// Defaults that users may override. A client must find a returning broker within seconds after
+// any loss on the way: of connections, packets or answers.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kDefaults = {{
     {"client.id", "tacit"},
     {"reconnect.backoff.max.ms", "2000"},
@@ -114,7 +114,7 @@ std::string ScramHint(std::string_view reason) {
   constexpr int kMended = 0x020601ff;
   if (rd_kafka_version() >= kMended || reason.find("SCRAM") == std::string_view::npos) return "";
   return fmt::format(
-      " (brokers of Kafka 4 refuse SCRAM of librdkafka before 2.6.1, whatever the password; this "
+      " (brokers of Kafka 4 refuse SCRAM of librdkafka before 2.6.1, with any password; this "
       "is "
       "{})",
       rd_kafka_version_str());

@@ -27,7 +27,7 @@ struct DeadLetterTopicOptions {
 // of the original record, which is fetched again from its topic, and the headers
 // __connect.errors.topic, .partition, .offset, .connector.name, .task.id, .stage, .class.name,
 // .exception.class.name and .exception.message. The topic holds raw events, as the input does:
-// protect it likewise.
+// protect it as well.
 //
 // If the original is gone, or is too large for the topic, the letter has a null value and
 // tacit.value.missing says why. If it is too large without its value too, the letter lacks its key

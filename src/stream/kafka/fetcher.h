@@ -15,7 +15,7 @@ namespace tacit::stream {
 // it lives.
 struct FetchedMessage {
   uint64_t offset = 0;
-  int64_t timestamp_ms = 0;  // the record's, kept by its topic: public, whatever its content
+  int64_t timestamp_ms = 0;  // the record's, kept by its topic: public, with any content
   std::string_view value = {};
   bool null = false;    // a tombstone
   bool at_end = false;  // no message: the partition ended here when it was last asked

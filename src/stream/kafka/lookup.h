@@ -21,8 +21,8 @@ class KafkaLookup {
   Status Open(KafkaProperties properties, std::string topic);
 
   // Returns the record with err RD_KAFKA_RESP_ERR_NO_ERROR, or a message with another err if it is
-  // gone: retention or compaction took it, or the partition keeps ending before it. Null: not
-  // found in time, ask again.
+  // gone: retention or compaction took it, or the partition keeps ending before it. Null if
+  // it was not found in time: ask again.
   KafkaMessage Find(int32_t partition, uint64_t offset, std::chrono::milliseconds timeout);
   // Stops fetching ahead until the next Find.
   void Rest();

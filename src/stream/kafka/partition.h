@@ -17,7 +17,7 @@ namespace tacit::stream {
 struct KafkaPartitionOptions {
   std::string topic;
   uint32_t max_record_bytes = 1 << 20;   // a longer message is a faulty record
-  metrics::Registry* metrics = nullptr;  // must outlive the partitions; null: none
+  metrics::Registry* metrics = nullptr;  // must outlive the partitions; null if none
 };
 
 // A partition being read: the fetched messages that are not yet handed on, its position, and

@@ -16,7 +16,7 @@ using Steady = std::chrono::steady_clock;
 using Milliseconds = KafkaProducer::Milliseconds;
 
 constexpr Milliseconds kFlushSlice(100);  // between polls for brokers' answers
-// Records that are sent between polls, and the time, by whoever sends many: a poll costs as much as
+// Records that are sent between polls, and the time, in a long run of them: a poll costs as much as
 // a record.
 constexpr uint64_t kRecordsBetweenPolls = 64;
 constexpr Milliseconds kTimeBetweenPolls(1);
@@ -176,7 +176,7 @@ class Producer final : public KafkaProducer, private KafkaContext {
     return {};
   }
 
-  // Takes over the error; null: there was none.
+  // Takes over the error; null if there was none.
   Status Judge(rd_kafka_error_t* raw) {
     const KafkaError error(raw);
     NoteEvents();

@@ -20,8 +20,8 @@ struct KafkaProducerOptions {
   std::string topic = {};
   uint32_t queued_bytes_max = 32 << 20;  // waiting for acknowledgement
   uint32_t record_bytes_max = 1 << 20;   // key, value and headers
-  // With a name, records are sent in transactions alone. Whoever begins under a name ends whoever
-  // wrote under it before.
+  // With a name, records are sent in transactions alone. A producer that begins under a name
+  // ends the one that wrote under it before.
   std::string transactional_id = {};
 };
 
@@ -43,10 +43,10 @@ struct FailedDelivery {
   std::string reason;      // names topic and partition
 };
 
-// Writes to one topic: each record once and, within a partition, in the order of sending, whatever
-// connections and brokers do in between (enable.idempotence, acks=all; a record waits for as long
-// as it takes). Not thread-safe. Records that are unacknowledged at destruction may or may not be
-// in the topic.
+// Writes to one topic: each record once and, within a partition, in the order of sending,
+// through any failure of connections and brokers (enable.idempotence, acks=all; a record waits for
+// as long as it takes). Not thread-safe. Records that are unacknowledged at destruction may be in
+// the topic, or not.
 class KafkaProducer {
  public:
   using Milliseconds = std::chrono::milliseconds;

@@ -35,8 +35,8 @@ struct KafkaSourceOptions {
   // connection.
   std::chrono::milliseconds refresh{5'000};
   std::chrono::milliseconds advise{1'000};  // least time between two commits for the group
-  const Clock* clock = nullptr;             // null: the system's
-  metrics::Registry* metrics = nullptr;     // must outlive the source; null: none
+  const Clock* clock = nullptr;             // if null, the system's
+  metrics::Registry* metrics = nullptr;     // must outlive the source; null if none
 };
 
 // Opens a topic of Kafka, read partition by partition from given offsets through assign(): no group
@@ -44,7 +44,7 @@ struct KafkaSourceOptions {
 // is a run of consecutive offsets; where offsets are missing (markers of transactions, records that
 // compaction took) another frame begins. A record that cannot be delivered (a null value, one that
 // is too long, one that `envelope` refuses) is a faulty record.
-// `envelope` may be null: then values are payloads.
+// `envelope` may be null; then values are payloads.
 //
 // The next partition is a function of offsets, record timestamps, arrival at the brokers and the
 // clock (docs/internals/stream.md, "The order over partitions"). So a partition keeps its turn

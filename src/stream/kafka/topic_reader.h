@@ -19,7 +19,7 @@
 
 namespace tacit::stream {
 
-// A record as it lies in a topic. Views are valid as long as whoever hands it over says.
+// A record as it lies in a topic. The call that hands it over says how long views are valid.
 struct KafkaTopicRecord {
   int32_t partition = 0;
   uint64_t offset = 0;

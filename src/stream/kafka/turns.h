@@ -26,7 +26,7 @@ namespace tacit::stream {
 // order. Not thread-safe; private to the room.
 class KafkaTurns {
  public:
-  // All references must outlive it. `envelope` may be null: then values are payloads.
+  // All references must outlive it. `envelope` may be null; then values are payloads.
   KafkaTurns(KafkaPartitionOptions options, const Clock& clock, event::Envelope* envelope,
              RoundQueue& rounds)
       : options_(std::move(options)), clock_(clock), envelope_(envelope), rounds_(rounds) {}

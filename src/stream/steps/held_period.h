@@ -70,7 +70,7 @@ class HeldPeriods : public Participation {
   std::unique_ptr<Participation> periods_;
   Position position_;  // after the last emitted step
   // A period that steps were taken of before a crash. It is finished before another one begins,
-  // whichever partition is read first.
+  // even if that one's partition is read first.
   std::optional<OffsetRange> under_way_;
   bool closes_unfinished_ = false;  // no more steps are taken of it
   // Periods that came before it. A source of several partitions reads its offsets first

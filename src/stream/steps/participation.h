@@ -65,8 +65,8 @@ struct UserOptions {
   uint64_t allowance = 0;               // steps
   uint64_t records_max = 0;             // examples of a user in a step: the first ones. 0: all
   // `once`: steps of a period that a user may be in (0: all). A period closes after a step once it
-  // has `period_offsets` offsets or `period_cuts` public cuts that ended a step, whichever comes
-  // first; 0: never.
+  // has `period_offsets` offsets or `period_cuts` public cuts that ended a step, the earlier
+  // of both; 0: never.
   uint64_t per_period = 0;
   uint64_t period_offsets = 0, period_cuts = 0;
 };
@@ -86,7 +86,7 @@ struct StepBatch {
   };
 
   Kind kind = Kind::kOnce;
-  // Different for different steps of this process, for whoever must know one again; 0: it has none.
+  // Different for different steps of this process, so that one can be recognised; 0: it has none.
   // A step that has a number does not change any more.
   uint64_t number = 0;
   event::Batch examples;          // examples of one unit side by side; unit event: in offset order
@@ -113,7 +113,7 @@ struct StepBatch {
   bool whole_period() const { return kind == Kind::kPeriodFirst || kind == Kind::kPeriodNext; }
 };
 
-// A held period's previews have so many examples, but for the records of the user who comes last.
+// A held period's previews have this many examples, except for the records of the last user.
 inline constexpr uint64_t kPreviewExamples = 4096;
 
 // A number that no step of this process has yet.
@@ -143,15 +143,15 @@ class Participation {
 struct OnceOptions {
   uint64_t offsets_per_step = 2048;  // at most 2^62
   Position start;
-  // The learner's very first step has so many. 0: as many as the others.
+  // The learner's very first step has this many. 0: as many as the others.
   uint64_t opening_offsets = 0;
-  // The first step, or the first one after an opening, has so many, and each that follows a quarter
+  // The first step, or the first one after an opening, has this many, and each later one a quarter
   // more, up to offsets_per_step: a young model is not kept waiting for long. 0: all are full.
   uint64_t growing_from = 0;
   uint32_t files_per_step = 1;  // number of file ends that cut a step short
   // A full step does not wait for a public cut at its end: for sources without files.
   bool full_at_once = false;
-  // A step's examples come as they are read, as previews of so many offsets or more, and the rest
+  // A step's examples come as they are read, as previews of this many offsets or more, and the rest
   // with the step; none of them is held. For learners that sum a step up, streams of one partition
   // and unit event. 0: all come with the step.
   uint64_t offsets_per_part = 0;

@@ -32,7 +32,7 @@ struct ClickOptions {
   std::optional<model::CarrierOptions> carriers = {};  // of the dense layers' gradients
   bool bf16_rows = false;                              // store::RowLayout::bf16
 
-  // The options of its engine, after so many steps.
+  // The options of its engine, after this many steps.
   ClickEngineOptions Engine(uint64_t steps_taken) const {
     return {.model = model,
             .optimizer = optimizer,

@@ -12,7 +12,7 @@ GpuWaveLimits LimitsOfGpuWave(uint32_t catalogue, uint32_t wave_positions) {
   return {.positions = positions, .units = std::min(kUnitsMost, positions)};
 }
 
-// A unit brings `crops` windows of `length` positions at most, whatever its history is; each of
+// A unit brings `crops` windows of `length` positions at most, for any history; each of
 // them is read in the worst case, and predicts. One of more than a wave's is a wave by itself.
 GpuWaveSizes LargestGpuWave(const model::SequenceOptions& model, uint64_t units,
                             uint32_t wave_positions) {

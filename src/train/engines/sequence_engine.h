@@ -34,12 +34,12 @@ struct GpuWaveLimits {
 };
 GpuWaveLimits LimitsOfGpuWave(uint32_t catalogue, uint32_t wave_positions = kGpuWavePositions);
 
-// The sizes of the largest wave of steps of so many units: positions, units, positions that
+// The sizes of the largest wave of steps of this many units: positions, units, positions that
 // predict, and windows of histories.
 struct GpuWaveSizes {
   uint64_t rows = 0, units = 0, counted = 0, crops = 0;
 
-  // It is sent to the GPU in so many words of 32 bits.
+  // It is sent to the GPU in this number of 32-bit words.
   uint64_t words() const;
 };
 GpuWaveSizes LargestGpuWave(const model::SequenceOptions& model, uint64_t units,
@@ -76,7 +76,7 @@ class SequenceEngine {
  public:
   virtual ~SequenceEngine() = default;
 
-  // Goes on from this state, which was reached by so many steps.
+  // Goes on from this state, which was reached by `steps_taken` steps.
   virtual Status Load(std::span<const float> parameters, std::span<const float> state,
                       uint64_t steps_taken) = 0;
   // The bounded sum over the units, whose public coins follow from the seed. `noise` is that of the

@@ -92,7 +92,7 @@ Status ForwardClickEngine::Show(const stream::StepBatch& step) {
   return {};
 }
 
-// Whatever is below this point sees the features through `slots_`, after the noise.
+// All code below this point sees the features through `slots_`, after the noise.
 Status ForwardClickEngine::Release(StepReport* report) {
   const size_t width = model_.input_width();
   const auto batch = static_cast<size_t>(std::ceil(noised_.expected_batch));

@@ -80,7 +80,7 @@ const OptimizerKind* OptimizerNamed(std::string_view name,
                                     std::span<const OptimizerKind> kinds = AllOptimizers());
 
 // average = weights + keep * (average - weights). With keep 0 the average becomes the weights,
-// whatever it held before.
+// over what it held before.
 void MoveAverage(const float* weights, size_t n, float keep, float* average);
 // Brings the average of a row's weights up to the step before this one; returns the step of the
 // row's last write.

@@ -28,11 +28,11 @@ struct QualityOptions {
   double noise_multiplier = 0;
   double epsilon = 0, delta = 0;                // that it may spend on a record
   stream::Position position = {};               // as of the store's last commit
-  std::optional<ReleasedScores> released = {};  // likewise
+  std::optional<ReleasedScores> released = {};  // of the same commit
 };
 
 // Shows everybody how well a learner predicts (learners.quality): a histogram of its predictions by
-// what came of them, over windows of so many of its steps, is released with Gaussian noise where a
+// what came of them, over windows of a number of its steps, is released with Gaussian noise where a
 // window ends, and charged to an account of its own. A prediction is made before its
 // record is learnt from, by a model that is covered itself, so a record moves one count of one
 // window, by one. Windows follow from the number of the step alone; one that a restart cuts, or

@@ -39,7 +39,7 @@ std::vector<privacy::CommitCharge> ReleaseAccount::ChargesWith(
 std::vector<float> ReleaseAccount::Release(std::span<const OffsetRange> window,
                                            std::span<const uint64_t> counts,
                                            noise::NoiseSource& noise) {
-  // A count is a multiple of the grid's step, whatever the noise.
+  // A count is a multiple of the grid's step, with any noise.
   const mechanism::Grid grid = mechanism::MakeHistogramGrid(1, charge_.noise_multiplier);
   TACIT_CHECK(grid.step <= 1, "so much noise hides every window");
   std::vector<int64_t> sums;

@@ -20,7 +20,7 @@ struct WindowEnd {
 };
 
 // Counts the records of each window that could not be learnt from. A window is the next `window`
-// offsets of a partition, whatever they hold and whichever learner uses them, so that each record
+// offsets of a partition, for any content and any learner, so that each record
 // is in one window, and a record more or less moves one count, by one. Knows the open window of
 // each partition; a partition's first one begins where it is first read. Not thread-safe.
 class WindowCounter {

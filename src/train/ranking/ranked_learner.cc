@@ -123,7 +123,7 @@ NextItemExam::Model RankedLearner::Answers() {
   };
 }
 
-// Adam's steps have one length, whatever the gradient. Where a step's noise is longer than the
+// Adam's steps have one length, for any gradient. Where a step's noise is longer than the
 // gradient of all users together could be, the rate is lowered by that ratio: with few users, the
 // order of the counts remains. A user whose next item is not among the candidates has no gradient;
 // where items are not described, and the candidates few, those are nearly all.

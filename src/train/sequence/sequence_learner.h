@@ -91,7 +91,7 @@ class SequenceLearner final : public Learner {
 
   const SequenceLearnerOptions options_;
   RecentHistories recent_;
-  const std::unique_ptr<SequenceStart> start_;  // null: nothing is released at an opening
+  const std::unique_ptr<SequenceStart> start_;  // if null, nothing is released at an opening
   SequenceStepper stepper_;
   NextItemExam exam_;
   StepHistories step_;

@@ -52,8 +52,8 @@ class SequenceStart {
   // Releases one period. `users` is the number of its units, or a public number in its place.
   // After a failure nothing was released.
   virtual Status Release(const StepHistories& period, double users, noise::NoiseSource& noise) = 0;
-  // The logits that are added to the model's; only Release and Load change them. Null: nothing is
-  // added.
+  // The logits that are added to the model's; only Release and Load change them. Null if
+  // nothing is added.
   virtual const model::LogitPrior* prior() const = 0;
   // The chance that a user has each item, for Re-Attention; empty if unknown.
   virtual std::vector<float> ItemShares() const { return {}; }

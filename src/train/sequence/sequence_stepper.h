@@ -161,7 +161,7 @@ class SequenceStepper {
   std::vector<float> expanded_;                // a noised sum of carriers as a gradient
   model::SequenceSum sum_;
   uint64_t step_ = 0;
-  std::unique_ptr<SequenceEngine> engine_;  // null: steps are computed here
+  std::unique_ptr<SequenceEngine> engine_;  // if null, steps are computed here
   bool engine_is_behind_ = false;           // it has not got the parameters
   bool engine_is_ahead_ = false;            // it alone has them
 };

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::chrono::seconds kBetweenRates(60);
 constexpr uint64_t kWindowRecords = 5000;
-constexpr uint64_t kFewestDead = 100;  // fewer are no trouble, whatever their share
+constexpr uint64_t kFewestDead = 100;  // fewer are no trouble, at any share
 constexpr double kShareOfTrouble = 0.1;
 
 }  // namespace

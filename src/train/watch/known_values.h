@@ -8,7 +8,7 @@ namespace tacit::train {
 
 // Tells which of a column's values have not come before. Values are hashed into bits, and bits of
 // long ago are forgotten, so that memory is fixed (24 KiB). In a column of very many values some
-// are always new; what counts is that they are usually so many.
+// are always new; what counts is whether their number is the usual one.
 class KnownValues {
  public:
   KnownValues();

@@ -13,7 +13,7 @@ constexpr uint64_t kSeed = 0x7461636974;
 constexpr double kExpected = 3;      // records from which on a user's absence means something
 constexpr uint32_t kAsked = 100;     // such users, at least
 constexpr uint64_t kEnough = 2;      // records for each followed user, from which shares are known
-constexpr uint32_t kLooksMost = 60;  // after which a window ends whatever it has
+constexpr uint32_t kLooksMost = 60;  // after which a window ends with what it has
 constexpr double kShareOfWindow = 0.2;  // of a window in what is usual, at least
 constexpr double kRare = 0.01;          // users of fewer records a window are no longer followed
 
@@ -48,7 +48,7 @@ std::optional<double> MissedUsers::EndWindow(bool keep) {
   return static_cast<double>(absent) / asked;
 }
 
-// The first windows weigh by their records: whoever came by chance into a small one would be
+// The first windows weigh by their records: users in a small one by chance would be
 // expected back for long.
 void MissedUsers::Learn(bool keep) {
   if (keep) learnt_from_ += records_;

@@ -77,7 +77,7 @@ class StreamWatch {
   Clock::TimePoint window_began_;
   uint32_t windows_ = 0;
   uint64_t records_ = 0, looked_at_ = 0, positive_ = 0;  // of this window
-  uint64_t stride_ = 1, next_look_ = 0;                  // one of so many records is looked at
+  uint64_t stride_ = 1, next_look_ = 0;                  // one of `stride_` records is looked at
   uint64_t looks_at_this_stride_;  // a window that has more of them goes on in longer strides
   std::vector<int64_t> times_;     // of this window's looks
   int64_t usual_time_ = 0;         // the last usual window's median

@@ -157,7 +157,7 @@ std::vector<privacy::Query> LinearQueries(const config::Learner&, std::span<cons
   return {privacy::Query::kPeriodSums};
 }
 
-// Checks that the rows of any period can be numbered, whatever its records are.
+// Checks that the rows of any period can be numbered, with any records.
 Status CheckReleaseRows(const config::Learner& learner, const train::LinearLearnerOptions& options,
                         const event::FeatureSchema& schema) {
   LearnerShape shape;

@@ -13,7 +13,7 @@ double ListedMost(const model::transitions::Options& options, uint32_t items) {
          static_cast<double>(options.KinListed(items));
 }
 
-// The bytes that one version is served from: so many tables of all pairs, or where these have no
+// The bytes that one version is served from: the tables of all pairs, or where these have no
 // room, scorers and their cells.
 double ServedStateBytes(const model::transitions::Options& options, uint32_t items, double tables) {
   constexpr double kScorers = 3, kListedCellBytes = 3 * 8;

@@ -14,7 +14,7 @@
 namespace tacit::wiring {
 namespace {
 
-// A window's noise stays below this many of its deviations, but for one in a thousand million.
+// A window's noise stays below this many of its deviations, except in one of a thousand million.
 constexpr double kDeviations = 6;
 
 // Checks that a good window does not halt, and that one of unreadable records alone does.

@@ -38,14 +38,14 @@ struct MechanismMaker {
   // The query by which it chooses rows in a step. A Gaussian one shares the step's noise, by
   // mechanism.sigma_ratio; one priced by zCDP is paid for beside the steps.
   std::optional<privacy::Query> asks = std::nullopt;
-  // Says why the settings do not fit the rows; empty: they do. Null: they always do.
+  // Says why the settings do not fit the rows; empty: they do. If null, they always do.
   std::string (*misfit)(const config::Mechanism& settings, const RowSpace& space) = nullptr;
   // Names the key whose releases beside the steps cost too much, and how to lower the price.
   // `cost`: "epsilon ..., which leaves nothing ..."; `over`: the steps or participations paid for.
   // Null for kinds without such releases.
   std::string (*too_dear)(const config::Mechanism& settings, std::string_view over,
                           std::string_view cost) = nullptr;
-  // Describes the rows that a step writes; null: the touched ones alone.
+  // Describes the rows that a step writes; if null, the touched ones alone.
   std::string (*rows)(const WrittenRows& rows) = nullptr;
 };
 

@@ -29,7 +29,7 @@ struct ModelForm {
 struct ModelInputs {
   const store::RowLayout& rows;
   const ModelForm& form;
-  // Makes what turns rows of `before` numbers into rows of `now`; null: rows have one number.
+  // Makes what turns rows of `before` numbers into rows of `now`; if null, rows have one number.
   std::function<store::RewriteRow(uint32_t before, uint32_t now)> mover = {};
 };
 

@@ -47,8 +47,8 @@ struct LearnerParts {
   ops::Backend& backend;
   WorkerPool& workers;
   store::WorkingRows& rows;                       // of this learner
-  const store::DenseState* dense = nullptr;       // the last commit's; null: there is none
-  train::Gpu* gpu = nullptr;                      // null: its steps are computed here
+  const store::DenseState* dense = nullptr;       // the last commit's; null if there is none
+  train::Gpu* gpu = nullptr;                      // if null, its steps are computed here
   uint64_t steps_taken = 0;                       // until that commit
   train::RecentHistories::Reader histories = {};  // reads stored histories of users
   SipHash::Key user_key{};

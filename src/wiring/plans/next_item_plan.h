@@ -21,7 +21,7 @@
 // user ids belongs to the store and is not set here.
 namespace tacit::wiring {
 
-// The part of a learner of model sequence that no promise decides, for a catalogue of so many
+// The part of a learner of model sequence that no promise decides, for a catalogue of this many
 // items: all but its start and its noise. Experiments begin from it too.
 train::SequenceLearnerOptions SequenceWithoutNoise(const config::Learner& learner,
                                                    LearnerIndex index, uint32_t items);

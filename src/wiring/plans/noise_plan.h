@@ -44,7 +44,7 @@ using Beside = std::vector<privacy::CountedEvent>;
 // its vocabulary from the first period releases once, and the worst unit is in that period.
 uint64_t Openings(const config::Mechanism& mechanism, uint64_t periods);
 
-// The releases besides the Gaussian noise of the steps: `opening` so many times, and the zCDP of
+// The releases besides the steps' Gaussian noise: `opening`, `openings` times, and the zCDP of
 // what no sampling amplifies, in each of `steps` steps.
 Beside BesideSteps(const std::optional<privacy::Charge>& opening, uint64_t openings,
                    double zcdp_rho, uint64_t steps);

@@ -10,7 +10,7 @@
 #include "metrics/registry.h"
 #include "stream/source.h"
 
-// Opens the source of a configuration, of whatever kind it is.
+// Opens the source of a configuration, of any kind.
 namespace tacit::wiring {
 
 // The parts that a source needs which is read while others write it. The references must outlive

@@ -61,8 +61,8 @@ std::optional<std::vector<double>> DecodeInspections(std::string_view position);
 // FOLDER-witness/NAME.witness, beside a store at FOLDER/NAME.
 std::string WitnessOfNew(const std::string& store);
 
-// Charges the store, on disk and witnessed when it returns: whatever happens to the process from
-// here on, the inspection is paid for. Later inspections compose with it, and so do the steps of
+// Charges the store, on disk and witnessed when it returns: even if the process ends then,
+// the inspection is paid for. Later inspections compose with it, and so do the steps of
 // every learner. kRefused: the store's total budget would be passed, or its inspections are charged
 // at another delta. kUnavailable: another process works in the store.
 Result<ChargedInspection> ChargeInspection(const Inspection& inspection);

@@ -14,7 +14,7 @@ namespace tacit::wiring {
 
 struct InspectionGap {
   store::LearnerLayout layout;
-  store::LearnerGap gap;  // but for the learner's index
+  store::LearnerGap gap;  // without the learner's index
 };
 
 // Prices each inspection by the account's position, as the witness has it, or else by the ledger

@@ -160,7 +160,7 @@ std::optional<Remains> FindLater(const Assembly& assembly, const RestoreOptions&
   return best;
 }
 
-// Adds the users that the manifests of the lost store's checkpoints list, whatever their commit: a
+// Adds the users that the manifests of the lost store's checkpoints list, at any commit: a
 // copy from elsewhere was listed nothing in.
 void ListForgotten(const Assembly& assembly, const WitnessRecord& last,
                    std::vector<store::ForgottenUser>* forgotten) {
@@ -206,7 +206,7 @@ std::vector<LearnerPlan> PlansOf(const Assembly& assembly) {
   return plans;
 }
 
-// The steps of each learner after the copy. Every learner that took one must be configured, but for
+// The steps of each learner after the copy. Every learner that took one must be configured, except
 // inspections, whose account is added to the store's learners.
 class GapsFinder {
  public:
