@@ -19,7 +19,8 @@
 // The engine does all that is between: forward pass, gradients, selection, clip, sums, noise.
 namespace tacit::audit {
 
-// One thing that is wrong around the engine. Faults within it are planted by whoever links it.
+// One thing that is wrong around the engine. Faults within it are planted by the program that links
+// it.
 enum class EngineFault {
   kNone,
   kRecordsAsUnits,  // each record of a unit is clipped by itself, and then they are added up
@@ -70,7 +71,7 @@ using EngineMaker =
 
 // Every case that an engine must stay under its charge in, and show 80 % of it.
 std::vector<EngineCase> RightEngineCases();
-// Those that must be proved to cost more than they say, whatever the engine.
+// Those that must be proved to cost more than they say, with every engine.
 std::vector<EngineCase> FaultyEngineCases();
 
 // Many canaries in a step, each with rows and a number of its own, so that noise of its own is on

@@ -207,8 +207,8 @@ class SpoiledNoise final : public Forwarding {
   Source source_;
 };
 
-// AdaFEST's selection row by row over the whole space, in floating point; right but for what it is
-// told to do wrong.
+// AdaFEST's selection row by row over the whole space, in floating point; right except for what it
+// is told to do wrong.
 class NaiveThresholdRows final : public mechanism::RowSelector {
  public:
   enum class Fault { kNone, kClipPerTable, kNoNoise };

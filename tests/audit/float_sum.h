@@ -16,7 +16,7 @@ namespace tacit::audit {
 enum class SumFault {
   kNone,
   kOneSum,     // all rows are added up in floats, as one
-  kByRecords,  // blocks are so many records of the step, not so many offsets
+  kByRecords,  // blocks are this many records of the step, not this many offsets
 };
 
 struct FloatSumCase {

@@ -47,7 +47,7 @@ struct HeldTest {
   Threshold threshold;
   bool exchanged = false;  // p is the rate of the world without the canary
   double charged = 0;      // delta(epsilon) by the bill
-  double lower = 0;        // delta is above it, but for a probability of 2 alpha
+  double lower = 0;        // delta is above it, except for a probability of 2 alpha
   double seen = 0;         // by the rates as they were seen
 };
 

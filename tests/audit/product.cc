@@ -181,7 +181,7 @@ struct Worlds {
     }
     distance = std::sqrt(distance);
   }
-  // ln of the likelihood ratio, but for a factor that no threshold notices.
+  // ln of the likelihood ratio, except for a factor that no threshold notices.
   double Look(const std::vector<float>& update) const {
     double along = 0;
     for (size_t i = 0; i < update.size(); ++i) along += (update[i] - middle[i]) * between[i];
@@ -200,7 +200,7 @@ std::vector<UnitRecords> HonestUsers(size_t users, size_t records) {
   return units;
 }
 
-// One who clicks whatever he sees: his records add up.
+// A user who clicks all that he sees: his records add up.
 UnitRecords HonestCanary(size_t records) {
   UnitRecords unit = HonestUsers(1, records)[0];
   for (Record& record : unit) record.label = 1;

@@ -36,7 +36,7 @@ struct LearnerSetting {
   uint64_t column_rows = 6;
   std::vector<ClickEvent> events;
   std::set<size_t> canary;  // their offsets
-  // Units are runs of so many offsets, as a cut of whole users makes them.
+  // Units are runs of this many offsets, as a cut of whole users makes them.
   size_t unit_size = 1;
   uint64_t period = 0;  // offsets
   double sigma = 1;
@@ -47,7 +47,7 @@ struct LearnerSetting {
 enum class LearnerFault {
   kNone,
   kSawThePeriod,  // residuals are of a model that learnt the period before, in secret
-  kCutByContent,  // a period is so many events, and not so many offsets
+  kCutByContent,  // a period is this many events, and not this many offsets
 };
 
 class LearnerRelease final : public SumsSubject {
@@ -235,7 +235,7 @@ LearnerSetting OneEvent() {
   return setting;
 }
 
-// Users of ten records; the canary's differ, but for clicking.
+// Users of ten records; the canary's differ, except for clicking.
 LearnerSetting OneUser() {
   LearnerSetting setting{
       .events = {}, .canary = {}, .unit_size = 10, .period = 40, .bias = -0.5, .last_move = 0.1};

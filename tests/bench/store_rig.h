@@ -103,7 +103,7 @@ class Bench {
     rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
     return rows;
   }
-  // Gathers the rows, and changes one of so many.
+  // Gathers the rows, and changes one of this many.
   void Change(const std::vector<uint64_t>& rows, size_t one_of = 1) {
     std::vector<float*> places(rows.size());
     TACIT_CHECK(this->rows().Gather(rows, places).has_value());

@@ -216,7 +216,7 @@ TEST_P(BackendContract, ABlockIsRoundedOnce) {
   EXPECT_EQ(sum({{1, 2, 4, 6}, {0, 1, 0, 1}}), 2);  // .6 and 1.2
 }
 
-// A row of a product is the same to the last bit whatever is above and below it.
+// A row of a product is the same to the last bit beside any other rows.
 template <class T>
 void BackendContract::CheckRowsApart(size_t cols, size_t out, bool transposed) {
   constexpr size_t kRows = 10 * kRowGrain;
@@ -437,7 +437,7 @@ TEST_P(BackendContract, UnitSquaredNormsSurviveCancellation) {
   CheckUnitNorms<Bf16>({2, 4, 8, 16, 96}, true);
 }
 
-// Records that cancel but for the last bits: what is left must not be lost, or a clip lets it
+// Records that cancel except for the last bits: what is left must not be lost, or a clip lets it
 // through. Exact by materialising in long double.
 TEST_P(BackendContract, UnitSquaredNormsAreNotBelowWhatIsLeftOfRowsThatCancel) {
   constexpr size_t kIn = 61, kOut = 37;

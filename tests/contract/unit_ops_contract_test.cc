@@ -255,7 +255,7 @@ TEST_P(UnitOpsContract, CausalSoftmaxAndItsSlopes) {
       for (size_t j = 0; j <= kFirst + r && j < kCols; ++j) sum += std::exp(logit(j));
       return std::exp(logit(c)) / sum;
     };
-    // Values after the query must not matter, whatever they are.
+    // Values after the query must not matter.
     for (size_t r = 0; r < kRows; ++r)
       for (size_t c = kFirst + r + 1; c < kCols; ++c) s.view.Row(r)[c] = std::nanf("");
     ops_->CausalSoftmax(kFirst, static_cast<float>(kScale), penalised ? penalty.view : Matrix(),

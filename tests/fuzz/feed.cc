@@ -1,5 +1,5 @@
 // Fuzzes what a feed's topic holds. A record's checksum is set right, so that what lies behind it
-// is reached: whoever may write to the topic can do that too.
+// is reached: a writer of the topic can do that too.
 #include <cstring>
 
 #include "feed/crc32c.h"

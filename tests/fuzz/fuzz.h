@@ -29,7 +29,7 @@ inline uint8_t TakeChoice(std::string_view* bytes) {
   return choice;
 }
 
-// An error must say something. It may quote what it was given: whoever shows it makes that
+// An error must say something. It may quote what it was given: its caller makes that
 // printable.
 template <class Outcome>
 void DemandGoodError(const Outcome& outcome) {

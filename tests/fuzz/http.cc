@@ -1,5 +1,5 @@
 // Fuzzes what comes over a connection, with a whole server behind a UNIX socket. Every answer is an
-// answer of HTTP, and the server answers the next client whatever the one before has sent.
+// answer of HTTP, and the server answers the next client after anything that one has sent.
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>

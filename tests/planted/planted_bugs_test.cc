@@ -262,7 +262,7 @@ TEST(PlantedBugs, ALedgerRewoundByARestoreIsFound) {
   EXPECT_FALSE(Ledger::Restore(checkpoint.entries(), ledger.EncodeState()));
 }
 
-// ---- The sample: each unit in each step with the rate, whatever the others do. ----
+// ---- The sample: each unit in each step with the rate, beside any others. ----
 
 constexpr uint64_t kEvents = 400, kSteps = 2000;
 constexpr double kRate = 0.25;

@@ -16,7 +16,7 @@ namespace tacit::test {
 
 struct MetricShape {
   std::string type, help;
-  std::set<std::string> labels;  // but for a histogram's le
+  std::set<std::string> labels;  // except for a histogram's le
   friend bool operator==(const MetricShape&, const MetricShape&) = default;
 };
 using MetricShapes = std::map<std::string, MetricShape>;

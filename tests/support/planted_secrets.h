@@ -10,7 +10,7 @@
 namespace tacit::test {
 
 // Secrets that a test has planted, and what they look like wherever they come out: as they are, in
-// hexadecimal, and in both alphabets of base64, whatever stands before and behind them.
+// hexadecimal, and in both alphabets of base64, with any text before and behind them.
 class PlantedSecrets {
  public:
   // REQUIRES at least eight bytes, so that nothing is found by chance.

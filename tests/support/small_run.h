@@ -12,7 +12,7 @@ namespace tacit::test {
 struct SmallRun {
   std::string store = "store";      // name of store and configuration in the folder
   std::string files = "day-*.tsv";  // pattern in the folder
-  // Learns from generated records without an end in place of the files: whatever the machine does,
+  // Learns from generated records without an end in place of the files: on any machine
   // a test finds the daemon at work.
   bool endless = false;
   std::string hidden = "[32, 16]";

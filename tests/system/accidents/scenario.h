@@ -26,8 +26,9 @@ class Scenario {
 
   // Waits until the daemon answers. False: it does not.
   bool Begin();
-  // Writes the stream's records of so many seconds as they pass, and looks at readiness meanwhile.
-  // Returns the seconds until trouble was told; nothing if it was not. Ends early when it is told.
+  // Writes the stream's records of this many seconds as they pass, and looks at readiness
+  // meanwhile. Returns the seconds until trouble was told; nothing if it was not. Ends early when
+  // it is told.
   std::optional<double> Pass(double seconds, bool happens);
   // Writes the happening's records until the operator is told; gives up after `patience`.
   bool PassUntilTold(std::chrono::seconds patience) {

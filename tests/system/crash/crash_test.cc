@@ -160,7 +160,7 @@ TEST(CrashTest, NoisedRepresentationsAreLearntFromAsInAnUninterruptedRun) {
   ExpectKillsChangeNothing("{kind: forward, representation_clip: 4}", kCarrierKills);
 }
 
-// ---- Unit user: no user is in more steps than the allowance, whatever dies when. ----
+// ---- Unit user: no user is in more steps than the allowance, after any crash. ----
 
 constexpr uint64_t kUserBatch = 100, kAllowance = 7, kPerPeriod = 2, kPeriod = 1000, kWindow = 400;
 

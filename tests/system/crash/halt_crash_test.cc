@@ -1,5 +1,5 @@
 // The breaker, killed around its decisions, with the noise of the product: half of each window
-// cannot be read, so that the noise alone decides. Whatever was to be seen of a decision, in the
+// cannot be read, so that the noise alone decides. All that was to be seen of a decision, in the
 // store or in what a daemon said, holds in every later life, and no window is decided or charged
 // twice.
 #include <fmt/format.h>
@@ -117,7 +117,7 @@ TEST_F(HaltCrash, WhatWasSeenOfADecisionHolds) {
       EXPECT_GE(after.breaker.windows, before.breaker.windows);
       EXPECT_LE(after.learnt, kCrashWindow * (after.breaker.windows + 1))
           << "learnt from behind a window that is not decided";
-      // A store goes on being halted until the next window is decided, whoever passes that.
+      // A store goes on being halted until the next window is decided, in every process.
       if (after.breaker.halted && after.breaker.windows > before.breaker.windows) {
         EXPECT_LE(after.learnt, kCrashWindow * after.breaker.windows) << "learnt behind a halt";
       }

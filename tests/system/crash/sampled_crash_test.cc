@@ -112,7 +112,7 @@ void WriteAllocationConfig(const TempDir& dir, const std::string& store, const A
 }
 
 // Without noise, and with a learning rate that hardly moves the model, what a parameter that began
-// at zero has come to is the sum of all gradients taken, whatever steps they were taken in.
+// at zero has come to is the sum of all gradients taken, in any steps.
 std::vector<double> SumOfGradients(const TempDir& dir, const std::string& store) {
   const auto config = config::Load(dir / (store + ".yaml"), {});
   EXPECT_TRUE(config) << config.error().message;

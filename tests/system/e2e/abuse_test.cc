@@ -229,7 +229,7 @@ TEST_F(AbuseTest, BodiesWithoutAnEndAreCutOff) {
           ++sent;
         }
         const auto response = connection.Receive();
-        // 503: others of these hold the room. Whoever sends on may lose the answer with the
+        // 503: others of these hold the room. A client that sends on may lose the answer with the
         // connection.
         if (!response || response->status == 413 || response->status == 503) ++refused;
       }

@@ -35,7 +35,7 @@ class AnchorTopicTest : public testing::Test {
     test::WriteLedgerKey(dir_, "theirs");
   }
 
-  // Learns from so many days, to their end.
+  // Learns from this many days, to their end.
   void Learn(int days, const std::string& store = "store") {
     SmallRun run;
     run.store = store;

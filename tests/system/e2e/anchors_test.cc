@@ -32,7 +32,7 @@ class AnchorsTest : public testing::Test {
     test::WriteLedgerKey(dir_, "theirs");
   }
 
-  // Learns from so many days, to their end.
+  // Learns from this many days, to their end.
   Ended Learn(int days, std::vector<std::string> more = {}) {
     run_.files = days == 1   ? "day-0.tsv"
                  : days == 2 ? "day-[01].tsv"
@@ -241,7 +241,7 @@ TEST_F(AnchorsTest, AReportTellsOfItsChecks) {
   EXPECT_THAT(report("json").err, HasSubstr("is nothing that `tacit audit --json` has printed"));
 }
 
-// Neighbours are told with the same words, whoever asks and wherever.
+// Neighbours are told with the same words, by each command and place.
 TEST_F(AnchorsTest, NeighboursAreTheSameInWordsEverywhere) {
   for (const bool users : {false, true}) {
     SCOPED_TRACE(users);

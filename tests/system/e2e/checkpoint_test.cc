@@ -104,7 +104,7 @@ TEST(CheckpointTest, DamageIsNamedAndNothingIsServedFromIt) {
   EXPECT_THAT(served.err, HasSubstr(folder + "/CURRENT"));
 }
 
-// A release of a learner that adds no noise is for nobody else, and whoever makes or checks it is
+// A release of a learner that adds no noise is for nobody else, and its maker or checker is
 // told.
 TEST(CheckpointTest, AReleaseWithoutNoiseIsWarnedOf) {
   TempDir dir;
@@ -209,7 +209,7 @@ TEST(CheckpointTest, AScheduleMakesAndPrunes) {
     EXPECT_EQ(Checkpoint({"verify", folder}).exit_code, 0) << folder;
 }
 
-// The schedule and whoever is forgotten look at every folder there, on threads of their own.
+// The schedule and the forgetting of users look at every folder there, on threads of their own.
 TEST(CheckpointTest, AFolderInAManifestsPlaceEndsNoDaemon) {
   TempDir dir;
   SmallRun run;

@@ -141,7 +141,7 @@ TEST_F(HaltTest, AnOlderCopyCountsNoWindowAgain) {
   EXPECT_NEAR(Account(Ledger()).at("epsilon").to_number<double>(), kHaltEpsilon, 1e-6);
 }
 
-// Windows are the same whatever the learners do with their records: two learners, one of which
+// Windows are the same for any use of their records by learners: two learners, one of which
 // holds a period and draws steps from it.
 TEST_F(HaltTest, LearnersThatHoldPeriodsHaltToo) {
   WriteLog(1000, 2000);

@@ -107,7 +107,7 @@ class LinearE2e : public ::testing::Test {
   const std::string url_ = "unix:" + (dir_ / "socket");
 };
 
-// The ledger bills what is promised: each event is in one release, whatever the periods.
+// The ledger bills what is promised: each event is in one release, with any periods.
 TEST_F(LinearE2e, LearnsTheTruthUnderItsPromise) {
   WriteDays(0, kClickDays);
   WriteConfig({});

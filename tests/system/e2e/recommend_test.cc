@@ -127,7 +127,7 @@ TEST_F(RecommendTest, AUserIsServedWhereThatIsAskedForAlone) {
 }
 
 // The operator sees all that is held of a user. It is gone when the user asks for it: from what is
-// recommended at once, and from every file soon after. Whoever opted out was never there.
+// recommended at once, and from every file soon after. Users who opted out were never there.
 TEST_F(RecommendTest, AUserIsForgottenAndAnotherWasNeverLearntFrom) {
   WriteConfig({}, "{items: 50, serve_users: true}");
   test::WriteFile(dir_ / "opt-out", "u7\n");

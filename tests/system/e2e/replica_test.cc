@@ -86,7 +86,7 @@ class ReplicaE2e : public RecommendTest {
   ShopDaemon Trainer() const { return {dir_, "trainer", "trainer"}; }
   ShopDaemon ReplicaCalled(const std::string& name) const { return {dir_, "replica", name}; }
   // Waits until the trainer has published what it has, the replicas show it, and nothing new comes
-  // for a while. A slow trainer may go on after that: whoever compares has to ask again.
+  // for a while. A slow trainer may go on after that: a comparison has to ask again.
   static void WaitForAll(const ShopDaemon& trainer, const std::vector<const ShopDaemon*>& replicas,
                          double newer_than) {
     double version = 0;

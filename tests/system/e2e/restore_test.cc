@@ -415,7 +415,7 @@ TEST_F(RestoreTest, EventsOfTheGapAreCharged) {
   ExpectItGoesOn();
 }
 
-// Charges `store` for a look at the records, whatever comes of it.
+// Charges `store` for a look at the records, with any outcome.
 void Inspect(const TempDir& dir, const std::string& epsilon) {
   const Ended looked = test::Run({TACIT,         "inspect",   dir / "day-0.jsonl",
                                   "--private",   epsilon,     "--store",

@@ -1,6 +1,6 @@
 // Every configuration of config/ learns what is worth having: on records that were held out its
 // learners are better than the best constant, or recommend better than the most popular items.
-// Whatever stands in config/ is either held so here or is named as what it is.
+// Each file in config/ is either held so here or is named as what it is.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// Anchors in a topic of a real broker: whoever signs at once adds one whole anchor each, or none.
+// Anchors in a topic of a real broker: programs that sign at once add one whole anchor each, or
+// none.
 #include <gmock/gmock.h>
 #include <openssl/pem.h>
 

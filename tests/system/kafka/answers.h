@@ -30,7 +30,7 @@ class Answers {
   // Notes an answer. Returns false if the daemon has answered otherwise before.
   bool Note(uint64_t version, size_t question, std::string body);
   std::map<Key, std::string> all() const;
-  // True if each of so many questions was answered at that version.
+  // True if each of this many questions was answered at that version.
   bool IsWhole(uint64_t version, size_t questions) const;
 
  private:

@@ -45,7 +45,7 @@ class BadRecordsTest : public testing::Test {
     test::SharedBroker().CreateTopic(topic_, 2);
   }
 
-  // An event that is to be learnt from, whatever carries it; and one that is not.
+  // An event that is to be learnt from, in any format; and one that is not.
   size_t Good() {
     expected_.push_back(1);
     return oracle_.Invent();

@@ -17,7 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 
-// The cleaner looks all the time, and takes whatever is not in the newest segment.
+// The cleaner looks all the time, and takes all that is not in the newest segment.
 Broker& CleaningBroker() {
   static Broker broker({.properties = "log.cleaner.backoff.ms=50\n"
                                       "log.cleaner.dedupe.buffer.size=4194304\n"

@@ -26,7 +26,7 @@ constexpr int kUsers = 4 * kBatch;  // in turn: each is in a batch once, and wha
 constexpr std::chrono::seconds kLongPatience = 2 * kPatience;
 constexpr const char* kLearners[] = {"ctr", "private", "sums"};
 
-// A broker that compacts whatever it can, each second.
+// A broker that compacts all that it can, each second.
 constexpr char kCompacting[] =
     "log.cleaner.backoff.ms=1000\n"
     "log.cleaner.dedupe.buffer.size=4194304\n"

@@ -29,7 +29,7 @@ class Crowd {
 
   void StartTrainer();
   void StartReplica();  // one more
-  // Writes the events of so many steps.
+  // Writes the events of this many steps.
   void Write(int steps);
   // Waits until the trainer has learnt all that was written, was asked everything at its last
   // version, and all replicas show that version. Then compares all answers so far.
@@ -64,7 +64,7 @@ class Crowd {
   void Start(Member& member, const std::string& topic);
   void Kill(Member& member);
   void ExpectAlive(Member& member);
-  std::string AnswersOf(const Member& member);  // of whoever may score
+  std::string AnswersOf(const Member& member);  // of members who may score
   std::string Ask(const Member& member, const std::string& path, const std::string& body = "");
   double Metric(const Member& member, const std::string& name);
   bool IsLearnt();

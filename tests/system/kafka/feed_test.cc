@@ -1,5 +1,5 @@
-// A feed with a real broker: versions are seen wholly or not at all, whoever publishes last ends
-// whoever did before, a topic that would lose rows is refused, and compaction leaves the model.
+// A feed with a real broker: versions are seen wholly or not at all, the last publisher ends
+// the one before, a topic that would lose rows is refused, and compaction leaves the model.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -21,7 +21,7 @@ using ::testing::IsEmpty;
 
 constexpr milliseconds kAnswer(20'000);
 
-// Compacts whatever it can, all the time.
+// Compacts all that it can, all the time.
 test::Broker& CompactingBroker() {
   static test::Broker broker({.properties = "log.cleaner.backoff.ms=50\n"
                                             "log.cleaner.dedupe.buffer.size=4194304\n"

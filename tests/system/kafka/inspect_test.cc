@@ -15,7 +15,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-// Makes topics for whoever asks about them, as many brokers do.
+// Makes topics for clients that ask about them, as many brokers do.
 Broker& GivingBroker() {
   static Broker broker({.properties = "auto.create.topics.enable=true\n"});
   return broker;

@@ -47,7 +47,7 @@ void LoadWriter::Stop() {
   EXPECT_EQ(rd_kafka_flush(connection_->client.get(), 60000), RD_KAFKA_RESP_ERR_NO_ERROR);
 }
 
-// Keeps the pace on average, whatever the machine does in between.
+// Keeps the pace on average, through any pause of the machine.
 void LoadWriter::Run() {
   std::mt19937_64 random(options_.seed);
   const auto begun = Steady::now();

@@ -209,7 +209,7 @@ TEST(KafkaOrderTest, TheTestOfHomogeneityTellsLawsApart) {
 
 using OrdersOfWorlds = std::map<World, std::vector<std::string>>;
 
-// The orders of so many live runs of each world, under topics of their own.
+// The orders of this many live runs of each world, under topics of their own.
 OrdersOfWorlds LiveOrders(int runs) {
   std::mutex mutex;
   OrdersOfWorlds orders;

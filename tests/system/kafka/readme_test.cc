@@ -12,7 +12,7 @@
 namespace tacit::test {
 namespace {
 
-// The commands under a heading, but for those that start, fill or stop a broker.
+// The commands under a heading, except for those that start, fill or stop a broker.
 std::string CommandsUnder(const std::string& heading) {
   std::istringstream page(ReadFile(std::string(TACIT_SOURCE_DIR) + "/docs/using/kafka.md"));
   std::string commands;

@@ -1,4 +1,4 @@
-// tacit replay against a real broker: each line of a log is in the topic once, whatever happens.
+// tacit replay against a real broker: each line of a log is in the topic once, after any failure.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -156,7 +156,7 @@ TEST_F(ReplayTest, StoppedItSaysSoAndAgainSendsEverythingOnceMore) {
   WriteGzip(dir_ / "day-0.tsv.gz", tsv);
   const std::string config = Config(topic, broker.bootstrap(), "format: criteo_tsv");
   {
-    // It would take minutes: it is stopped before its end, whatever the machine does meanwhile.
+    // It would take minutes: it is stopped before its end, on any machine.
     Process replay(Command(config, {dir_ / "day-0.tsv.gz", "--rate", "10/s"}));
     EXPECT_TRUE(Eventually("ten lines are sent",
                            [&] { return TopicSize(broker.bootstrap(), topic) >= 10; }));

@@ -1,5 +1,5 @@
 // The whole of what crowd_test has a share of, and how far replicas are behind.
-//   replicas_campaign kills COUNT SECONDS    so many kills, or until the time is up (fails then);
+//   replicas_campaign kills COUNT SECONDS    this many kills, or until the time is up (fails then);
 //   then a
 //                                          broker that is away for a minute
 //   replicas_campaign lag CONFIG SECONDS     replicas of a trainer with this configuration

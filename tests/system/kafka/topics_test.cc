@@ -38,7 +38,7 @@ class TopicsTest : public testing::Test {
   }
   static Broker& broker() { return test::SharedBroker(); }
 
-  // So many new events, every other one in partition 0; returns their records.
+  // This many new events, every other one in partition 0; returns their records.
   std::vector<TopicRecord> Invent(int count) {
     std::vector<TopicRecord> records;
     for (int i = 0; i < count; ++i)

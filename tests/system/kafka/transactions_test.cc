@@ -116,7 +116,7 @@ TEST_F(TransactionsTest, WhatWasAbortedIsNeverLearntAndItsOffsetsCount) {
   }
 }
 
-// A transaction that is open holds back what follows it, whichever producer wrote it, and no
+// A transaction that is open holds back the records of all producers behind it, and no
 // longer.
 TEST_F(TransactionsTest, AnOpenOneIsTheEndUntilItIsDecided) {
   Transaction first(*broker_, topic_ + "-a"), second(*broker_, topic_ + "-b");

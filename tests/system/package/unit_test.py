@@ -119,7 +119,7 @@ def apply_mounts(unit):
 
 
 def lock_down(own):
-    """Makes all mounts read-only but for the unit's own folders, /dev, /proc and private ones."""
+    """Makes all mounts read-only except for the unit's own folders, /dev, /proc and private ones."""
     for place in own:
         mount(place, place, flags=MS_BIND)
     spared = {str(place) for place in own} | {"/proc", "/tmp", "/var/tmp", "/dev"}
@@ -186,7 +186,7 @@ def seccomp(unit):
             add(any_of, 0, 1, bits)
             add(give, 0, 0, REFUSE)
             add(give, 0, 0, ALLOW)
-    # Its arguments lie where no filter sees them: whoever calls it takes clone.
+    # Its arguments lie where no filter sees them: its callers use clone.
     add(equal, 0, 1, int(numbers["clone3"]))
     add(give, 0, 0, MISSING)
     for name in sorted(allowed(unit) - special):

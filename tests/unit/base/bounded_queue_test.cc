@@ -52,7 +52,7 @@ TEST(BoundedQueue, ClosingDrainsAndRefuses) {
 }
 
 TEST(BoundedQueue, ClosingWakesWaitingReadersAndWriters) {
-  // Nothing tells whether a thread waits already; of so many rounds, some find both waiting.
+  // Nothing tells whether a thread waits already; of this many rounds, some find both waiting.
   for (int round = 0; round < 200; ++round) {
     BoundedQueue<int> empty(1), full(1);
     EXPECT_TRUE(full.Push(1));

@@ -35,7 +35,7 @@ TEST(Bytes, RoundTrip) {
   EXPECT_TRUE(in.at_end());
 }
 
-// Whatever is cut off, the reader says so and stays in its bounds.
+// After any cut the reader says so and stays in its bounds.
 TEST(ByteReader, NotesEveryTruncationForGood) {
   ByteWriter out;
   out.Put(uint16_t{1}).PutString("hello").Put(uint64_t{2});

@@ -1,4 +1,4 @@
-// Log records as JSON: every line is an object, whatever is in a message, and fields are its
+// Log records as JSON: every line is an object, with any message, and fields are its
 // members.
 #include "base/files/log.h"
 

@@ -31,7 +31,7 @@ class StrangeFilesTest : public testing::Test {
     words.insert(words.begin(), TACIT);
     return test::Run(words);
   }
-  // Runs it where no file may be longer than so many KiB, as on a disk without room.
+  // Runs it where no file may be longer than this many KiB, as on a disk without room.
   static Ended TacitWithRoom(int kib, const std::string& words) {
     return test::Run(
         {"/bin/bash", "-c", fmt::format("ulimit -c 0 -f {}; exec {} {}", kib, TACIT, words)});
@@ -147,7 +147,7 @@ TEST_F(StrangeFilesTest, ABadLineThatIsToBeScoredIsNamedByFileAndLine) {
   }
 }
 
-// Editors put such a mark before a text. Whoever reads it finds the same records.
+// Editors put such a mark before a text. A reader finds the same records.
 TEST_F(StrangeFilesTest, AByteOrderMarkHidesNoFieldOfTheFirstLine) {
   std::string json, csv = "click,colour,size\n";
   for (int i = 0; i < 2000; ++i) {

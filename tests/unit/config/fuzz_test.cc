@@ -7,8 +7,8 @@
 #include "config/config.h"
 #include "sample.h"
 
-// Whatever a file holds, reading it ends with a configuration that dumps and reads back, or with an
-// error that says something. A failure prints its seed.
+// With any bytes in a file, reading it ends with a configuration that dumps and reads back, or with
+// an error that says something. A failure prints its seed.
 namespace tacit::config {
 namespace {
 

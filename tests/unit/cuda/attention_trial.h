@@ -14,7 +14,7 @@
 #include "ops/bf16.h"
 #include "unit/cuda/trial_device.h"
 
-// Attention with factors of bf16 beside loops in double, whose factors are not rounded but for
+// Attention with factors of bf16 beside loops in double, whose factors are not rounded except for
 // the inputs and, for corrections, their squares.
 namespace tacit::cuda::testing {
 

@@ -13,7 +13,7 @@ namespace tacit::cuda::testing {
 bool LibraryMustBeThere();
 
 // The stand-in, which is loaded once for the process, without faults and with its counts at 0. From
-// then on the loader gives it to whoever asks for cuBLAS by name.
+// then on the loader gives it to callers that ask for cuBLAS by name.
 BlasStandIn& FreshStandIn();
 
 // A clock by which launches of our own products take a second together, and those of the stand-in a

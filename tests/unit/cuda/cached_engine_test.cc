@@ -1,5 +1,5 @@
-// The engine with a cache of rows against the engine with whole tables: the same bits, whatever the
-// cache's size, and whatever is announced, previewed, abandoned or lost on the way.
+// The engine with a cache of rows against the engine with whole tables: the same bits, for any
+// size of the cache, and with anything announced, previewed, abandoned or lost on the way.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -38,7 +38,7 @@ TEST(ClickEngineLaunches, HaveBlocksOfManyThreads) {
   }
 }
 
-// Steps, all but the first fetched ahead; the failure, if any, of whichever call failed.
+// Steps, all but the first fetched ahead; the failure, if any, of the call that failed.
 Status TakeSteps(store::WorkingRows& rows, const train::ClickOptions& click,
                  const store::DenseState& dense, const std::vector<stream::StepBatch>& steps,
                  const train::GpuRowOptions& memory, const ProductOptions& products = {}) {

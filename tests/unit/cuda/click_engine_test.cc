@@ -185,7 +185,7 @@ TEST_F(ClickEngineTest, BitsDoNotDependOnTheOrderOfTurns) {
 }
 
 // Steps of two sizes in turn, each of which comes as a graph in the end. Streams beside each other,
-// whichever runs first, give the bits of a single one.
+// in any order, give the bits of a single one.
 TEST_F(ClickEngineTest, StreamsBesideEachOtherGiveTheBitsOfOne) {
   if (device_ == nullptr) return;
   using Kind = train::GpuRowOptions::Kind;
@@ -330,7 +330,7 @@ TEST_F(ClickEngineTest, ARecipeMayChangeBetweenSteps) {
   EXPECT_EQ(learnt[1], learnt[0]);
 }
 
-// A step that was announced may go away once it is withdrawn, whatever came of it.
+// A step that was announced may go away once it is withdrawn, with any outcome.
 TEST_F(ClickEngineTest, ForgetsWhatIsWithdrawn) {
   if (device_ == nullptr) return;
   std::vector<std::vector<std::vector<float>>> learnt;

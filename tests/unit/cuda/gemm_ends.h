@@ -37,7 +37,7 @@ class EndsTrial {
              Close(a.masked_squares, b.masked_squares);
     }
   };
-  // Says whether these are the same sums, added up in whichever order.
+  // Says whether these are the same sums, added up in any order.
   static bool Close(const std::vector<double>& a, const std::vector<double>& b) {
     return std::ranges::equal(a, b, [](double x, double y) {
       return std::isnan(x) ? std::isnan(y) : std::abs(x - y) <= 1e-14 * y;

@@ -1,5 +1,5 @@
 // Products by every plan: tiles, forms and splits, held against float64 loops; and the same bits
-// whatever the order of turns.
+// in any order of turns.
 #include "cuda/kernels/gemm/gemm.h"
 
 #include <gtest/gtest.h>

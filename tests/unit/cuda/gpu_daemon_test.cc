@@ -485,7 +485,7 @@ TEST_F(GpuDaemon, ADeviceThatIsLostLeavesNoCommitWithoutAnchorAndFeed) {
   EXPECT_GT(commits_lost, 0u);
 }
 
-// The last commit is served on, and whoever asks learns that there is no more.
+// The last commit is served on, and answers say that there is no more.
 TEST_F(GpuDaemon, ADeviceThatIsLostLeavesAServerThatSaysSo) {
   const GpuRun run{.listen = "\"unix:" + (dir_ / "socket") + "\""};
   test::Process daemon(

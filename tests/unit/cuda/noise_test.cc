@@ -80,7 +80,7 @@ TEST_F(NoiseOnDevice, FillsWithTheFloatsOfTheCpu) {
   EXPECT_EQ(FromDevice(out), want);
 }
 
-// A row's noise depends on its id: in whatever order and company rows come, it is the same.
+// A row's noise depends on its id: it is the same in any order and beside any rows.
 TEST_F(NoiseOnDevice, RowsHaveTheNoiseOfTheirIds) {
   if (device_ == nullptr) return;
   const auto key = ToDevice<NoiseKey>({kKey});

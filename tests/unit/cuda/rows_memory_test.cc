@@ -45,7 +45,7 @@ uint64_t PinnedByPlan(const Settings& settings) {
   return Planned(with).memory.model_bytes - Planned(without).memory.model_bytes;
 }
 
-// A step of so many examples that have as many rows as an example can have.
+// A step of this many examples that have as many rows as an example can have.
 stream::StepBatch FullStep(const wiring::Assembly& assembly, uint32_t examples) {
   const RowSpace space = assembly.learners.at(0).model->Rows().space;
   const auto& categorical = assembly.transform->schema().categorical;
@@ -80,8 +80,8 @@ uint64_t PinnedByLearner(const wiring::Assembly& assembly, const train::GpuRowOp
   EXPECT_TRUE(rig.learner) << rig.learner.error().message;
   const uint64_t taken = emulated::BytesTaken();
   const stream::StepBatch step = FullStep(assembly, examples);
-  // Neither steps nor commits take any more; but for the second copy of a commit's rows, which may
-  // be had or not.
+  // Neither steps nor commits take any more; except for the second copy of a commit's rows, which
+  // may be had or not.
   emulated::RefuseMemory(true);
   const std::atomic<bool> abandon = false;
   for (int i = 0; i < 3; ++i) {

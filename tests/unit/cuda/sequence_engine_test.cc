@@ -1,5 +1,5 @@
 // The sequence engine's step against the CPU's stepper, with the same noise: what noise alone moves
-// bit for bit, sums within the order in which floats are added; and the same bits whatever the
+// bit for bit, sums within the order in which floats are added; and the same bits for any
 // order of turns, and however a step is cut into waves.
 #include "cuda/learn/sequence_engine.h"
 

@@ -44,7 +44,7 @@ train::SequenceTrainingOptions Training() {
   return training;
 }
 
-// A step; the failure, if any, of whichever call failed.
+// A step; the failure, if any, of the call that failed.
 Status StepOnce(ops::Backend& backend) {
   TACIT_ASSIGN(const auto device, OpenDevice(0));
   const auto training = Training();
@@ -64,7 +64,7 @@ Status StepOnce(ops::Backend& backend) {
   return stepped;
 }
 
-// A step in bf16 of two blocks puts this on the device, whatever its size: no loop behind a product
+// A step in bf16 of two blocks puts this on the device, for any size: no loop behind a product
 // but what norms, the softmax and tables are.
 TEST(SequenceEngineLaunches, AreFew) {
   emulated::Reset();

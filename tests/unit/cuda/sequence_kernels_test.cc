@@ -413,7 +413,7 @@ class UnitTables : public SequenceKernels {
                    .from = Upload(read),
                    .factor = {},
                    .each = 3};
-    // A scale of 0 leaves a unit out, whatever its numbers are.
+    // A scale of 0 leaves a unit out, with any numbers.
     std::vector<float> scale = {0.5f, 0.25f, 1, 0};
     while (scale.size() < kUnits) scale.push_back(scale.size() == 17 ? 0 : 0.75f);
     constexpr double kStep = 0x1p-10;

@@ -33,7 +33,7 @@ TEST(SampleRingsTest, RingsHoldTheLastSamplesAtTheirStride) {
   }
 }
 
-// Sums are those of all predictions, whatever was merged, and memory stays as it is.
+// Sums are those of all predictions, after any merge, and memory stays as it is.
 TEST(QualityHistoryTest, PointsAddUpAndStayFew) {
   train::QualityHistory history;
   uint64_t events = 0, clicks = 0;

@@ -156,7 +156,7 @@ TEST_F(BadRecordsTest, NotANumber) {
   EXPECT_EQ(Json(R"({"label":1,"features":{"n1":1e999}})"), "n1: is no number");
 }
 
-// The codec decodes every record that a source lets through, whatever its size; the source keeps
+// The codec decodes every record that a source lets through, of any size; the source keeps
 // larger ones out.
 TEST_F(BadRecordsTest, TenMegabytes) {
   const std::string filler(10 << 20, 'x');

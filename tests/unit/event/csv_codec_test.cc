@@ -83,7 +83,7 @@ TEST(CsvLineTest, QuotesHoldSeparatorsAndQuotes) {
   EXPECT_THAT(Split("\"a\"b,c"), ElementsAre("value 1: something follows its closing quote"));
 }
 
-// Whatever bytes come, a line that is written as RFC 4180 says is read as what it was.
+// With any bytes, a line that is written as RFC 4180 says is read as what it was.
 TEST(CsvLineTest, WhatIsWrittenIsRead) {
   std::mt19937_64 random(3);
   for (int round = 0; round < 20'000; ++round) {
@@ -244,7 +244,7 @@ TEST(CsvOwnTest, LinesMayHaveNoLabel) {
   EXPECT_EQ(batch.label[0], 1);
 }
 
-// JSON with the same parts is the oracle: whatever can be said in both is the same example.
+// JSON with the same parts is the oracle: all that can be said in both is the same example.
 TEST_F(CsvTest, ALineIsTheSameExampleAsJson) {
   std::mt19937_64 random(9);
   const auto one_of = [&random](std::initializer_list<const char*> choices) {

@@ -91,7 +91,7 @@ class InteractionTest : public ::testing::Test {
     EXPECT_EQ(Rows(batch, i, 1), set);
   }
 
-  // The same but for where they stood.
+  // The same except for where they stood.
   static void ExpectSameExample(const Batch& batch, size_t a, size_t b) {
     EXPECT_EQ(batch.event_id[a], batch.event_id[b]);
     EXPECT_EQ(batch.user[a], batch.user[b]);

@@ -294,8 +294,8 @@ TEST(JsonShapeOwnTest, UserAndItemMayBeFeatures) {
   EXPECT_EQ(batch.Slot(0, 0)[0], transform.Row(0, "other"));
 }
 
-// Records without a label say that a user has met an item: their label is 1, whatever else they
-// hold.
+// Records without a label say that a user has met an item: their label is 1, with anything else
+// they hold.
 TEST(JsonShapeOwnTest, RecordsMayHaveNoLabel) {
   const FeatureTransform transform(
       {.dense = {}, .categorical = {{.name = "item", .buckets = 1000, .dim = 2}}});

@@ -176,7 +176,7 @@ TEST_F(ProtobufCodecTest, BadRecordsAreNamedAndLeaveNothingBehind) {
   }
 }
 
-// Whatever is cut off or flipped: an example or a dead letter, and nothing read beside the record.
+// After any cut or flip: an example or a dead letter, and nothing read beside the record.
 TEST_F(ProtobufCodecTest, DamageIsNeverMoreThanADeadLetter) {
   const std::string whole = Full().SerializeAsString();
   std::vector<std::string> records;

@@ -348,7 +348,8 @@ TEST(AssemblerTest, RowsThatAreTakenAheadBelongToTheFirstVersion) {
   EXPECT_GT(all.ahead, 2000u);
 }
 
-// The planted fault: whoever believes that nothing is behind what was read shows mixed versions.
+// The planted fault: a reader that believes that nothing is behind what was read shows mixed
+// versions.
 TEST(AssemblerTest, WithoutTheEndsVersionsAreMixed) {
   int mixed = 0;
   for (uint32_t seed = 1; seed <= 100; ++seed) mixed += RunSome(seed, true).mixed;

@@ -40,7 +40,7 @@ class ReplicaTest : public FeedTest {
     MustPublish(publisher);
     snapshots_[store_->Latest()->version().value] = store_->Latest();
   }
-  // Goes on until the replica shows this version; whatever it shows on the way is compared.
+  // Goes on until the replica shows this version; each version on the way is compared.
   void Follow(Replica& replica, const store::ReplicaStore& store, uint64_t version) {
     ASSERT_TRUE(test::Eventually("a version is shown", [&] {
       const auto stepped = replica.Step(std::chrono::milliseconds(50));

@@ -219,7 +219,7 @@ TEST_F(ReplicaTest, AMixOfTwoVersionsIsSeen) {
 TEST_F(ReplicaTest, ABrokenLedgerChainIsRefusedByName) {
   const auto publisher = MakePublisher();
   for (const int steps : {5, 4}) StepAndPublish(*publisher, steps);
-  // All sums are right: whoever can write there can make them so. The chain is not.
+  // All sums are right: a writer of the topic can make them so. The chain is not.
   std::map<int32_t, uint64_t> sums;
   CopyTopic("forged", [&](FoundRecord& found) {
     const auto record = DecodeRecord(found.key, found.value);

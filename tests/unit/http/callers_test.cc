@@ -64,7 +64,7 @@ size_t Disagreements(const std::function<std::string_view(std::string_view)>& re
 
 TEST(BearerTest, FuzzedFieldsAgreeWithTheOracle) {
   EXPECT_EQ(Disagreements(BearerToken), 0u);
-  // A reader that takes whatever follows the scheme is found out.
+  // A reader that takes anything behind the scheme is found out.
   EXPECT_GT(Disagreements([](std::string_view field) {
               return field.starts_with("Bearer ") ? field.substr(7) : std::string_view();
             }),

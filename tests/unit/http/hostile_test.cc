@@ -172,7 +172,7 @@ TEST(HostileTest, NoAnswerOfTheOperatorsWaitsForThePublics) {
     const auto response = Fetch("http://" + server.address(1) + "/readyz", "GET", "", kPatience);
     if (response && response->body == "answered") ++answered;
   }
-  end.set_value();  // whatever came out, or the server could not end
+  end.set_value();  // after any outcome, or the server could not end
   EXPECT_EQ(answered, 20);
   EXPECT_EQ(busy.Receive()->status, 200);
 }
@@ -336,7 +336,7 @@ TEST(AddressTest, LocalOnesAreToldFromOthers) {
     EXPECT_FALSE(IsLocalAddress(other)) << other;
 }
 
-// Whatever the umask: 0660, and the folder is as it was.
+// With any umask: 0660, and the folder is as it was.
 TEST(ListenTest, AUnixSocketIsTheGroupsWhateverTheUmask) {
   for (const mode_t mask : {0, 0022, 0077, 0177}) {
     const mode_t before = ::umask(mask);

@@ -81,7 +81,7 @@ TEST_F(RouterTest, ErrorsUnderV2AreTextsAlone) {
   EXPECT_EQ(Ask("GET", "/v22").body, "{\"error\":{\"code\":404,\"message\":\"no route /v22\"}}\n");
 }
 
-// Whatever code a failure came with, and whichever route it was on.
+// For every code of a failure, and on every route.
 TEST_F(RouterTest, WhatWentWrongIsToldToOperatorsAlone) {
   const std::string words = "reading rows of store leak/store: /leak/000036.sst";
   for (const ErrorCode code : {ErrorCode::kIo, ErrorCode::kCorruption, ErrorCode::kNotFound,

@@ -121,7 +121,7 @@ TEST_F(BadFiles, ADamagedArchiveIsReadAsFarAsItGoes) {
   EXPECT_THAT(ended.out, HasSubstr("truncated gzip data"));
 }
 
-// Whatever bytes a file has, there is a report or a message.
+// For any bytes in a file there is a report or a message.
 TEST_F(BadFiles, MutatedFilesAreReadOrRefused) {
   std::mt19937_64 random(9);
   const std::string seeds[] = {Clicks(40), test::ShopAsCsv(1, 40), "1\t2\tx\n0\t3\ty\n1\t\tx\n"};

@@ -1,4 +1,4 @@
-// Tests that a proposal loads, whatever the records are like, and that its codec reads them.
+// Tests that a proposal loads, for any records, and that its codec reads them.
 #include "inspect/proposal.h"
 
 #include <fmt/format.h>

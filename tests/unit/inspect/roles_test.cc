@@ -191,7 +191,7 @@ TEST_F(RolesTest, FieldsThatAreNoFeatureAreLeftOutWithTheReason) {
   EXPECT_NE(FeatureOf(sample, roles, "c"), nullptr);
 }
 
-// Among so many ids some share their hash, and are ids all the same.
+// Among this many ids some share their hash, and are ids all the same.
 TEST_F(RolesTest, IdsOfManyRecordsAreKnown) {
   std::string text = "click,key,colour\n";
   for (int i = 0; i < 200'000; ++i)

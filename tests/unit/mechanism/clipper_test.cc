@@ -226,7 +226,7 @@ TEST(PerLayerClipper, NoUnitIsLongerWithSharesOfItsOwn) {
   }
 }
 
-// The noise is calibrated to this: whichever unit joins, whatever its norm, the number that is made
+// The noise is calibrated to this: for any unit that joins, of any norm, the number that is made
 // noisy changes by the same amount, and the noise is sigma_query times it.
 TEST(QuantileClipper, OneUnitChangesTheCountByExactlyTheUnitOfItsNoise) {
   const std::vector<double> others = {0.1, 0.5, 3, 7, 1.0, 0.2};

@@ -18,7 +18,7 @@
 namespace tacit::mechanism {
 namespace {
 
-// Adds the same known integers to whatever it is given.
+// Adds the same known integers to all that it is given.
 class KnownNoise final : public noise::SilentNoise {
  public:
   void AddGridGaussian(double, std::span<int64_t> values) override {
@@ -86,7 +86,7 @@ TEST(Grid, NoiseAloneIsTheReleaseOfZeros) {
   }
 }
 
-// Whatever a release is cut into, every number has its own noise and only its own sum.
+// Cut into any parts of a release, every number has its own noise and only its own sum.
 TEST(Grid, AReleaseOnWorkersReachesEveryNumber) {
   WorkerPool pool({.workers = 2});
   const auto noise = noise::MakeNoiseSource(pool);
@@ -127,7 +127,7 @@ TEST(Grid, WhatIsBeyondItIsBounded) {
   EXPECT_EQ(out, (std::vector<float>{0x1p50f, -0x1p50f}));
 }
 
-// Whatever the batch, every number of an update is a whole number of steps: two neighbours' outputs
+// For any batch, every number of an update is a whole number of steps: two neighbours' outputs
 // lie on the same points, and the attack on float noise has nothing to work with.
 TEST(AdaFest, EveryNumberOfAnUpdateLiesOnThePublicGrid) {
   RowSpace space;

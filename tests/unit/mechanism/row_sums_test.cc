@@ -328,7 +328,7 @@ std::string CheckAbove(const Draws& draws) {
   }
   wrong += testing::CheckBinomial("untouched rows", others, draws.periods * (kRows - 2),
                                   testing::NormalCdf(-kThreshold));
-  // Sum and count of a row are independent: the sum has mean 0 whatever the count.
+  // Sum and count of a row are independent: the sum has mean 0 for any count.
   double product = 0, squares = 0;
   for (size_t i = 0; i < draws.sums.size(); ++i) {
     product += draws.sums[i] * draws.counts[i];

@@ -180,7 +180,7 @@ TEST_F(Selectors, ChargeWhatTheyAsk) {
 }
 
 // Three queries on one batch are one Gaussian; the clip of the charge is that it began with,
-// whatever it has become and whatever state was loaded.
+// with any value by now and after any load.
 TEST_F(Selectors, AnAdaptiveClipIsChargedAndItsStateKept) {
   const QuantileOptions quantile{
       .initial_clip = 0.8, .quantile = 0.5, .sigma_query = 4, .expected_batch = 9};

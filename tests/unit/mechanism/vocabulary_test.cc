@@ -166,7 +166,7 @@ TEST(Vocabulary, OneUnitMovesTheHistogramByAtMostTheClip) {
   }
 }
 
-// Whatever the order and the pieces in which a period is shown.
+// For any order and pieces in which a period is shown.
 TEST(Vocabulary, CountsAddUpOverWhatIsShownAndOverPeriods) {
   const RowSpace space = SpaceOf(8);
   const auto vocabulary = MakeVocabulary(space, Gaussian(Source::kRunning));
@@ -274,7 +274,7 @@ TEST(Vocabulary, IsChargedOncePerReleaseAndKnowsBeforehand) {
       const auto charge = vocabulary->opening_charge();
       ASSERT_TRUE(charge);
       vocabulary->Observe(ActivationsOf(SomePeriod()));
-      EXPECT_EQ(vocabulary->opening_charge(), charge);  // whatever there was
+      EXPECT_EQ(vocabulary->opening_charge(), charge);  // with any rows before
       vocabulary->OpenPeriod(noise);
       EXPECT_EQ(vocabulary->rows().size(), 3u);
       const bool again = source == Source::kRunning;

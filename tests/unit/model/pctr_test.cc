@@ -155,8 +155,8 @@ class PctrOnCpu : public ::testing::Test {
   std::unique_ptr<ops::Backend> backend_ = ops::MakeCpuBackend(workers_);
 };
 
-// Two records of one unit, equal but for their labels and a part of one number: a hundredth of it,
-// or half.
+// Two records of one unit, equal except for their labels and a part of one number: a hundredth of
+// it, or half.
 Problem OppositeRecords(uint64_t seed) {
   Problem problem(seed, {.examples = 2, .hidden = {}, .spread = 0.02f});
   const size_t width = problem.model.dense_width;
@@ -192,7 +192,7 @@ std::vector<double> LengthsOfRecords(const Problem& problem) {
 }
 
 // A user's records may all but cancel. The stated norm is that of what is left, or a sixteenth of
-// what the records are one by one, whichever is more; what is added is no longer than the clip.
+// what the records are one by one, the larger of both; what is added is no longer than the clip.
 TEST_F(PctrOnCpu, RecordsOfAUnitThatNearlyCancelAreClippedByWhatIsLeft) {
   constexpr double kClip = 1e-4;
   size_t by_the_rest = 0, by_the_records = 0;

@@ -1,5 +1,5 @@
 // Blocks of the dense sum: their pieces, and what they are for. A unit moves the step's integers by
-// its scaled length, by rounding and by kSumError at most, whatever the other units are.
+// its scaled length, by rounding and by kSumError at most, beside any other units.
 #include "model/sum_blocks.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 using testing::Problem;
 using testing::StepResult;
 
-// Ends of so many runs of up to `longest`.
+// Ends of this many runs of up to `longest`.
 std::vector<uint32_t> RandomEnds(size_t runs, uint32_t longest, std::mt19937_64& random) {
   std::vector<uint32_t> ends;
   for (uint32_t end = 0; ends.size() < runs;) ends.push_back(end += random() % (longest + 1));

@@ -1,6 +1,6 @@
 // The attack of Mironov, "On significance of the least significant bits for differential privacy"
 // (CCS 2012): noise in floats reaches only some of the floats, and which ones depends on what it
-// was added to. One output can then exclude a neighbouring input for certain, whatever epsilon
+// was added to. One output can then exclude a neighbouring input for certain, with any epsilon
 // says.
 #include <gtest/gtest.h>
 

@@ -102,7 +102,7 @@ TEST(Advantage, OfEntriesIsAboveTheLedgersWhereThePriceChanged) {
   EXPECT_LT(by_entries.AdvantageAtMost(), 1);
 }
 
-// Users have one spending, whatever the prices: a period's opening and its sampled steps.
+// Users have one spending, at any prices: a period's opening and its sampled steps.
 TEST(Advantage, OfEntriesIsTheLedgersWhereTheUnitIsTheUser) {
   Ledger ledger;
   for (const char* name : {"a", "b"}) {

@@ -299,7 +299,7 @@ TEST(AllocationSpending, BlocksAreASettingOfTheirOwn) {
   EXPECT_EQ(Spending::Of(all, 3), (Spending{.mu_squared = 0.75})) << "a block of one step is it";
 }
 
-// The meter grows block by block, beside whatever else there is. (A bound of one direction that was
+// The meter grows block by block, beside anything else. (A bound of one direction that was
 // merely enough, below the other's, once counted as the best there is.)
 TEST(AllocationSpending, TheMeterComposesBlocks) {
   for (const double mu_squared : {0.0, 0.04}) {

@@ -71,7 +71,7 @@ TEST(GrowthLedger, AnEntryMarksIt) {
 
 TEST(GrowthLedger, TheLearnerIsChargedOnAndRestored) {
   const Ledger ledger = GrownLedger();
-  // Offsets from 0 to 100 were used twice by this learner, those after once, whatever the model.
+  // Offsets from 0 to 100 were used twice by this learner, those after once, with any model.
   EXPECT_DOUBLE_EQ(ledger.Learners()[0].epsilon, EpsilonOf(0.5));
   auto restored = Ledger::Restore(ledger.entries(), ledger.EncodeState());
   ASSERT_TRUE(restored) << restored.error().message;

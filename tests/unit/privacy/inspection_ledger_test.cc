@@ -1,4 +1,4 @@
-// Inspections in the ledger: whichever records were looked at, their counts add to everybody's
+// Inspections in the ledger: for any records that were looked at, the counts add to everybody's
 // cost.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -109,7 +109,7 @@ TEST(PoissonLedger, PeriodsOfEventsAreDisjointAndAPeriodsStepsAddUp) {
     for (int part = 0; part < 4; ++part)
       AppendOne(ledger, ++commit, SampledSteps(25, period * 1000, period * 1000 + 1000));
   EXPECT_NEAR(ledger.Total().epsilon, PldEpsilon(100), 0.004 * ledger.Total().epsilon);
-  EXPECT_EQ(ledger.entries().size(), 1u) << "one run, whatever it costs by now";
+  EXPECT_EQ(ledger.entries().size(), 1u) << "one run, at any cost by now";
   EXPECT_EQ(ledger.entries()[0].steps, 300u);
   EXPECT_TRUE(VerifyChain(ledger.entries()));
 }

@@ -157,7 +157,7 @@ TEST(UserCostsTest, TheTotalAddsUpTheLearnersWorstUsers) {
   EXPECT_NEAR(ledger.Total().epsilon, EpsilonOf(2.0 / 4 + 3 + 1), 1e-9);
 }
 
-// A chain in which a user's steps were billed as fewer is found out, whatever its heads say.
+// A chain in which a user's steps were billed as fewer is found out, with any heads.
 TEST(UserCostsTest, AChainThatChargesLessThanTheAllowanceIsFound) {
   Ledger ledger;
   ASSERT_TRUE(ledger.Declare(OfUsers(4)));

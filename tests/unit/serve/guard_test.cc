@@ -299,7 +299,8 @@ TEST_F(GuardTest, CallersChangeWithoutADrop) {
   EXPECT_EQ(ask(kQuery), 401);
 }
 
-// Whatever is asked, right or wrong: no token, query, body or user is in the log or in the metrics.
+// After any question, right or wrong: no token, query, body or user is in the log or in the
+// metrics.
 TEST_F(GuardTest, NothingSecretIsLoggedOrShown) {
   Start();
   std::string told;

@@ -35,7 +35,7 @@ std::set<std::string> KeysOf(const json::value& value) {
   return keys;
 }
 
-// A model that takes whatever tensor the protocol has.
+// A model that takes every tensor of the protocol.
 class AnyRules final : public InputRules {
  public:
   std::string_view model() const override { return "mymodel"; }

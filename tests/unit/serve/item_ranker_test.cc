@@ -41,7 +41,7 @@ std::vector<float> Scores(const FakeItems::State& state, std::span<const uint32_
   return scores;
 }
 
-// Barred items are never there, whoever asks; for a user the number of items depends on what is
+// Barred items are never there, for any caller; for a user the number of items depends on what is
 // barred and not on his history.
 TEST(ItemRanker, WhatIsBarredIsNotRecommended) {
   std::mt19937 random(8);

@@ -118,8 +118,8 @@ class FakeItems final : public ItemModel {
   mutable std::atomic<size_t> builds_ = 0;
 };
 
-// Items "a0", "a1", ...; described, they are of the year 1990 + i, but for every fifth, which has
-// none, and of the genre "even" or "odd", those that 3 divides also of "three".
+// Items "a0", "a1", ...; described, they are of the year 1990 + i, except for every fifth, which
+// has none, and of the genre "even" or "odd", those that 3 divides also of "three".
 inline std::shared_ptr<const event::ItemCatalogue> SomeItems(uint32_t items,
                                                              bool described = false) {
   std::string text;

@@ -191,7 +191,7 @@ TEST_F(RecommendRequestTest, WhatIsWrongIsNamed) {
   EXPECT_EQ(elsewhere.error().message, "'ctr' is a click model (linear); ask /v1/score");
 }
 
-// Whatever comes, it is read or refused, and what is read is within the limits.
+// Any request is read or refused, and what is read is within the limits.
 TEST_F(RecommendRequestTest, DamagedBodiesAreReadOrRefused) {
   const uint32_t seed = std::random_device{}();
   SCOPED_TRACE(seed);

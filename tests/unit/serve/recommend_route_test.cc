@@ -296,7 +296,7 @@ TEST_F(RecommendRouteTest, AUserIsServedOutOfHisHistory) {
   EXPECT_EQ(known.at("items"), json::parse(Ask(kSequence).body).at("items"));
 }
 
-// But for which items they are: status, keys, their order, how many items, the model.
+// Except for the items themselves: status, keys, their order, how many items, the model.
 TEST_F(RecommendRouteTest, WhetherAUserIsKnownIsNotTold) {
   Start(true);
   Commit(6, "first");

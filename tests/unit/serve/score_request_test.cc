@@ -195,7 +195,7 @@ std::string RandomJson(std::mt19937& random, int depth) {
   return out + (kind == 2 ? ']' : '}');
 }
 
-// Whatever comes, the answer is a batch of the right shape or an error in words.
+// For any request, the answer is a batch of the right shape or an error in words.
 TEST_F(ScoreRequestTest, RandomInputNeverBreaksIt) {
   std::mt19937 random(7);
   for (int round = 0; round < 30000; ++round) {

@@ -241,7 +241,7 @@ TEST_F(VersionsTest, ACanaryAnswersItsShare) {
   };
   EXPECT_EQ(ask("/v1/score"), 5u);
   EXPECT_EQ(ask("/v1/score?version=3"), 3u);
-  // The charges are told as of the newest, whichever answers.
+  // The charges are told as of the newest, when any answers.
   EXPECT_EQ(ParseJson(rig_->Ask("GET", "/v1/privacy").body).at("version"), 5);
 }
 

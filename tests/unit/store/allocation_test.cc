@@ -129,7 +129,7 @@ TEST_F(AllocationTest, ARestoredCopyForgetsIt) {
   EXPECT_EQ(store->State(LearnerIndex(0)).position, Script::PositionOf(1));
 }
 
-// Without its witness a store may be an older copy, whatever its operator believes.
+// Without its witness a store may be an older copy, even if its operator accepted that.
 TEST_F(AllocationTest, AStoreTakenOnTrustForgetsIt) {
   for (const bool lost : {false, true}) {
     {

@@ -53,7 +53,7 @@ class CheckpointListTest : public testing::Test {
   const TestFolder folder_;
 };
 
-// Threads list checkpoints that nobody watches: whatever lies in a manifest's place, they go on.
+// Threads list checkpoints that nobody watches: with anything in a manifest's place they go on.
 TEST_F(CheckpointListTest, AFolderOrAPipeInAManifestsPlaceIsNamed) {
   const std::string good = Put(7, 1'000);
   fs::create_directories(ManifestIn("broken"));

@@ -544,7 +544,7 @@ TEST(CheckpointManifestTest, TextsOfAnyBytesComeBack) {
   EXPECT_EQ(read->files, manifest.files);
 }
 
-// A name that leads elsewhere, or is taken, is none, whatever the digest says.
+// A name that leads elsewhere, or is taken, is none, with any digest.
 TEST(CheckpointManifestTest, AFileOutsideTheFolderIsRefused) {
   for (const char* name : {"../x", "/etc/passwd", "", "..", ".hidden", "rows", "rows/1-0",
                            "rows/1-0/../x", kCheckpointManifestName}) {

@@ -1,4 +1,4 @@
-// Users are forgotten: at once for whoever asks, soon after in every byte of the store's files, and
+// Users are forgotten: at once in answers, soon after in every byte of the store's files, and
 // again whenever an older copy is restored.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

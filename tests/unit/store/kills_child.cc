@@ -8,7 +8,7 @@
 //                                                restores the full checkpoint of commit FROM,
 //                                                charges the commits through THROUGH, and forgets
 //                                                these users
-//   store_kills_child grow ROOT COMMITS          makes a store of growth_script.h with so many
+//   store_kills_child grow ROOT COMMITS          makes a store of growth_script.h with this many
 //                                                commits, and takes its model over
 // Exits with 0 when it is done, and with 1 when something failed.
 #include <array>

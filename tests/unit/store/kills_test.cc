@@ -250,7 +250,7 @@ class Story {
   }
 
   // Runs the owner with these words, kills it at this moment or, without one, at random after it
-  // has said `after`, and returns its end. It has so many times as long as it needs elsewhere.
+  // has said `after`, and returns its end. It has this many times as long as it needs elsewhere.
   Ended Killed(std::vector<std::string> words, const std::string& point,
                std::string_view after = "", uint64_t times = 1) {
     words.insert(words.begin(), TACIT_KILLS_CHILD);

@@ -1,4 +1,4 @@
-// Tests the part of a store that is shown to whoever publishes it, and the outbox that keeps deltas
+// Tests the part of a store that is shown to a publisher, and the outbox that keeps deltas
 // for that. The script is the oracle of values, and a naive union of its rows that of rows.
 #include "store/checkpoint/released.h"
 

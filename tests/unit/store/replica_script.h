@@ -75,7 +75,7 @@ inline ReplicaOrigin ReplicaTestOrigin() {
   return origin;
 }
 
-// Goes on from what is there. The rows of so many versions go ahead of the first one that is
+// Goes on from what is there. The rows of this many versions go ahead of the first one that is
 // applied, where there is none yet.
 inline Status ApplyTo(const std::string& path, uint64_t versions, uint64_t ahead = 0) {
   TACIT_ASSIGN(const auto store, ReplicaStore::Open(ReplicaTestOptions(path)));

@@ -1,5 +1,5 @@
 // A store is lost, and made anew out of an older checkpoint: what was learnt in between stays
-// charged, and whoever remembers the lost store goes on with the new one.
+// charged, and a learner that remembers the lost store goes on with the new one.
 #include "store/care/restore.h"
 
 #include <gmock/gmock.h>
@@ -238,8 +238,8 @@ class HeldUser {
   }
 };
 
-// Whatever the user did before the copy, in the gap and after it, and wherever copy and end are
-// within their periods: no user is in more steps than the allowance.
+// After anything the user did before the copy, in the gap and after it, and wherever copy and end
+// are within their periods: no user is in more steps than the allowance.
 TEST(UsersGapTest, NobodyIsInMoreStepsOfHeldPeriodsThanTheAllowance) {
   using Periods = UsersGap::Periods;
   constexpr uint32_t kSteps = HeldUser::kSteps;

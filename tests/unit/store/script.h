@@ -77,7 +77,7 @@ inline StoreOptions TestOptionsAt(const std::string& root) {
   options.path = root + "/store";
   options.witness = root + "/witness";
   options.shards = 4;
-  options.fold_file_bytes = 0;  // folds write files, whatever their size
+  options.fold_file_bytes = 0;  // folds write files of any size
   options.memory_bytes = uint64_t{32} << 20;
   options.row_cache_bytes = uint64_t{1} << 20;
   options.fold_after_commits = 2;

@@ -16,7 +16,7 @@
 
 namespace {
 
-// The bytes that every disk says it has left; nullopt: the truth.
+// The bytes that every disk says it has left; nullopt = the truth.
 std::optional<uint64_t> bytes_left;
 
 }  // namespace

@@ -80,14 +80,14 @@ TEST(SnapshotTest, AnswersRepeatedRowsAndRefusesUnknownOnes) {
   EXPECT_EQ(status.error().code, ErrorCode::kInvalidArgument);
 }
 
-// Whatever a reader beside a living owner sees is one whole commit.
+// All that a reader beside a living owner sees is one whole commit.
 TEST(SnapshotTest, ReadOnlyOpenersSeeWholeCommitsOfALivingStore) {
   const TestFolder folder;
   StoreOptions options = TestOptions(folder);
   options.fold_after_commits = 1;
   const auto store = MustOpen(options);
   ASSERT_TRUE(Script::Step(*store));
-  // A reader tries again while the owner folds, but not for ever: at most so many commits come
+  // A reader tries again while the owner folds, but not for ever: at most this many commits come
   // while one looks, however slow the machine is.
   constexpr uint64_t kCommitsALook = 10;
   std::atomic<uint64_t> looks = 0;

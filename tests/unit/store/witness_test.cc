@@ -159,7 +159,7 @@ TEST(WitnessTest, AWriteCutShortLeavesTheRecordBefore) {
     const WitnessSight sight = MustRead(folder.witness());
     ASSERT_TRUE(sight.record.seq.value == 2 || sight.record.seq.value == 3);
     torn += sight.in_doubt;
-    // The store was synced at commit 3 before: it opens, whatever is left.
+    // The store was synced at commit 3 before: it opens, with any rest.
     EXPECT_TRUE(CheckDamage(sight, CommitSeq(3), {folder.witness()}, "s"));
   }
   EXPECT_EQ(torn, 0) << "the second copy of a slot outlives a write of the first";

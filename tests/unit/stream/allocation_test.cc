@@ -1,5 +1,5 @@
 // Participation `allocate`: each unit in exactly one step of each block, drawn independently,
-// whatever the records say, and wherever a crash cuts in.
+// for any records, and after a crash anywhere.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -105,7 +105,7 @@ TEST(KafkaClient, SecretsAreInNoMessageAndNoLogLine) {
             "joe: [redacted], [redacted] and [redacted].");
 }
 
-// Values kept outside of the configuration are shown nowhere, whatever their names are.
+// Values kept outside of the configuration are shown nowhere, under any name.
 TEST(KafkaClient, HiddenValuesAreInNoMessageEither) {
   KafkaProperties properties = With({{"sasl.username", "joe-the-user"}});
   properties.hidden = {"sasl.username", "session.timeout.ms"};

@@ -148,7 +148,7 @@ TEST(KafkaPlan, ACopyThatWentAnotherWayDoesNotReadHoweverFarItIs) {
                     HasSubstr("continued on its own"), HasSubstr("up to offset 700")));
   EXPECT_THAT(check({"aa", 41, "h41", hex('1')}), HasSubstr("continued on its own"));
   EXPECT_THAT(check({"aa", 41, "h41", "not a term"}), HasSubstr("continued on its own"));
-  // The last commit before a term is known by its head, whichever program wrote the mark.
+  // The last commit before a term is known by its head, for any writer of the mark.
   std::string head;
   for (int i = 0; i < 32; ++i) head += "24";
   EXPECT_EQ(check({"aa", 24, head}), "");

@@ -38,7 +38,7 @@ class Shelf final : public MessageFetcher {
   bool away = false;
 };
 
-// Delivers records without end, of this size and at every so many offsets, as many at once as a
+// Delivers records without end, of this size and at every this many offsets, as many at once as a
 // client's queue has.
 class Belt final : public MessageFetcher {
  public:

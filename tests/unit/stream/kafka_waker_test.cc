@@ -30,7 +30,7 @@ TEST(FetchWaker, IsDueWhenHalfOfAFullQueueIsUsedUpAndForEachHalfAfterThat) {
   EXPECT_FALSE(due(400));
   EXPECT_TRUE(due(240));
   EXPECT_TRUE(due(0));
-  EXPECT_FALSE(due(0)) << "whoever has been woken for an empty queue fetches";
+  EXPECT_FALSE(due(0)) << "a reader that was woken for an empty queue fetches";
   EXPECT_FALSE(due(990)) << "full again";
   EXPECT_TRUE(due(0));
 }
@@ -54,7 +54,7 @@ TEST(FetchWaker, DoesNotWakeMoreOftenThanItHelps) {
 }
 
 // The queue is full hundreds of times, and the fetcher, unless it is woken, asleep each time. By
-// count, whatever the machine does: to wait so long costs tens of thousands of polls.
+// count, on any machine: to wait so long costs tens of thousands of polls.
 TEST(FetchWaker, ASmallQueueIsReadWithoutWaitingForTheFetcher) {
   constexpr int kRecords = 4000;
   MockKafka kafka;

@@ -48,7 +48,7 @@ std::string RandomLines(Random& random, size_t lines) {
 
 struct Packed {
   std::string bytes;
-  std::set<size_t> whole_at;  // cut to so many bytes, the file would be a whole one
+  std::set<size_t> whole_at;  // cut to this many bytes, the file would be a whole one
 };
 
 // Members or frames that are flushed now and then, so that what is before a cut can end anywhere.

@@ -63,7 +63,7 @@ struct Step {
   friend bool operator==(const Step&, const Step&) = default;
 };
 
-// Collects steps. `parts`: the offsets of previews since the last step; null: none may come.
+// Collects steps. `parts`: the offsets of previews since the last step; if null, none may come.
 Participation::Emit Into(std::vector<Step>* steps, std::vector<uint64_t>* parts = nullptr) {
   return [steps, parts](StepBatch&& step) {
     EXPECT_EQ(step.units, step.examples.size());

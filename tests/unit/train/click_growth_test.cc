@@ -38,7 +38,7 @@ std::vector<OptimizerOptions> Kinds() {
 }
 
 // Parameters that have moved to other places take the steps that they would have taken where they
-// were, whatever the optimiser keeps beside them.
+// were, with anything that the optimiser keeps beside them.
 TEST(ClickGrowth, AStateThatIsMovedGoesOnAsWhereItWas) {
   std::mt19937 random(3);
   WorkerPool workers({.workers = 2});
@@ -177,7 +177,7 @@ TEST_F(GrownNetwork, PredictsAsBeforeWhereEmbeddingsAreLonger) {
 
 // A row that became longer takes the steps that it would have taken, in the numbers that it had,
 // and its new numbers take those of a row that begins where they do. One that became shorter
-// likewise.
+// the same.
 TEST(ClickGrowth, ARowThatIsMovedGoesOnAsItWas) {
   std::mt19937 random(8);
   WorkerPool workers({.workers = 1});

@@ -22,8 +22,8 @@ constexpr double kShownClip = 0.8, kShownSigma = 2;
 constexpr size_t kShownBatch = 8, kShownNumbers = 5;
 const std::atomic<bool> kLearnOn = false;
 
-// Notes what noise was asked for. `replaced`: the released numbers are what this says, whatever
-// they were before.
+// Notes what noise was asked for. `replaced`: the released numbers are what this says, in place
+// of all before.
 class NotedNoise final : public noise::SilentNoise {
  public:
   explicit NotedNoise(bool replaced = false) : replaced_(replaced) {}
@@ -183,7 +183,7 @@ TEST(ForwardLearner, EveryNumberOfEverySlotGetsNoiseHoweverManyRecordsThereAre) 
   }
 }
 
-// Whatever the features, the same released slots make the same model. Labels do not; nor would a
+// For any features, the same released slots make the same model. Labels do not; nor would a
 // step that has its noise in gradients, which this comparison finds out.
 TEST(ForwardLearner, FeaturesReachTheModelThroughNoisedSlotsAlone) {
   const auto learnt = [](bool forward, uint64_t features, uint64_t labels) {

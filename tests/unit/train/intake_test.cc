@@ -304,7 +304,7 @@ class UnevenCodec final : public event::Codec {
 
 class DecodingTest : public testing::TestWithParam<uint32_t> {};
 
-// The oracle is one decode thread, but for the interleaving of the learners' steps, which it
+// The oracle is one decode thread, except for the interleaving of the learners' steps, which it
 // keeps as well.
 TEST_P(DecodingTest, StepsDeadLettersAndNewsComeInTheSameOrder) {
   struct Told {
@@ -432,8 +432,8 @@ TEST(IntakeTest, AnOpenWindowIsCountedAnewAfterAStart) {
   EXPECT_EQ(bench.sink.offsets, (std::vector<uint64_t>{260})) << "the others were told before";
 }
 
-// A breaker that was off for a while does not read again what came meanwhile, but for the window in
-// which the learners are; one that has decided nothing yet begins with that, too.
+// A breaker that was off for a while does not read again what came meanwhile, except for the window
+// in which the learners are; one that has decided nothing yet begins with that, too.
 TEST(IntakeTest, AWindowOfLongAgoIsForgotten) {
   Bench bench;
   for (const std::vector<OffsetRange>& next : {std::vector<OffsetRange>{{0, 200, 200}}, {}}) {

@@ -201,7 +201,7 @@ TEST(LinearLearner, AWeightMovesTheReleaseByTheClipAtMost) {
   const double whole = moved(1), clip = Oracle(1).C;
   EXPECT_GT(whole, 0.5 * clip);
   EXPECT_LE(whole, clip * (1 + 1e-9));
-  EXPECT_NEAR(moved(0.25), whole / 4, 1e-5) << "but for the grid";
+  EXPECT_NEAR(moved(0.25), whole / 4, 1e-5) << "except for the grid";
   EXPECT_EQ(moved(0), 0);
   EXPECT_LE(moved(5), clip * (1 + 1e-9));
   EXPECT_GT(moved(5), 0.99 * clip);

@@ -120,7 +120,7 @@ TEST(NextItemBaselinesTest, FrequentSuccessorsStay) {
 
 constexpr uint32_t kExamItems = 30;
 
-// Places an item by its number: item 0 is the best, whatever the history.
+// Places an item by its number: item 0 is the best, for any history.
 Status ByNumber(NextItemExam::Histories histories, const NextItemExam::Take& take) {
   for (size_t i = 0; i < histories.size(); ++i) {
     std::vector<float> scores(kExamItems);

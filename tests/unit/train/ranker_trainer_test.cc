@@ -85,7 +85,7 @@ double Norm(const std::vector<int64_t>& one, const std::vector<int64_t>& other, 
   return std::sqrt(squares) * step;
 }
 
-// By what it is asked about, whatever its history: each unit is taken out in turn.
+// By what it is asked about, with any history: each unit is taken out in turn.
 TEST_F(RankerTrainerTest, AUnitMovesASumByOneAtMost) {
   double step = 0;
   const auto all = Sums(histories_, workers_, &step);
@@ -162,7 +162,7 @@ TEST_F(RankerTrainerTest, SumsDoNotDependOnWhoAddsThem) {
   EXPECT_EQ(Sums(histories_, one), Sums(histories_, three));
 }
 
-// The noise is the same whichever units there are, even none.
+// The noise is the same with any units, even without one.
 TEST_F(RankerTrainerTest, EveryNumberOfEveryStepGetsTheNoiseThatIsCharged) {
   Histories nobody;
   nobody.catalogue = kItems;

@@ -109,7 +109,7 @@ TEST_F(RecentHistoriesTest, WhatIsNoItemIsNotRemembered) {
   EXPECT_EQ(Gathered(batch), (Texts{"|2", "|"}));
 }
 
-// Only the last of a period's steps remembers it, whichever users were sampled; until then it may
+// Only the last of a period's steps remembers it, with any users sampled; until then it may
 // be read again.
 TEST_F(RecentHistoriesTest, APeriodIsRememberedWhenItIsDone) {
   const std::vector<Record> all = {{"anna", 1}, {"bert", 2}, {"anna", 3}};

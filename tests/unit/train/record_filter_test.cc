@@ -249,8 +249,8 @@ TEST(RecordFilterTest, WhatIsRepeatedIsLearntOnceOverStartsAtAnyPosition) {
     ASSERT_EQ(whole.offsets, want) << "round " << round;
     const Learnt pieces = LearnAll(lines, window, per_step, 1 + random() % 3);
     ASSERT_EQ(pieces.offsets, want) << "round " << round;
-    // A letter that was written before a start is not written again, but for what had been read and
-    // not been learnt from.
+    // A letter that was written before a start is not written again, except for what had been read
+    // and not been learnt from.
     const std::set<uint64_t> told(pieces.letters.begin(), pieces.letters.end());
     ASSERT_TRUE(std::equal(told.begin(), told.end(), whole.letters.begin(), whole.letters.end()));
   }

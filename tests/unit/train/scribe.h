@@ -24,7 +24,7 @@ struct Asked {
   std::vector<double> stddev;
 };
 
-// Writes down every query, and answers with what `answers` says, whatever the sums are: so that two
+// Writes down every query, and answers with what `answers` says, for any sums: so that two
 // runs on different data go the same way, and each query can be compared given all answers before
 // it. Without answers, it adds noise.
 class Scribe final : public noise::SilentNoise {

@@ -97,7 +97,7 @@ TEST_F(SequenceTrainerTest, AStepWithoutNoiseIsTheClippedSumOverThePublicBatch) 
     ASSERT_NEAR(trainer.Weights()[i], before[i] - 0.5 * sum.values[i] / 9, 1e-6);
 }
 
-// sigma C / B on every number, whichever units are in the batch; a noise that is off by 2 % fails
+// sigma C / B on every number, for any units in the batch; a noise that is off by 2 % fails
 // the same test.
 TEST_F(SequenceTrainerTest, NoiseIsThatOfItsMultiplier) {
   model::Histories nobody;

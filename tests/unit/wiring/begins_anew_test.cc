@@ -31,7 +31,7 @@ constexpr uint64_t kAnewSteps = kAnewBlockSteps * kAnewBlocks;  // of a period
 constexpr uint64_t kAnewOffsets = 100, kAnewPeriods = 2, kTakenBefore = 3;
 constexpr double kAnewSigma = 1, kAnewDelta = 1e-6, kNoBudget = 20;
 
-// The epsilon of a record that was in so many periods' blocks.
+// The epsilon of a record that was in this many periods' blocks.
 double EpsilonOfPeriods(uint64_t periods) {
   privacy::PldAccountant accountant(privacy::Adjacency::kAddRemove);
   EXPECT_TRUE(accountant.Add(privacy::Event::Allocation(kAnewSigma, kAnewBlockSteps),

@@ -72,7 +72,7 @@ class BoundsGap : public ::testing::Test {
   }
 
   enum class Known { kByWitness, kByLedger };
-  // Learns all phases, loses them but for the first one, and returns what a restore's ledger has
+  // Learns all phases, loses them except for the first one, and returns what a restore's ledger has
   // spent for what the lost one had.
   double PaidForSpent(const std::string& unit, const std::vector<Phase>& phases,
                       Known known = Known::kByWitness, bool without_lengths = false) const {

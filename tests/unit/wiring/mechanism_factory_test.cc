@@ -66,8 +66,8 @@ struct Case {
   privacy::MechanismKind kind;
 };
 
-// Whatever a mechanism asks and releases, its noise is as small as epsilon allows, all in all, and
-// no smaller.
+// For all that a mechanism asks and releases, its noise is as small as epsilon allows, all in all,
+// and no smaller.
 TEST_F(Factory, EveryMechanismSpendsItsEpsilonAndNoMore) {
   using K = privacy::MechanismKind;
   test::WriteFile(dir_ / "v.tsv", "C1\tx\nC26\t\n");

@@ -488,7 +488,7 @@ TEST_F(NextItemMemory, CountsCostWhatTheirCellsDo) {
             1000 * kCell + 5 * 4 * 300 * 300 + kHistories + 300 * kItem);
   EXPECT_EQ(bytes(6000, ", cells: 1000"),
             1000 * kCell + kHistories + 6000 * kItem + 3 * (40 * 6000 + (64 << 20)))
-      << "there is no table of so many pairs, but one of groups";
+      << "there is no table of this many pairs, but one of groups";
 }
 
 // A ranker has two tables of all pairs in the learner, in the served state and in the next one, and

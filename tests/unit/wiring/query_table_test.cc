@@ -32,7 +32,7 @@ constexpr uint64_t kRows = 5;
 constexpr double kRowEpsilon = 0.01;
 
 // A row of the table as it has to be. Cells: once of events, once of users, then poisson and
-// allocate likewise; `-` refused, `u` unbounded, `g` Gaussian, `k` of known coins, `s` sampled
+// allocate as well; `-` refused, `u` unbounded, `g` Gaussian, `k` of known coins, `s` sampled
 // Gaussian, `a` allocated Gaussian, `z` zCDP, `G` and `Z` once a period. `learner`: how such a
 // query is asked for; empty: by `evaluate` alone.
 struct Row {
@@ -201,7 +201,7 @@ privacy::Spending Expected(const Row& row, const LearnerPlan& plan, char letter,
     spending.rho = steps * static_cast<double>(kRows) * kRowEpsilon * kRowEpsilon / 8;
   if (letter == 'G') spending.mu_squared = periods / (kVocabularySigma * kVocabularySigma);
   if (letter == 'G' && IsStart(row.query)) {
-    // Its share of the whole promise, whatever the number of periods.
+    // Its share of the whole promise, for any number of periods.
     const double mu = privacy::GaussianMu(Epsilon(8), Delta(1e-6));
     spending.mu_squared = kStartShare * mu * mu;
   }

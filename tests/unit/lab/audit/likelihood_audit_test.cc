@@ -153,7 +153,7 @@ TEST(LikelihoodAudit, NoiseOfALinearModelThatIsATenthTooSmallIsAccused) {
   EXPECT_TRUE(wrong.exceeds) << wrong.proved_mu << " of " << wrong.charged_mu;
 }
 
-// Whatever its columns: of large tables only rows of many records are released.
+// With any columns: of large tables only rows of many records are released.
 TEST(LikelihoodAudit, FillsTheChargeOfLinearModels) {
   for (const char* unit : {"event", "user"})
     for (const char* model : {"{kind: linear}", "{kind: linear, crosses: ['I1*C2', 'C3*I2']}"}) {

@@ -43,8 +43,8 @@ class RecordingRows final : public store::WorkingRows {
   store::WorkingRows& rows_;
 };
 
-// A learner on eager or lazy rows. No event has any pull: the output weights are zero but for their
-// noise, so that what moves a row is noise, to well below what the tests can see.
+// A learner on eager or lazy rows. No event has any pull: the output weights are zero except for
+// their noise, so that what moves a row is noise, to well below what the tests can see.
 class Trained {
  public:
   explicit Trained(bool lazy) {

@@ -42,7 +42,7 @@ TEST_F(SequenceDataTest, ALineIsAUserAndAnItem) {
   EXPECT_NE(data->identity, ReadSequences(Write("other", "u 10\n"))->identity);
 }
 
-// An item has the same number whichever user comes first in the file, and whatever that user did.
+// An item has the same number with any user first in the file, and after anything that user did.
 TEST_F(SequenceDataTest, ItemsAreNumberedWhateverTheOrderOfUsersIs) {
   std::mt19937_64 random(5);
   std::vector<std::string> blocks;
@@ -111,7 +111,7 @@ TEST_F(SequenceDataTest, ItemsAreDescribedByTheirIds) {
               testing::AllOf(testing::HasSubstr("same:2: "), testing::HasSubstr("twice")));
 }
 
-// A user's id is the same whichever other users are in the file: what sha256sum begins with.
+// A user's id is the same beside any other users in the file: what sha256sum begins with.
 TEST_F(SequenceDataTest, AUsersIdOwesNothingToOthers) {
   const std::string first = "u 1 5 10\n", others = "v 1 5 11\nw 2 5 12\nv 2 5 13\n";
   const auto pairs = [](std::string text) {

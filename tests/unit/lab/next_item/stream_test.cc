@@ -152,7 +152,7 @@ Expected ByLoops(const Events& events, const StreamPlan& plan, uint32_t users) {
       const auto history = items_of(user, 0, i);
       if (history.empty() || std::ranges::count(history, answer) > 0) continue;
       expected.diary.insert("ask after " + std::to_string(period) + ":" + Text(history));
-      // Larger items come first, but for those of the history.
+      // Larger items come first, except for those of the history.
       double place = 1;
       for (uint32_t item = answer + 1; item < kCountedItems; ++item)
         if (std::ranges::count(history, item) == 0) ++place;

@@ -66,7 +66,7 @@ struct Period {
   StreamPeriod view() const { return {histories, known}; }
 };
 
-// Users of more items than a window has, but for `without`.
+// Users of more items than a window has, except for `without`.
 Period ManyItems(uint32_t users, uint32_t without) {
   Period period;
   for (uint32_t who = 0; who < users; ++who) {
@@ -179,7 +179,7 @@ TEST_F(TrainedStreamTest, APeriodSpendsWhatItMayAndSaysSo) {
     }
 }
 
-// The bound holds whichever other users are there, and whatever coins there are: crops at random,
+// The bound holds beside any other users, and with any coins: crops at random,
 // dropout.
 TEST_F(TrainedStreamTest, AUserMovesAReleaseByAtMostItsBound) {
   TrainedConstants constants = SmallStream();
@@ -361,7 +361,7 @@ class Probed final : public StreamMethod {
   const std::unique_ptr<StreamMethod> method_;
 };
 
-// The same stream up to the end of a period is the same model, whatever comes then.
+// The same stream up to the end of a period is the same model, before any continuation.
 TEST_F(TrainedStreamTest, PredictsBeforeItLearns) {
   const StreamPlan plan{.period_events = 240, .user_periods = 1, .mu = 1, .context = 8};
   const auto said = [&](const SequenceStream& stream) {

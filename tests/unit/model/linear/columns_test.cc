@@ -36,7 +36,7 @@ TEST(LinearBins, EdgesAreReadable) {
   EXPECT_NEAR(bins.LeastOf(2), -1.459603, 1e-6);
 }
 
-// Every number lies between its bin's edge and the next, whatever its size.
+// Every number lies between its bin's edge and the next, for any size.
 TEST(LinearBins, ANumberLiesBetweenItsEdges) {
   const Bins bins;
   std::mt19937_64 random(1);
@@ -93,7 +93,7 @@ TEST(LinearColumns, CategoriesKeepTheNetworksRowsAndNumbersFollow) {
   EXPECT_THAT(runs.row, ElementsAre(4, 12, 33, 39));
 }
 
-// The pair of two values is a value, whatever sets lie between them.
+// The pair of two values is a value, with any sets between them.
 TEST(LinearColumns, CrossesArePairsOfValues) {
   const Columns columns(
       {{.name = "c", .rows = 10}, {.name = "s", .rows = 20, .set = true}, {.name = "d", .rows = 7}},

@@ -45,7 +45,7 @@ TEST(LinearUpdate, TheMeanResidualIsSumsOverCounts) {
   EXPECT_EQ(MeanResidual({.residual = residual, .count = nobody}, kSlope), 0);
 }
 
-// A right prediction's residual is 0 in the mean, whatever it is, and no outcome exceeds rho. Cut
+// A right prediction's residual is 0 in the mean, for any value, and no outcome exceeds rho. Cut
 // to
 // [-rho, rho] alone, the mean would be below 0 for a rare click: the planted fault.
 TEST(LinearUpdate, ARightPredictionsResidualIsNothingInTheMean) {
@@ -160,7 +160,7 @@ TEST(LinearUpdate, AnObservationIsTheResidualOverTheCurvature) {
   EXPECT_NEAR(observed.variance[1], (9 + 6) / (7.5 * 7.5), 1e-12);
 }
 
-// A column's prior variance is that of its weights, whatever the noise of their observations is.
+// A column's prior variance is that of its weights, for any noise of their observations.
 TEST(LinearUpdate, ThePriorIsTheVarianceOfTheWeights) {
   EXPECT_EQ(Prior().Variance(kOptions), kOptions.prior);
   std::mt19937_64 random(1);

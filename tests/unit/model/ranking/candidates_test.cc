@@ -79,7 +79,7 @@ std::vector<double> CandidatesTest::Naive(const std::vector<uint32_t>& history, 
     return std::log(Decayed(history, decay, [&](uint32_t a) { return Pair(a, b, reverse); }) +
                     kLeast);
   };
-  const double r = kReverseWeight;  // whatever the options of counts alone say
+  const double r = kReverseWeight;  // for any options of counts alone
   const uint32_t latest = history.back(),
                  before = history[history.size() < 2 ? 0 : history.size() - 2];
   std::vector<double> x(kFeatures);
