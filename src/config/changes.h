@@ -27,7 +27,7 @@ std::string_view WhyItStays(std::string_view path);
 std::vector<Change> ChangesOf(const Config& before, const Config& now);
 
 // Copies the values of all keys that are taken. serve.callers and serve.tls are taken only if
-// a file was named before and another one is named now.
+// a file was named before and one is named now.
 void TakeReloaded(const Config& from, Config* to);
 
 }  // namespace tacit::config

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <fstream>
 #include <map>
 #include <set>
@@ -292,6 +293,68 @@ std::vector<std::string> HeadlessComments(const fs::path& root,
   return found;
 }
 
+namespace {
+
+// The comment at the end of a line; empty if // stands in a string.
+std::string_view CommentOf(std::string_view line) {
+  const size_t at = line.find("//");
+  if (at == std::string_view::npos || std::ranges::count(line.substr(0, at), '"') % 2 == 1)
+    return {};
+  return line.substr(at);
+}
+
+// A page's line without what stands in backticks.
+std::string Prose(const std::string& line) {
+  std::string prose;
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '`') quoted = !quoted;
+    if (!quoted) prose += c;
+  }
+  return prose;
+}
+
+// The first of the words that a text has, or "".
+std::string_view DialectIn(std::string_view text) {
+  static constexpr std::string_view kDialect[] = {
+      "whoever", "whatever", "whichever", "thrice",   "likewise",
+      "but for", "so many",  "null:",     "nullptr:", "nullopt:"};
+  const auto is_letter = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  for (const std::string_view word : kDialect)
+    for (size_t at = 0; (at = lower.find(word, at)) != std::string::npos; ++at) {
+      const size_t end = at + word.size();
+      const bool colon = word.ends_with(':');  // not that of a namespace, nor of JSON
+      if ((at == 0 || (!is_letter(lower[at - 1]) && lower[at - 1] != '"')) &&
+          (end == lower.size() || (colon ? lower[end] == ' ' : !is_letter(lower[end]))))
+        return word;
+    }
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> CheckWords(const fs::path& root) {
+  std::vector<SourceFile> files;
+  for (const char* folder : {"src", "cuda", "tests", "docs"})
+    for (SourceFile& file : ReadSources(root, folder, {".h", ".cc", ".cu", ".cuh", ".md"}))
+      // Figures of the past stay as they were told.
+      if (!file.path.starts_with("tests/bench/history")) files.push_back(std::move(file));
+  for (const char* page : {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"})
+    files.push_back(ReadSource(root, page));
+  std::vector<std::string> offences;
+  for (const SourceFile& file : files)
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      const std::string& line = file.lines[i];
+      const bool page = file.path.ends_with(".md");
+      if (const std::string_view word = page ? DialectIn(Prose(line)) : DialectIn(CommentOf(line));
+          !word.empty())
+        offences.push_back(fmt::format("{}:{}: {}", file.path, i + 1, word));
+    }
+  return offences;
+}
+
 std::vector<std::string> CheckHouse(const fs::path& root) {
   std::vector<std::string> offences = CheckIncludes(root);
   Append(&offences, CheckRooms(root));
@@ -308,6 +371,7 @@ std::vector<std::string> CheckHouse(const fs::path& root) {
   Append(&offences, CheckChecks(root));
   Append(&offences, CheckFolders(root));
   Append(&offences, CheckFiles(root));
+  Append(&offences, CheckWords(root));
   return offences;
 }
 

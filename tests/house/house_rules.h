@@ -64,7 +64,11 @@ std::vector<std::string> CheckFiles(const std::filesystem::path& root);
 std::vector<std::string> HeadlessComments(const std::filesystem::path& root,
                                           const std::vector<std::string>& folders);
 
-// All rules but the last.
+// Words of the house's own dialect in comments, and in the pages of docs/, of the rooms and at the
+// top: a sentence without them is understood at first reading. CONTRIBUTING, Style 9.
+std::vector<std::string> CheckWords(const std::filesystem::path& root);
+
+// All rules except HeadlessComments.
 std::vector<std::string> CheckHouse(const std::filesystem::path& root);
 
 }  // namespace tacit::house

@@ -34,6 +34,7 @@ TEST(House, SignpostsLeadSomewhere) { EXPECT_THAT(CheckSignposts(kRoot), IsEmpty
 TEST(House, CommentsHaveASubject) {
   EXPECT_THAT(HeadlessComments(kRoot, {"src", "cuda", "tests"}), IsEmpty());
 }
+TEST(House, WordsAreOfTheField) { EXPECT_THAT(CheckWords(kRoot), IsEmpty()); }
 TEST(House, ChecksAreClassed) { EXPECT_THAT(CheckChecks(kRoot), IsEmpty()); }
 TEST(House, FilesAreReadable) { EXPECT_THAT(CheckFiles(kRoot), IsEmpty()); }
 
@@ -200,7 +201,7 @@ TEST_F(PlantedHouse, AReadThatThrowsIsFound) {
   Write("src/ops/a.cc", "const std::string text{std::istreambuf_iterator<char>(file), {}};\n");
   EXPECT_THAT(CheckReading(root_), ElementsAre("src/ops/a.cc:1: istreambuf_iterator: "
                                                "base/files/regular_file.h reads files"));
-  // A stream waits for whoever writes to a pipe.
+  // A stream waits for the writer of a pipe.
   Write("src/ops/a.cc", "std::ifstream file(\"/proc/stat\");\n");
   Write("src/config/a.cc", "std::ifstream file(path);\n");
   EXPECT_THAT(CheckReading(root_), ElementsAre("src/config/a.cc:1: ifstream: "
@@ -281,6 +282,22 @@ TEST_F(PlantedHouse, HeadlessCommentsAreFound) {
   EXPECT_THAT(HeadlessComments(root_, {"src", "cuda"}),
               ElementsAre("src/ops/a.cc:3", "cuda/device/b.cu:2"));
   EXPECT_THAT(HeadlessComments(root_, {"cuda"}), ElementsAre("cuda/device/b.cu:2"));
+}
+
+TEST_F(PlantedHouse, WordsOfTheHousesDialectAreFound) {
+  Write("src/ops/a.h",
+        "#pragma once\n// Whoever asks.\nint a;  // so many; null: none\nint whatever;\n"
+        "// A whole, thricefold, tacit::Null::Of, {\"x\": null}.\n");
+  Write("cuda/device/b.cu", "int* p;  // Null: none\nconst char* s = \"// whatever\";\n");
+  Write("tests/unit/c_test.cc", "// All but for the first.\n// nullopt: unknown.\n");
+  Write("docs/a.md", "Likewise here.\nNot `thrice` here.\nWhichever, {\"y\": null}\n");
+  Write("tests/bench/history/a.md", "likewise\n");
+  Write("CONTRIBUTING.md", "thrice\n");
+  EXPECT_THAT(CheckWords(root_),
+              ElementsAre("src/ops/a.h:2: whoever", "src/ops/a.h:3: so many",
+                          "cuda/device/b.cu:1: null:", "tests/unit/c_test.cc:1: but for",
+                          "tests/unit/c_test.cc:2: nullopt:", "docs/a.md:1: likewise",
+                          "docs/a.md:3: whichever", "CONTRIBUTING.md:1: thrice"));
 }
 
 TEST_F(PlantedHouse, NativeFlagsAreFound) {

@@ -24,7 +24,7 @@ Names And(Names names, const Names& more) {
 }
 
 // The rooms, or single headers, that a room may include besides itself and base. The plan of the
-// house, as one table: stream, store, privacy and ops never see each other, but for the ledger
+// house, as one table: stream, store, privacy and ops never see each other, except for the ledger
 // types that the store keeps; only what is wired sees the configuration; serve never sees train.
 const std::map<std::string, Names>& Arrows() {
   static const std::map<std::string, Names> kArrows = {
