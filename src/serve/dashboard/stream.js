@@ -80,10 +80,11 @@ function entropy(q) {
   const constant = part(rate) + part(1 - rate);
   return constant > 0 && q.events > 0 ? q.loss_sum / q.events / constant : null;
 }
-// Points with their place in the stream: events' times where records have them, else how many came.
+// Points with their place in the stream: events' times where these only grow, else how many came.
+// The steps of a held period all go over the same time.
 function placed(learner) {
-  let events = 0;
-  const timed = learner.quality.every(q => q.last_ms > 0);
+  let events = 0, before = 1;
+  const timed = learner.quality.every(q => q.last_ms >= before && (before = q.last_ms));
   return learner.quality.map(q => {
     events += q.events;
     return {...q, upto: events, at: timed ? q.last_ms : events, timed};

@@ -186,21 +186,26 @@ class DashboardTest(unittest.TestCase):
         proxy = Proxy(self.daemon)
         self.addCleanup(proxy.close)
         point = {"events": 900, "clicks": 0, "loss_sum": 0, "predicted": 0, "asked": 40, "hits": 12,
-                 "popular_hits": 10, "successor_hits": 6, "gain": 7.5, "first_ms": 0, "last_ms": 0}
+                 "popular_hits": 10, "successor_hits": 6, "gain": 7.5, "first_ms": 100, "last_ms": 900}
 
         def answer(body):
             data = json.loads(body)
             learner = data["figures"]["learners"][0]
-            learner |= {"recommends": True, "quality": [point, point | {"hits": 13}]}
+            learner |= {"recommends": True, "quality": [point, point | {"last_ms": 500}, point | {"hits": 13}]}
             return json.dumps(data).encode()
         proxy.change_answer = answer
         page = self.open(proxy.url)
         page.wait("!!document.querySelector('[data-n=\"hit sums\"]')", "the hits")
         got = page.eval(FIGURES)
         self.assertEqual((got["hit sums"], got["gain sums"]), ("0.325", "0.188"))
-        text = page.eval("document.querySelector('[data-plot=\"quality sums\"]').textContent")
+        plot = "document.querySelector('[data-plot=\"quality sums\"]')"
+        text = page.eval(f"{plot}.textContent")
         for label in ("model 0.325", "popular 0.250", "successors 0.150"):
             self.assertIn(label, text)
+        # Steps of one held period go over the same time: the curve goes on by the number of records.
+        places = page.eval(f"{plot}.querySelector('path.ka').getAttribute('d').match(/[\\d.]+(?= )/g).map(Number)")
+        self.assertEqual(places, sorted(places))
+        self.assertEqual(len(places), 3)
 
     def test_names_are_texts(self):
         proxy = Proxy(self.daemon)
