@@ -160,12 +160,13 @@ class Page:
     def space(self):
         self.key(" ", "Space", 32, " ")
 
-    def screenshot(self, path):
-        """The whole page."""
-        height = self.eval("document.documentElement.scrollHeight")
+    def screenshot(self, path, last=None, scale=1):
+        """The whole page, or as far as the element with this id."""
+        height = self.eval(f"document.getElementById('{last}').getBoundingClientRect().bottom"
+                           if last else "document.documentElement.scrollHeight")
         width = self.eval("innerWidth")
         image = self.call("Page.captureScreenshot", captureBeyondViewport=True,
-                          clip={"x": 0, "y": 0, "width": width, "height": height, "scale": 1})
+                          clip={"x": 0, "y": 0, "width": width, "height": height, "scale": scale})
         with open(path, "wb") as file:
             file.write(base64.b64decode(image["data"]))
 

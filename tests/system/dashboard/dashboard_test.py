@@ -5,7 +5,9 @@
 import hashlib
 import json
 import os
+import pathlib
 import shutil
+import struct
 import sys
 import tempfile
 import unittest
@@ -329,6 +331,17 @@ class DashboardTest(unittest.TestCase):
                 print(f"first paint after {paint:.0f} ms", file=sys.stderr)
                 with open(f"{OUTPUT}/first_paint.json", "w") as file:
                     json.dump({"first_contentful_paint_ms": paint}, file)
+
+    def test_the_picture_of_the_first_page_is_made(self):
+        picture = pathlib.Path(OUTPUT) / "readme.png"
+        tool = pathlib.Path(__file__).parents[3] / "tools/docs"
+        made = world.run(tool.parent, tool.name, "--picture", str(picture), "--programs", PROGRAMS, "--rows", "2000")
+        self.assertIn("Privacy budget, Users’ allowances, Stream", made)
+        head = picture.read_bytes()[:24]
+        self.assertEqual(head[1:4], b"PNG")
+        width, height = struct.unpack(">II", head[16:])
+        self.assertEqual(width, 1500)
+        self.assertGreater(height, 1500)
 
     def test_a_refresh_leaves_the_page_alone(self):
         page = self.open(self.daemon.url + "/")

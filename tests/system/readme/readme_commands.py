@@ -225,7 +225,10 @@ class Checker:
         tool = self.tree / words[0]
         if not os.access(tool, os.X_OK):
             raise Wrong(f"there is no tool {words[0]}")
-        head = "".join(line for line in tool.read_text().splitlines(True) if line.startswith("#"))
+        text = tool.read_text()
+        described = re.match(r'(?s)#![^\n]*\n"""(.*?)"""', text)  # a tool in Python
+        head = described.group(1) if described else "".join(
+            line for line in text.splitlines(True) if line.startswith("#"))
         for i, word in enumerate(words[1:]):
             is_command = i == 0 and re.match("^[a-z]+$", word)
             if (is_command or word.startswith("--")) and not re.search(

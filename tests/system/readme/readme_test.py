@@ -83,6 +83,8 @@ class Readme(unittest.TestCase):
     def test_the_first_page_is_short(self):
         readme = (pathlib.Path(TREE) / "README.md").read_text()
         self.assertLessEqual(len(readme.split()), 1300)
+        self.assertTrue("](docs/dashboard.png)" in readme)
+        self.assertLessEqual((pathlib.Path(TREE) / "docs/dashboard.png").stat().st_size, 300_000)
 
 
 def packages(name):
