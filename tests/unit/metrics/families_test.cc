@@ -12,11 +12,6 @@ namespace {
 
 const std::string kSource = TACIT_SOURCE_DIR;
 
-TEST(FamiliesTest, ThePageIsWhatIsPrinted) {
-  EXPECT_EQ(test::ReadFile(kSource + "/docs/reference/metrics.md"), MetricsAsMarkdown())
-      << "write it anew, by the command in its first line";
-}
-
 TEST(FamiliesTest, TheListForProgramsHasEveryMetric) {
   const boost::json::value printed = boost::json::parse(MetricsAsJson());
   const boost::json::array& list = printed.as_array();

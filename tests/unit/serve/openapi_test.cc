@@ -325,14 +325,6 @@ std::vector<std::string> OpenApiTest::Compare(const json::value& document) {
   return wrong;
 }
 
-TEST(RoutePagesTest, ThePagesAreWhatIsPrinted) {
-  const std::string folder = TACIT_SOURCE_DIR;
-  EXPECT_EQ(test::ReadFile(folder + "/docs/reference/http.md"), RoutesAsMarkdown())
-      << "write it anew, by the command in its first line";
-  EXPECT_EQ(test::ReadFile(folder + "/schemas/openapi.yaml"), RoutesAsYaml())
-      << "write it anew, by the command in its first line";
-}
-
 TEST(RoutePagesTest, AValidatorOfOpenApiHasNothingToSay) {
   std::string missing;
   const std::string folder = test::PypiFolder("openapi", &missing);
