@@ -267,7 +267,7 @@ class Proposer {
       return CommentLines(6,
                           "batch, the records of a period, follows from epsilon where it is not "
                           "set: 150,000 at 1, 53,000 at 8. With unit event the first period has "
-                          "10,000, and each one after it a quarter more, up to there. " +
+                          "10,000 records, and each later period a quarter more, up to batch. " +
                               price);
     if (choice_ == LearnerChoice::kNextItem)
       return CommentLines(6,
