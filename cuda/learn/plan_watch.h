@@ -12,7 +12,7 @@ namespace tacit::cuda {
 // step goes through all the same: it fails only where the memory cannot be had.
 class PlanWatch {
  public:
-  // `planned` says for people what the largest planned step has; empty: nothing was planned.
+  // `planned` says for people what the largest planned step has; if empty, nothing was planned.
   PlanWatch(const Device& device, std::string planned)
       : device_(&device), planned_(std::move(planned)) {}
 

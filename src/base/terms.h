@@ -29,7 +29,7 @@ struct Term {
 struct RememberedCommit {
   CommitSeq seq;
   TermId term = kNoTerm;
-  std::optional<Digest> head;  // nothing: not remembered
+  std::optional<Digest> head;  // nothing if not remembered
 };
 
 // The terms of a chain of commits, in order. A value; it grows by 56 bytes with each start that

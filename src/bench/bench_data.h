@@ -23,7 +23,7 @@ struct BenchModel {
   size_t steps = 1;               // distinct ones
   double sigma_ratio = 3;         // the noise of the selection over that of the gradient
   uint64_t batch = 2048;
-  std::vector<uint32_t> hidden = {};  // the network's layers; empty: the default's
+  std::vector<uint32_t> hidden = {};  // the network's layers; if empty, the default's
 };
 Result<BenchSetup> MakeBenchSetup(const BenchModel& model);
 

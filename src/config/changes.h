@@ -18,8 +18,8 @@ struct Change {
   AtReload reload = AtReload::kStays;
 };
 
-// The reason why a key keeps its value until a start, by the section of its path; empty: no section
-// has this name.
+// The reason why a key keeps its value until a start, by the section of its path; empty if no
+// section has this name.
 std::string_view WhyItStays(std::string_view path);
 
 // The changes from one configuration to another, in the order of the description. Both were read

@@ -134,7 +134,7 @@ struct Source {
 // Kafka Connect.
 struct Kafka {
   std::vector<Property> properties;  // as written
-  std::string dead_letter_topic;     // errors.deadletterqueue.topic.name; empty: a file
+  std::string dead_letter_topic;     // errors.deadletterqueue.topic.name; if empty, a file
   bool passed_over = false;          // settings are written that nothing uses; not a key
 };
 
@@ -418,7 +418,7 @@ struct Serve {
   uint32_t drain_ms = 0;
   bool access_log = false;
   TlsFiles tls;
-  // The file of callers who are known by tokens; empty: everybody is answered.
+  // The file of callers who are known by tokens; if empty, everybody is answered.
   std::string callers;
   Rates rates;
   uint32_t max_body_bytes = 8 << 20;

@@ -209,9 +209,9 @@ struct OptimizerTraits {
   OptimizerKind kind;
   std::string_view name;  // train::OptimizerNamed knows its rule by the same name
   Keys keys = {};
-  // The refusal of mechanism none, for a kind that needs the steps' noise; empty: it needs none.
+  // The refusal of mechanism none, for a kind that needs the steps' noise; if empty, it needs none.
   std::string_view without_noise = {};
-  // The refusal of low-rank carriers, for a kind that they do not fit; empty: they do.
+  // The refusal of low-rank carriers, for a kind that they do not fit; if empty, they do.
   std::string_view with_carriers = {};
 };
 

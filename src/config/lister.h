@@ -33,8 +33,8 @@ struct Row {
   std::string_view says = {};
   AtReload reload = AtReload::kStays;
   Use use = Use::kOptional;
-  std::string value = {};                        // as YAML; empty: it has none
-  std::string least = {}, most = {};             // its bounds; empty: it has none
+  std::string value = {};                        // as YAML; empty if it has none
+  std::string least = {}, most = {};             // its bounds; empty if it has none
   bool above_least = false, below_most = false;  // the bound itself is excluded
   bool infinite = false;                         // .inf is allowed too
   std::vector<std::string_view> choices = {};

@@ -11,7 +11,7 @@ namespace tacit::config {
 
 void DescribeSource(Fields& fields, Source& source);
 Status CheckSource(const Place& place, LogFiles files, Source* source);  // finds the files
-// The key that has to say where records of json or csv have this part, and does not; empty: it
+// The key that has to say where records of json or csv have this part, and does not; if empty, it
 // does, or the format knows by itself.
 enum class RecordPart { kUser, kItem, kEvent };
 std::string UnsetPlace(const Source& source, RecordPart part);

@@ -7,7 +7,7 @@ namespace tacit::console {
 
 // A build of the programs: what it was made from, by what, and with which libraries.
 struct BuildInfo {
-  std::string_view commit;  // of the source; empty: not known, as in a tree without git
+  std::string_view commit;  // of the source; empty if not known, as in a tree without git
   bool changed = false;     // the tree differed from it
   std::string_view compiler, build, sanitizer, processor;
   bool cuda = false;

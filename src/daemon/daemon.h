@@ -11,7 +11,7 @@
 
 namespace tacit::daemon {
 
-// Opens a GPU; empty: the program has none.
+// Opens a GPU; if empty, the program has none.
 using GpuOpener = std::function<Result<std::unique_ptr<train::Gpu>>(const train::GpuOptions&)>;
 
 // The part of a start that is the same in every mode.
@@ -36,7 +36,7 @@ struct DaemonOptions {
   bool take_over_feed = false;
   // The window of source.halt_above whose halt the operator has looked into; 0: none.
   uint64_t past_halt = 0;
-  // The packed log file whose missing rest does not exist, as the operator says; empty: none.
+  // The packed log file whose missing rest does not exist, as the operator says; empty if none.
   std::string past_cut = {};
 };
 

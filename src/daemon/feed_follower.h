@@ -50,8 +50,8 @@ class FeedFollower {
       failing_;
   const metrics::Counter versions_, records_, bytes_;
   mutable Mutex mutex_;
-  std::string failure_ TACIT_GUARDED_BY(mutex_);  // of the last try; empty: it succeeded
-  // The reason why nothing more comes until a new start, in short; empty: it does.
+  std::string failure_ TACIT_GUARDED_BY(mutex_);  // of the last try; if empty, it succeeded
+  // The reason why nothing more comes until a new start, in short; if empty, it does.
   std::string ended_ TACIT_GUARDED_BY(mutex_);
   feed::ReplicaSight sight_ TACIT_GUARDED_BY(mutex_);
   PacedThread thread_;  // the last member: it uses all others

@@ -34,8 +34,8 @@ class FeedSender {
   void Finish(std::chrono::seconds patience);
   // A sign of life: each version is a piece of work, and a large one several.
   const Heartbeat& heartbeat() const { return heartbeat_; }
-  // Says why commits stay unpublished for longer than feed.max_age_ms, or for good; empty: they do
-  // not.
+  // Says why commits stay unpublished for longer than feed.max_age_ms, or for good; empty if
+  // they do not.
   std::string trouble() const;
 
  private:
@@ -60,7 +60,7 @@ class FeedSender {
   mutable Mutex mutex_;
   // Set before the thread is told to stop.
   std::chrono::steady_clock::time_point deadline_ TACIT_GUARDED_BY(mutex_);
-  std::string failure_ TACIT_GUARDED_BY(mutex_);   // of the last try; empty: it succeeded
+  std::string failure_ TACIT_GUARDED_BY(mutex_);   // of the last try; if empty, it succeeded
   bool refused_ TACIT_GUARDED_BY(mutex_) = false;  // and it stays
   // Steady; since when a commit is unpublished; -1: all are published.
   int64_t behind_since_ms_ TACIT_GUARDED_BY(mutex_) = -1;

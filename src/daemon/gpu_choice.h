@@ -49,7 +49,7 @@ class GpuChoice {
   Open open_;
   bool decided_ = true;
   std::unique_ptr<train::Gpu> gpu_;
-  // Per learner: why it is not on the GPU that is there; empty: it is.
+  // Per learner: why it is not on the GPU that is there; if empty, it is.
   std::vector<std::string> why_not_;
   std::vector<bool> scores_;  // per learner: on the GPU
 };

@@ -20,7 +20,7 @@ class Scrubber {
   // 0 days: never.
   Scrubber(const store::Store& store, uint32_t days, metrics::Registry& registry);
 
-  // Says what the last pass found damaged, for operators; empty: nothing.
+  // Says what the last pass found damaged, for operators; if empty, nothing.
   std::string damage() const;
 
  private:

@@ -27,7 +27,7 @@ class ServedVersions {
  public:
   struct Options {
     uint32_t open_most = 2;
-    std::string choice_file = {};  // empty: a choice ends with the process
+    std::string choice_file = {};  // if empty, a choice ends with the process
     std::vector<store::LearnerLayout> layouts;
     uint64_t reader_bytes = store::kReaderBytes;  // of each version that lies open
     std::vector<serve::RecommendModel> recommenders = {};
@@ -90,7 +90,7 @@ class ServedVersions {
 
   const std::string directory_;
   const Options options_;
-  std::optional<store::CheckpointManifest> like_;  // of the first one; nothing: a store is served
+  std::optional<store::CheckpointManifest> like_;  // of the first one; nothing if a store is served
   std::shared_ptr<serve::VersionTable> table_;
   mutable Mutex moving_;  // held while versions are opened and closed
   State state_ TACIT_GUARDED_BY(moving_);

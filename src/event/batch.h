@@ -25,8 +25,8 @@ struct Batch {
   std::vector<float> dense;           // size() x dense_width, transformed
   std::vector<uint32_t> slot_end;     // size() x slots: end in `row` of each example's slot
   std::vector<uint64_t> row;          // rows of the learner's id space (RowSpace)
-  std::vector<float> weight;          // shares of the largest weight, in [0, 1]; empty: all are 1
-  std::vector<uint32_t> item;         // item of the ItemCatalogue, or kNoItem; empty: no catalogue
+  std::vector<float> weight;          // shares of the largest weight, in [0, 1]; if empty, all 1
+  std::vector<uint32_t> item;         // item of the ItemCatalogue, or kNoItem; may be empty
   TextColumn user, event_id;          // empty columns when the source has none
 
   size_t size() const { return label.size(); }

@@ -37,7 +37,7 @@ class SchemaBook {
   virtual void Await(const SchemaKey&, std::chrono::milliseconds patience) {
     std::this_thread::sleep_for(patience);
   }
-  // Returns why answers do not come, for the operator; empty: no problem.
+  // Returns why answers do not come, for the operator; empty if no problem.
   virtual std::string Trouble() { return ""; }
 };
 
@@ -66,7 +66,7 @@ class Envelope {
   bool LookAhead(const Message& message);
   // After kWait: returns when the schema may be known, or after `patience`.
   void Await(std::chrono::milliseconds patience);
-  // Returns why schemas do not become known, for the operator; empty: no problem.
+  // Returns why schemas do not become known, for the operator; empty if no problem.
   std::string Trouble() { return book_ == nullptr ? "" : book_->Trouble(); }
 
   // The event id of the last payload according to its headers, if they give one: source and id of a

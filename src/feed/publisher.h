@@ -27,10 +27,10 @@ struct PublisherOptions {
   // is sent whole, under this store's lineage. For an operator to say.
   bool takes_over = false;
   std::chrono::milliseconds patience{2'000};  // for one answer of the brokers
-  // Checks the topic's settings before it is joined. Empty: CheckCompacted.
+  // Checks the topic's settings before it is joined. If empty, CheckCompacted.
   std::function<Status()> check_topic = {};
   // A version that is begun is waited for as long as this says yes, and a minute at most between
-  // two steps forward. Empty: yes.
+  // two steps forward. If empty, yes.
   std::function<bool()> keep_going = {};
   // Called by the thread that publishes as it gets on: after each 256 records, and after
   // each of the brokers' answers that is waited for. May be empty.
@@ -113,7 +113,7 @@ class Publisher {
   uint32_t partitions_ = 0;
   FeedId feed_{};
   std::optional<Base> base_;  // if null, the next version is sent whole
-  // By learner; null for those whose rows have records of their own. Empty: not loaded yet.
+  // By learner; null for those whose rows have records of their own. Empty if not loaded yet.
   std::vector<std::unique_ptr<RowBlocks>> blocks_;
   CommitSeq previous_;            // the version that was published last
   bool takes_over_;               // until it has published once

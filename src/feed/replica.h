@@ -20,13 +20,13 @@ struct ReplicaSource {
   stream::KafkaProperties properties = {};
   std::string topic = {};
   std::chrono::milliseconds patience{2'000};  // for one answer of the brokers
-  // Checks the topic's settings before anything is read. Empty: CheckCompacted.
+  // Checks the topic's settings before anything is read. If empty, CheckCompacted.
   std::function<Status()> check_topic = {};
-  // A release checkpoint that an empty store begins with; empty: it begins with the topic.
+  // A release checkpoint that an empty store begins with; if empty, it begins with the topic.
   std::string checkpoint = {};
   // A new replica holds at most this many bytes of records; the rest goes into its store.
   uint64_t held_bytes_most = uint64_t{64} << 20;
-  // Both are for a topic that is none of a broker's. Empty: ReadNewestEnds and
+  // Both are for a topic that is none of a broker's. If empty, ReadNewestEnds and
   // KafkaTopicReader::Open.
   std::function<Result<NewestEnds>()> newest_ends = {};
   std::function<Result<std::unique_ptr<stream::KafkaTopicReader>>()> open_reader = {};

@@ -24,7 +24,7 @@ enum class Unpacked : uint8_t { kWhole, kNotGzip, kTooLong, kNoRoom };
 Unpacked Unpack(std::string_view packed, uint64_t most, const std::function<bool(uint64_t)>& room,
                 BodyBuffer* out);
 
-// One member of gzip that holds `text`. Empty: the system has no memory.
+// One member of gzip that holds `text`. If empty, the system has no memory.
 std::string Pack(std::string_view text);
 
 // Returns true if a field Accept-Encoding lets an answer come as gzip (RFC 9110, 12.5.3). Without

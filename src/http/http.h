@@ -59,7 +59,7 @@ struct Reply {
   // The body holds nothing that is one caller's, or that a caller chose: the length that it has
   // when it is packed tells nobody anything, so it may come as gzip.
   bool same_for_all = false;
-  // The path of the route that answered, as it was added: it names no user. Empty: none did.
+  // The path of the route that answered, as it was added: it names no user. If empty, none did.
   std::string_view route = {};
 };
 

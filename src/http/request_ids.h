@@ -11,7 +11,7 @@ namespace tacit::http {
 
 inline constexpr std::string_view kIdField = "X-Request-Id", kTraceField = "traceparent";
 
-// An id, and the place in a W3C trace. Empty: none came, or one that a header and a line of the log
+// An id, and the place in a W3C trace. Empty if none came, or one that header and line of the log
 // may not hold as it is. Views into the request.
 struct RequestIds {
   std::string_view id, trace;

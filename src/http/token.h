@@ -19,7 +19,7 @@ std::string CallerLine(std::string_view role, std::string_view name, const Diges
                        std::string_view user);
 
 // The token of an Authorization field, "Bearer TOKEN" (RFC 6750, 2.1: the scheme in any case, one
-// space or more, a token68). Empty: the field has another form.
+// space or more, a token68). If empty, the field has another form.
 std::string_view BearerToken(std::string_view field);
 
 }  // namespace tacit::http

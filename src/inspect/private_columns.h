@@ -28,7 +28,7 @@ SamplePlaces AddSample(const PrivateSample& raw, double bound, NoisedCounts* cou
 struct NoisedColumn {
   Column column;  // counts of forms; no code, number or text
   Profile profile;
-  std::vector<std::pair<double, uint64_t>> scale = {};  // empty: its numbers are not on a scale
+  std::vector<std::pair<double, uint64_t>> scale = {};  // if empty, its numbers are not on a scale
 };
 // Makes whole numbers of noised counts: what does not stand out of the noise is 0, and parts add up
 // to their whole. `rows`: readable records, of both halves.

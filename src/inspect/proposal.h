@@ -18,7 +18,7 @@ struct Asked {
   std::optional<std::string> unit = {}, mode = {};
   std::string items = {};   // file of the public items; "": none was named
   std::string output = {};  // the proposal's file; store and witness are named after it
-  std::string store = {}, witness = {};  // those that were charged; empty: none was
+  std::string store = {}, witness = {};  // those that were charged; if empty, none was
 };
 
 struct Proposal {

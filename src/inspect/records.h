@@ -16,7 +16,7 @@ struct TopicFound;
 // A record as it is looked at. Views are valid during the call that shows it.
 struct Record {
   std::string_view text = {};    // without a line's end
-  std::string_view fault = {};   // says why it cannot be read; empty: it can
+  std::string_view fault = {};   // says why it cannot be read; if empty, it can
   bool is_null = false;          // a topic's record without a value: it has nothing of anybody
   std::string_view origin = {};  // the file, or "TOPIC[PARTITION]"
   uint64_t number = 0;           // the line, from 1 on, or the offset

@@ -99,7 +99,7 @@ class RoleFinder {
 
   bool IsZeroOrOne(size_t c) const { return Of(c).zero_or_one; }
 
-  // A label's rank: a smaller one is likelier. Nothing: it cannot be one.
+  // A label's rank: a smaller one is likelier. Nothing if it cannot be one.
   std::optional<int> LabelRank(size_t c) const {
     const Column& column = At(c);
     const Profile& profile = Of(c);

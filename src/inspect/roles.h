@@ -46,7 +46,7 @@ inline constexpr TimeUnitRow kTimeUnits[] = {{event::TimeUnit::kSeconds, 1000},
 // The label's column and rule.
 struct LabelRole {
   size_t column = 0;
-  config::Words values = {};            // value, "0" or "1"; empty: it is 0 or 1, or
+  config::Words values = {};            // value, "0" or "1"; if empty, it is 0 or 1, or
   std::optional<double> at_least = {};  // a number
   std::string reason = {};
   std::vector<std::string> others = {};  // names of columns that might be meant too
@@ -95,7 +95,7 @@ class Evidence {
   // True if most pairs of user and value are there once.
   virtual bool MetOnce(size_t user, size_t column) const = 0;
   // The loss of the second half's labels foretold by a column's values, and by the bins they lie
-  // in; nothing: it is not known.
+  // in; nothing if it is not known.
   virtual std::optional<std::pair<double, double>> Losses(const LabelRole& label,
                                                           size_t column) const = 0;
   // For each user, the number of periods (`period` records each) with a record of this user.
@@ -104,7 +104,7 @@ class Evidence {
 // The evidence of a raw sample, which must outlive it.
 std::unique_ptr<Evidence> RawEvidence(const Sample& sample);
 
-// The places that a person has named; empty: they are to be found.
+// The places that a person has named; if empty, they are to be found.
 struct Named {
   std::string label = {}, user = {}, item = {};
   config::Words label_values = {};

@@ -46,7 +46,7 @@ struct Column {
   std::string name;   // for people: the last key of a JSON pointer, or a column's name
   std::string place;  // the JSON pointer, or the column's name
   std::vector<uint32_t> code = {};  // per record; 0: missing
-  std::vector<double> number = {};  // per record, NaN where it is none; empty: none is
+  std::vector<double> number = {};  // per record, NaN where it is none; if empty, none is
   // Values by the form in which they are written.
   uint64_t integers = 0, fractions = 0, words = 0, flags = 0, lists = 0, nested = 0;
   uint64_t quoted = 0;   // numbers that JSON has in quotes, among the above
@@ -87,7 +87,7 @@ struct Sample {
   bool whole = false;                 // there are no more lines
   double lines_in_all = 0;            // of all files, by their sizes
   std::vector<std::string> notes;
-  // The noise on the counts, for people; empty: the sample is raw.
+  // The noise on the counts, for people; if empty, the sample is raw.
   std::string noised = {};
 
   // "FILE:LINE" of a row.
@@ -96,7 +96,7 @@ struct Sample {
 };
 
 struct SampleOptions {
-  std::optional<Format> format;  // nothing: it follows from the first lines
+  std::optional<Format> format;  // nothing if it follows from the first lines
   uint64_t rows_most = 200'000;
 };
 

@@ -22,7 +22,7 @@ struct TopicAsked {
   std::string topic = {};
   uint64_t rows_most = 200'000;  // offsets that are looked at
   stream::KafkaSpread spread = stream::KafkaSpread::kFirst;
-  std::optional<bool> framed = {};  // nothing: it follows from the first records
+  std::optional<bool> framed = {};  // nothing if it follows from the first records
   std::chrono::milliseconds wait = std::chrono::seconds(10);
 };
 

@@ -24,7 +24,7 @@ struct ConfiguredRunOptions {
   std::string store;  // the folder that is written, made if it is not there
   HeldOut held_out;
   bool show_progress = false;
-  // Returns true if the run is to end; asked ten times a second. Empty: never.
+  // Returns true if the run is to end; asked ten times a second. If empty, never.
   std::function<bool()> stop = {};
 };
 

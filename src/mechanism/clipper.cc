@@ -136,7 +136,7 @@ class PerLayerClip final : public Clip {
     }
   }
 
-  std::vector<double> root_share_;  // C_g / C, a little less; empty: all equal
+  std::vector<double> root_share_;  // C_g / C, a little less; if empty, all equal
 };
 
 const QuantileOptions& Checked(const QuantileOptions& options) {

@@ -48,7 +48,7 @@ std::unique_ptr<Clipper> MakeFlatClipper(double clip, double sigma_gradient);
 // Scales by C / (|g| + 0.01): every unit pulls about equally.
 std::unique_ptr<Clipper> MakeAutomaticClipper(double clip, double sigma_gradient);
 // Scales each group g by min(1, C_g / |g_g|), with sum C_g^2 = C^2. `shares` are the groups' shares
-// of C^2; empty: equal. The last group is the embedding rows.
+// of C^2; if empty, equal. The last group is the embedding rows.
 std::unique_ptr<Clipper> MakePerLayerClipper(double clip, std::vector<double> shares,
                                              double sigma_gradient);
 

@@ -33,7 +33,7 @@ struct Recipe {
   enum class Clip { kFlat, kAutomatic, kPerLayer };
   Clip clip = Clip::kFlat;
   double bound = 0;                      // C
-  std::vector<double> root_shares = {};  // for kPerLayer, C_g / C, a little less; empty: all equal
+  std::vector<double> root_shares = {};  // for kPerLayer, C_g / C, a little less; if empty, equal
   Grid grid = {};                        // of the sums and their noise
   double factor = 0;                     // 1 / B
 };

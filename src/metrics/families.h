@@ -21,7 +21,7 @@ struct Family {
   Audience audience;
   std::string_view labels;     // "learner,phase", in the order of the alphabet
   std::string_view help;       // the sentence of a scrape and of docs/reference/metrics.md
-  std::string_view only = {};  // the daemons that have it; empty: all have it
+  std::string_view only = {};  // the daemons that have it; if empty, all have it
 };
 
 // Every metric of tacitd, by name. A registration names its row, or does not compile.

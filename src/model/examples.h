@@ -17,8 +17,8 @@ struct Examples {
   std::span<const float> dense;        // size x dense width
   std::span<const uint32_t> slot_end;  // size x slots: end in `slot_row` of each slot
   std::span<const uint32_t> slot_row;  // places in Activations::rows
-  std::span<const float> weight = {};  // of each example's gradient, at least 0; empty: all are 1
-  // Ends of the step's sum blocks, in examples (stream::StepBatch). Empty: it is one block.
+  std::span<const float> weight = {};  // of each example's gradient, at least 0; if empty, all 1
+  // Ends of the step's sum blocks, in examples (stream::StepBatch). If empty, it is one block.
   std::span<const uint32_t> block_end = {};
   // A step to learn from: no bit of what comes of one example depends on how many others there are.
   bool apart = false;

@@ -24,7 +24,7 @@ using AnchorSignature = std::array<uint8_t, 64>;
 struct Anchor {
   uint64_t number = 0;  // from 0, in its file or topic
   int64_t time_ms = 0;  // UTC; when the head was written down
-  std::string lineage;  // of the store, hexadecimal; empty: not known
+  std::string lineage;  // of the store, hexadecimal; empty if not known
   TermId term = kNoTerm;
   uint64_t commit = 0;   // the store's last commit
   uint64_t charged = 0;  // the last commit that has moved the head; at most `commit`
@@ -70,7 +70,7 @@ bool HasGoodSignature(const Anchor& anchor);
 // A ledger that anchors are held against, as far as it is known.
 struct AnchoredLedger {
   std::span<const LedgerEntry> entries;
-  std::string lineage = {};                      // empty: not known
+  std::string lineage = {};                      // empty if not known
   std::optional<CommitSeq> last = std::nullopt;  // the store's last commit
   const Terms* terms = nullptr;                  // null if not known
   std::span<const Ancestor> ancestors = {};      // known where terms are
@@ -80,7 +80,7 @@ struct AnchoredLedger {
 Anchor AnchorOf(const AnchoredLedger& ledger, TermId term);
 
 // Decodes lines, and holds each against the one before it. `places` says where each was read;
-// empty: in a file, so that "line 3" is the third. kCorruption names the place.
+// if empty, in a file, so that "line 3" is the third. kCorruption names the place.
 Result<std::vector<Anchor>> DecodeAnchors(std::span<const std::string_view> lines,
                                           std::span<const std::string> places = {});
 

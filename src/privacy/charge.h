@@ -54,7 +54,7 @@ struct MechanismRow {
   MechanismKind kind;
   std::string_view name;
   ChargeOf charge_of = ChargeOf::kStep;
-  // The part of a record that no epsilon covers, for people; empty: it covers all.
+  // The part of a record that no epsilon covers, for people; if empty, it covers all.
   std::string_view not_covered = {};
 };
 inline constexpr MechanismRow kMechanisms[] = {
@@ -81,8 +81,8 @@ std::string_view Name(ParticipationMode mode);
 // Says which streams are neighbours: "streams that differ in ...".
 std::string_view InWords(Adjacency adjacency, Unit unit);
 std::string_view Name(MechanismKind kind, std::span<const MechanismRow> kinds = kMechanisms);
-// The part of a record that a charge of this mechanism does not cover, in words; empty: it covers
-// all of it.
+// The part of a record that a charge of this mechanism does not cover, in words; empty if it
+// covers all of it.
 std::string_view NotCovered(MechanismKind kind, std::span<const MechanismRow> kinds = kMechanisms);
 
 // The way in which a step takes its units out of those that are eligible for it. A value.

@@ -75,12 +75,12 @@ struct LedgerEntry {
 
 // The ledger's total for one learner, or for all.
 struct LedgerTotal {
-  std::string learner;  // empty: all learners together
+  std::string learner;  // if empty, all learners together
   Unit unit = Unit::kEvent;
   double epsilon = 0;
   double delta = 0;
   uint64_t steps = 0;
-  // The part of a record that some charge did not cover (NotCovered); empty: all of it is covered.
+  // The part of a record that some charge did not cover (NotCovered); if empty, all is covered.
   std::string_view not_covered = {};
   // The greatest advantage of anybody who wants to tell whether a unit was in it (tradeoff.h).
   // Stored tips lack it: AddAdvantages finds it again.
@@ -121,7 +121,7 @@ class Ledger {
   // A promise of a declared learner that goes on with another model, or under another name.
   struct Heir {
     Promise promise;
-    std::string before = {};  // the learner's name so far; empty: that of the promise
+    std::string before = {};  // the learner's name so far; if empty, that of the promise
   };
   // Lets declared learners go on with other models or names, from this commit on, and adds an entry
   // for each that has been charged; nothing is charged for it, because no record is looked at.

@@ -5,7 +5,7 @@
 namespace tacit::privacy {
 
 // Sentences about an epsilon and a delta so large that they protect little, each to stand behind
-// "epsilon: " or "delta: " with the number; empty: neither is. An infinite epsilon promises
+// "epsilon: " or "delta: " with the number; if empty, neither is. An infinite epsilon promises
 // nothing, and is not meant here.
 struct Weakness {
   std::string epsilon, delta;

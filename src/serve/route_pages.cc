@@ -47,7 +47,7 @@ std::string_view WhoMayAsk(http::Access access) {
   return "";
 }
 
-// The roles as OpenAPI lists them; empty: the document's own, query and operator.
+// The roles as OpenAPI lists them; if empty, the document's own, query and operator.
 std::string_view SecurityOf(http::Access access) {
   switch (access) {
     case http::Access::kAll:

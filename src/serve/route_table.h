@@ -16,7 +16,7 @@ enum class GzipFor : uint8_t { kNobody, kPublic, kAll };
 
 // The daemons that have a route.
 struct RouteOf {
-  std::string_view words = {};  // empty: all have it
+  std::string_view words = {};  // if empty, all have it
   bool (*has_it)(const Services&) = [](const Services&) { return true; };
 };
 
@@ -25,7 +25,7 @@ struct Route {
   // The names are components of openapi.yaml.
   struct Form {
     std::string_view parameters = {};  // besides those of the path, separated by commas
-    std::string_view body = {};        // empty: the request has none
+    std::string_view body = {};        // if empty, the request has none
     std::string_view returns = {};
     int status = 200;  // of the answer
     GzipFor gzip = GzipFor::kNobody;

@@ -36,9 +36,9 @@ inline constexpr uint32_t kNewShards = 4;
 
 struct StoreOptions {
   std::string path;
-  std::string witness;  // file outside `path`; empty: none, and the claim is smaller
+  std::string witness;  // file outside `path`; empty if none, and the claim is smaller
   // A second witness, stored with the source, which reveals that store and witness were restored
-  // together; empty: none. If it is missing, Open logs that and creates it.
+  // together; empty if none. If it is missing, Open logs that and creates it.
   std::string mark;
   // Opens a store with commits although its witness is missing. Only for a lost witness of a store
   // that is known to be the newest copy.
@@ -138,7 +138,7 @@ struct ReadOnlyStore {
   std::shared_ptr<const Snapshot> snapshot;
   std::vector<privacy::LedgerEntry> entries;
   privacy::Ledger::Promises promises;                       // from the newest commit on disk
-  std::optional<CheckpointKind> checkpoint = std::nullopt;  // nothing: a store
+  std::optional<CheckpointKind> checkpoint = std::nullopt;  // nothing if it is a store
   // Store::CountUsers, by a learner's name. A release checkpoint has no users.
   std::function<Result<UsersByUses>(std::string_view learner)> count_users = {};
   Terms terms = {};  // of the starts that committed

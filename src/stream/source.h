@@ -42,7 +42,7 @@ struct StoreMark {
   std::string lineage;
   uint64_t sequence = 0;  // of its last commit
   std::string head;       // of its ledger then, in hexadecimal
-  std::string term = {};  // of that commit, in hexadecimal; empty: it has no commits
+  std::string term = {};  // of that commit, in hexadecimal; if empty, it has no commits
   friend bool operator==(const StoreMark&, const StoreMark&) = default;
 };
 
@@ -60,7 +60,7 @@ struct StoreClaim {
 
 struct SourceHealth {
   bool connected = true;
-  std::string alert;  // for the operator; empty: no problem
+  std::string alert;  // for the operator; empty if no problem
 };
 
 enum class PollOutcome {

@@ -22,7 +22,7 @@ class LedgerMetrics {
   LedgerMetrics(metrics::Registry& registry, const std::vector<Learner>& learners,
                 const std::optional<privacy::TotalBudget>& total);
 
-  // Shows a snapshot that was committed at this Unix time; nothing: when its ledger says.
+  // Shows a snapshot that was committed at this Unix time; without a time, when its ledger says.
   void Show(const store::Snapshot& snapshot, std::optional<int64_t> committed_ms = std::nullopt);
 
  private:

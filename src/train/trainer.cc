@@ -29,7 +29,7 @@ struct Trainer::Seat {
   bool counts_users = false;
   std::unordered_map<Hash128, UserUses> uses;
   std::optional<LeftOutNews> left_out;  // unit user
-  // The period's allocation as the store has it; nothing: not known.
+  // The period's allocation as the store has it; nothing if not known.
   std::optional<std::string> stored_allocation;
 
   // A failure with the learner and the step that it came from, "step 7" or "after step 7".
@@ -538,8 +538,8 @@ std::vector<stream::PartitionOffset> Trainer::Reached() const {
 
 Spent Trainer::spent(LearnerIndex learner) const { return seats_[learner.value]->spent; }
 
-// Updates metrics from the newest commit, which was made at this Unix time; nothing: in an earlier
-// run. Runs on the commit thread after the first commit.
+// Updates metrics from the newest commit, which was made at this Unix time; nothing if it was in an
+// earlier run. Runs on the commit thread after the first commit.
 void Trainer::Published(std::optional<int64_t> committed_ms) {
   const auto snapshot = store_.Latest();
   metrics_.Stored(store_.stats());

@@ -49,8 +49,8 @@ struct TrainerOptions {
   // Called on Run's thread when a learner stops for good: no more steps need be cut for it.
   std::function<void(LearnerIndex)> on_exhausted = {};
   std::unique_ptr<Breaker> breaker = nullptr;  // null if there is none
-  // Per learner, null for one without; empty: none has one. REQUIRES click models that learn once
-  // from each record of a pass.
+  // Per learner, null for one without; if empty, none has one. REQUIRES click models that learn
+  // once from each record of a pass.
   std::vector<std::unique_ptr<PrivateQuality>> qualities = {};
 };
 

@@ -48,9 +48,9 @@ struct LearningParts {
   // Called on the commit thread after each commit; each may be empty.
   std::function<void(std::span<const stream::PartitionOffset>, const store::Snapshot&)> advise = {};
   std::function<void()> on_published = {};
-  // Takes the codec that decodes records, and gives the one to decode them by; empty: it stays.
+  // Takes the codec that decodes records, and gives the one to decode them by; if empty, it stays.
   std::function<std::unique_ptr<event::Codec>(std::unique_ptr<event::Codec>)> decode = {};
-  // Chooses where a learner computes, and makes it there; empty: on the processor.
+  // Chooses where a learner computes, and makes it there; if empty, on the processor.
   std::function<Result<std::unique_ptr<train::Learner>>(const LearnerPlan&, const MakeLearner&)>
       choose = {};
   // The window whose halt the operator has looked into (Breaker); 0: none.

@@ -62,7 +62,7 @@ struct LearnerForecast {
   double untouched_rows = 0;               // written a step, expected
   std::string rows = {};                   // written a step, in words
   std::vector<OtherMode> others = {};      // none without privacy
-  std::string_view not_covered = {};       // what of a record no epsilon covers; empty: nothing
+  std::string_view not_covered = {};       // what of a record no epsilon covers; if empty, nothing
   TellsAtMost tells = {};
 };
 

@@ -34,7 +34,7 @@ struct EngineSetting {
   std::vector<EngineUnit> others;
   std::vector<EngineUnit> canaries;
   EngineUnit nothing;                // a unit without records
-  std::vector<uint64_t> vocabulary;  // of the canaries' rows and all others; empty: there is none
+  std::vector<uint64_t> vocabulary;  // of the canaries' rows and all others; empty if there is none
   // The mechanism as it should be, and the one that the engine gets.
   std::unique_ptr<mechanism::Mechanism> honest, given;
   // A canary adds this to each of its rows in the map, under noise of that size; 0: there is no

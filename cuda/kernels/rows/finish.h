@@ -76,7 +76,7 @@ struct WrittenRows {
   DeviceSpan<const uint32_t> name = {};
   DeviceSpan<const uint32_t> with_sums = {};  // one number: how many of them have a sum
   DeviceSpan<const uint32_t> all = {};        // one number
-  // Per name: becomes 1 where the kernel has written a noised row. Empty: nobody asks.
+  // Per name: becomes 1 where the kernel has written a noised row. If empty, nobody asks.
   DeviceSpan<uint8_t> changed = {};
 };
 

@@ -16,7 +16,7 @@ namespace tacit::cuda {
 // nothing where that is kNone. All factors are `each` where there are none.
 template <class T>
 struct PlacedRows {
-  DeviceSpan<const uint32_t> unit_end = {};  // per unit: the end of its rows; empty: there are none
+  DeviceSpan<const uint32_t> unit_end = {};  // per unit: the end of its rows; may be empty
   DeviceSpan<const uint32_t> place = {};
   DeviceMatrix<const T> from = {};
   DeviceSpan<const float> factor = {};

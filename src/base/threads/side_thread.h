@@ -29,7 +29,7 @@ class SideThread {
   const char* const name_;
   Mutex mutex_;
   Condition changed_;
-  std::function<void()> job_ TACIT_GUARDED_BY(mutex_);  // empty: none waits to begin
+  std::function<void()> job_ TACIT_GUARDED_BY(mutex_);  // if empty, none waits to begin
   bool busy_ TACIT_GUARDED_BY(mutex_) = false;          // with one that waits or is under way
   bool stopping_ TACIT_GUARDED_BY(mutex_) = false;
   std::thread thread_;

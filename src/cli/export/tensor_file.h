@@ -16,7 +16,7 @@ namespace tacit::cli {
 struct Tensor {
   std::string name;  // letters, digits, '_', '-', '.' and '/'
   std::vector<uint64_t> shape;
-  // Names of the rows, for tensors whose rows are chosen; empty: they are all, by number.
+  // Names of the rows, for tensors whose rows are chosen; if empty, they are all, by number.
   std::vector<std::string> rows = {};
   std::vector<std::string> columns = {};  // of the last dimension; empty: by number
 

@@ -13,11 +13,11 @@ struct StatedAudit {
   std::string file, learner, kind;
   uint64_t runs = 0;
   double delta = 0;
-  std::optional<double> charged;  // epsilon; nothing: unbounded
+  std::optional<double> charged;  // epsilon; nothing if it is unbounded
   double proved = 0;              // epsilon that the attack proves at least
   double confidence = 0;          // of all rows of the file together
   bool exceeds = false;           // more is proved than was charged
-  std::string made_by;            // the version that audited; empty: an earlier one
+  std::string made_by;            // the version that audited; if empty, an earlier one
 };
 
 // kInvalidArgument: the file is none that `tacit audit --json` has printed, or its audit was

@@ -15,7 +15,7 @@ namespace tacit::cli {
 
 // The place of anchors: a file, or "topic:NAME".
 struct AnchorPlace {
-  std::string anchors;           // empty: none is asked
+  std::string anchors;           // if empty, none is asked
   std::string kafka, bootstrap;  // a topic's brokers
   uint32_t wait_s = 10;
 };
@@ -32,7 +32,7 @@ struct AnchorsHeld {
   std::string file;  // or "topic:NAME"
   uint64_t anchors = 0;
   std::optional<privacy::Anchor> newest;
-  // The keys that each anchor is signed with one of; empty: signatures were not looked at.
+  // The keys that each anchor is signed with one of; if empty, signatures were not looked at.
   std::vector<privacy::AnchorKeyId> keys;
   // A copy that went on by itself would have shown: the ledger came with its store's terms.
   bool terms_known = false;

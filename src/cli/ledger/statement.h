@@ -25,7 +25,7 @@ struct StatedEpsilon {
 struct StatedLearner {
   std::string name;
   privacy::LedgerTotal total;    // as the ledger claims it
-  std::optional<double> budget;  // nothing: it is configured no more
+  std::optional<double> budget;  // nothing if it is configured no more
   privacy::Spending worst;       // of the worst unit
   // All units' spendings are on one line, so that the worst is so at every delta.
   bool one_line = true;
@@ -43,7 +43,7 @@ struct Statement {
   std::string place;    // the store, checkpoint, file or daemon that it is about
   std::string head;
   bool witnessed = false;              // the place was held to a witness
-  std::optional<AnchorsHeld> anchors;  // nothing: no file of them was at hand
+  std::optional<AnchorsHeld> anchors;  // nothing if no file of them was at hand
   std::vector<StatedAudit> audits;
   uint64_t entries = 0;
   std::vector<StatedLearner> learners;

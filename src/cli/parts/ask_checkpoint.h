@@ -15,7 +15,7 @@ namespace tacit::cli {
 struct CheckpointPlace {
   std::string checkpoint;
   std::string config;   // path of the configuration that it was learnt by
-  std::string witness;  // path; empty: the one beside the directory, if there is one
+  std::string witness;  // path; if empty, the one beside the directory, if there is one
 };
 
 // Opens the directory read-only, without a daemon, and has `ask` answer from its last commit.

@@ -33,7 +33,7 @@ struct QueryScoreOptions {
 // The records to score, as the stream has them, and where they are from.
 struct LinesToScore {
   std::vector<std::string> text;
-  std::string file = {};    // empty: they are of --row
+  std::string file = {};    // if empty, they are of --row
   uint64_t first_line = 1;  // of the file
 
   // "FILE:LINE", or "row N".

@@ -44,7 +44,7 @@ constexpr int kPatientTries = 30;              // of a daemon that is busy, a se
 struct FileLine {
   uint64_t number = 0;  // from 1
   std::string text;
-  std::string error;  // why it is not answered; empty: it is
+  std::string error;  // why it is not answered; if empty, it is
   std::string answer;
 };
 using FileBlock = std::vector<FileLine>;

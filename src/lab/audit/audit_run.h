@@ -16,11 +16,11 @@
 namespace tacit::lab {
 
 struct AuditRunOptions {
-  std::vector<std::string> learners;  // ids; empty: all
+  std::vector<std::string> learners;  // ids; if empty, all
   uint64_t runs = 20'000;             // in each world; a tenth of them choose thresholds
   double alpha = 0.05;                // the probability with which any bound of the report is false
   uint32_t workers = 2;
-  // Keeps the runs made, a JSON line for each part of them; empty: they are not kept.
+  // Keeps the runs made, a JSON line for each part of them; if empty, they are not kept.
   std::string state = {};
   // The configuration in any form; the runs of another one are refused.
   std::string key = {};

@@ -319,7 +319,7 @@ class Trained {
 
   const TrainedAuditOptions& options_;
   KeptScores kept_;
-  std::vector<uint64_t> units_;  // of the learner at hand; empty: not known yet
+  std::vector<uint64_t> units_;  // of the learner at hand; empty if not known yet
   bool stopped_ = false;
 };
 

@@ -16,9 +16,9 @@
 namespace tacit::lab {
 
 struct TrainedAuditOptions {
-  std::vector<std::string> learners;  // ids; empty: all
+  std::vector<std::string> learners;  // ids; if empty, all
   TrainedAudit kind = TrainedAudit::kMembership;
-  // Each learner is trained for each of these; infinite: without privacy. Empty: as configured.
+  // Each learner is trained for each of these; infinite: without privacy. If empty, as configured.
   std::vector<double> epsilons;
   uint64_t canaries = 1000;  // kOneRun
   // Units guessed, those farthest out; fixed before anything is trained. 0: a tenth.
@@ -27,7 +27,7 @@ struct TrainedAuditOptions {
   uint64_t seed = 1;                  // of the hash
   double alpha = 0.05;                // the probability with which any bound of the report is false
   uint32_t workers = 2;
-  // Keeps the scores of each model trained, a JSON line each; empty: they are not kept.
+  // Keeps the scores of each model trained, a JSON line each; if empty, they are not kept.
   std::string state = {};
   std::string key = {};  // the configuration in any form; the scores of another one are refused
   bool show_progress = false;

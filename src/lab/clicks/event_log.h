@@ -35,7 +35,7 @@ class EventLog {
 
   uint64_t records() const { return records_; }  // dead letters included
   uint64_t dead_letters() const { return dead_letters_.count; }
-  // Says where the first of them lies, and what is wrong with it; empty: there is none.
+  // Says where the first of them lies, and what is wrong with it; empty if there is none.
   const std::string& first_dead_letter() const { return dead_letters_.first; }
   // For each file, the offset after its last record.
   const std::vector<uint64_t>& file_ends() const { return file_ends_; }

@@ -19,7 +19,7 @@ struct ExperimentOptions {
   uint32_t workers = 1;  // threads of each run
   uint64_t train_to = std::numeric_limits<uint64_t>::max();
   uint64_t measure_from = 0, measure_to = std::numeric_limits<uint64_t>::max();
-  std::string reference;       // what rows are compared with; empty: as ReferenceOf chooses
+  std::string reference;       // what rows are compared with; if empty, as ReferenceOf chooses
   bool show_progress = false;  // a progress line on standard error
 };
 

@@ -46,7 +46,7 @@ struct GridPoint {
 struct GridOptions {
   std::string config;                  // file
   std::vector<std::string> overrides;  // for all points
-  std::vector<std::string> learners;   // ids; empty: all
+  std::vector<std::string> learners;   // ids; if empty, all
   std::vector<GridAxis> axes;
 };
 

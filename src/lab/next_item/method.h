@@ -46,7 +46,7 @@ struct LearnHooks {
   std::optional<EpsilonDelta> at_once = {};
   std::function<void(double share)> progress = [](double) {};
   // Called every `look_every` epochs, or steps of a ranker, and at the end, on Learn's thread;
-  // Score then uses what was learnt so far. A step that takes all users is an epoch. Empty: never.
+  // Score then uses what was learnt so far. A step of all users is an epoch. If empty, never.
   double look_every = 0;
   std::function<void(double epochs)> look = {};
 };

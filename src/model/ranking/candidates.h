@@ -89,7 +89,7 @@ class CandidateSource {
 
   uint32_t items() const { return counts_.items(); }
   // Finds the `most` likeliest items by the counts, without those of the history and those marked
-  // in `left_out` (per item; empty: none). Each feature is shifted and scaled to mean 0 and
+  // in `left_out` (per item; empty if none). Each feature is shifted and scaled to mean 0 and
   // deviation 1 over the candidates, because only their differences count. Finds none without a
   // history. REQUIRES items of the catalogue.
   void Find(std::span<const uint32_t> history, size_t most, Candidates* out,

@@ -41,7 +41,7 @@ void ScoreRanked(const CandidateSource& source, std::span<const float> parameter
                  std::span<const uint32_t> history, std::span<float> scores);
 
 // Sets `top` to the `count` best of these scores, best first, without the items marked in
-// `left_out` (per item; empty: none), nor those of the history. The source's `most` candidates are
+// `left_out` (per item; may be empty), nor those of the history. The source's `most` candidates are
 // found among the others. Takes the work of the candidates, not of the catalogue, where the source
 // has no table.
 void TopRanked(const CandidateSource& source, std::span<const float> parameters, size_t most,

@@ -30,8 +30,8 @@ class LogitPrior {
   //
   //   logit(b) = each[b] + sum over the items so far of decay^age table[item][b]
   struct Numbers {
-    std::span<const float> each;   // empty: zeros
-    std::span<const float> table;  // catalogue x catalogue, row by row; empty: zeros
+    std::span<const float> each;   // if empty, zeros
+    std::span<const float> table;  // catalogue x catalogue, row by row; if empty, zeros
     float decay = 0;
     uint64_t version = 0;  // of these numbers: another after each Set
   };
@@ -70,7 +70,7 @@ class DecayedLogits final : public LogitPrior {
   void Append(const UnitRows& rows, size_t from, size_t end, std::vector<float>* made,
               float* to) const;
 
-  std::vector<float> table_;  // empty: what row_of_ makes, or zeros
+  std::vector<float> table_;  // if empty, what row_of_ makes, or zeros
   RowOf row_of_;
   const uint32_t catalogue_;
   const float decay_;

@@ -22,7 +22,7 @@ struct ParameterNoise {
   // The variance of every number of the encoder that got noise of its own: (sigma C / B)^2.
   float weight_variance = 0;
   // The variance of every number in the item's row: (sigma C / (B p))^2, p the chance that a unit
-  // brings the item. Empty: there is no noise, and attention is not corrected.
+  // brings the item. Empty if there is no noise, and attention is not corrected.
   std::span<const float> item_variance;
   // The rank of the carriers by which the encoder's matrices were noised; 0: by none.
   uint32_t carrier_rank = 0;

@@ -20,7 +20,7 @@ struct InferRequest {
   };
   std::optional<std::string> id;
   std::vector<Tensor> inputs;
-  std::vector<Output> outputs;  // empty: all of the model's
+  std::vector<Output> outputs;  // if empty, all of the model's
   bool binary_output = false;   // of outputs that do not say
   // For models of the next item.
   std::optional<int64_t> count;

@@ -51,7 +51,7 @@ struct LearnerFigures {
   uint64_t rows_touched = 0, rows_written = 0;
   uint64_t cache_hits = 0, cache_misses = 0, cache_read_ahead = 0, cache_evictions = 0;
   uint64_t cache_bytes = 0;
-  // Users by what is left of their allowance; nothing: not counted yet, or the unit is an event.
+  // Users by what is left of their allowance; nothing if not counted yet, or the unit is an event.
   std::optional<privacy::AllowancesLeft> users = {};
   int64_t users_counted_ms = 0;
 };
@@ -60,7 +60,7 @@ struct OperatorFigures {
   std::vector<StreamSample> samples;  // oldest first
   int64_t every_ms = 0;               // between two samples, but the last
   uint64_t read = 0, dead = 0, good = 0, ahead = 0;
-  std::string source_alert;  // empty: the source is well
+  std::string source_alert;  // if empty, the source is well
   struct DeadLetters {
     std::string_view part;
     uint64_t records = 0;

@@ -35,7 +35,7 @@ struct VersionOrder {
   Serve serve = Serve::kAsItIs;
   uint64_t version = 0;  // kVersion
   bool sets_canary = false;
-  std::optional<Canary> canary = {};  // nothing: there is none from now on
+  std::optional<Canary> canary = {};  // nothing if there is none from now on
 };
 
 // Orders and questions of the operator's routes. Server threads call both at once.

@@ -23,7 +23,7 @@ struct LinearWeight {
 // The largest weights by absolute value, of one column or of all. Reads every written row of the
 // columns; keeps `most`.
 struct WeightsAsked {
-  std::string column;  // empty: all
+  std::string column;  // if empty, all
   size_t most = 20;
 };
 Result<std::vector<LinearWeight>> LargestWeights(const store::Snapshot& snapshot,

@@ -35,7 +35,7 @@ struct Remains {
   // Users who asked to be forgotten, as far as this folder knows; in a checkpoint also those that
   // its manifest lists.
   std::vector<ForgottenUser> forgotten = {};
-  std::string users_damage;  // empty: all allowances can be read
+  std::string users_damage;  // if empty, all allowances can be read
 };
 
 // Reads a store that no process has open, or a checkpoint, in which rows and deltas may be damaged.

@@ -9,7 +9,7 @@
 namespace tacit::store {
 
 struct Repair {
-  std::vector<std::string> done;  // what was dropped or made anew; empty: nothing had to be
+  std::vector<std::string> done;  // what was dropped or made anew; if empty, nothing had to be
   StoreCheck after;               // without damage
 };
 

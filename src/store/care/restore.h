@@ -43,7 +43,7 @@ struct LearnerGap {
 
 struct RestoreRequest {
   std::string from;  // a full checkpoint, or a store that no process has open
-  // A later copy of the same store whose counts of users are taken over; empty: none.
+  // A later copy of the same store whose counts of users are taken over; empty if none.
   std::string counts_of;
   StoreOptions store;  // the store to be; neither witness nor mark is looked at or written
   CommitSeq through;   // the last commit that is remembered

@@ -15,11 +15,11 @@ struct StoreCheck {
   uint64_t files = 0, bytes = 0;  // tables that were read
   uint64_t commits = 0, ledger_entries = 0, users = 0;
   bool witnessed = false;
-  std::vector<Damage> damage;  // empty: all is right
+  std::vector<Damage> damage;  // if empty, all is right
 };
 
 struct VerifyOptions {
-  std::string witness;  // empty: none is looked at
+  std::string witness;  // if empty, none is looked at
   // Checks the entries themselves; the store knows their links alone. May be empty.
   std::function<Status(const std::vector<privacy::LedgerEntry>&)> check_entries = {};
 };

@@ -22,7 +22,7 @@ struct ReleasedLearner {
   Digest fingerprint{};
   std::string record;            // EncodeLearner: name, fingerprint and layout
   uint32_t step = 0;             // the last step of its moving average; 0: it keeps none
-  std::span<const float> dense;  // as served; empty: none
+  std::span<const float> dense;  // as served; empty if none
   CommitSeq dense_seq;           // the commit that wrote it
   std::shared_ptr<const std::string> released;  // of its mechanism; null if none
   CommitSeq released_seq;

@@ -51,8 +51,8 @@ std::optional<size_t> LengthByChecksum(std::string_view rest, const Header& head
   }
 }
 
-// Says why the record at the beginning of `rest` is damaged; empty: it is whole, and `*size` bytes
-// long, or it is cut short by the file's end, and `*size` is 0.
+// Says why the record at the beginning of `rest` is damaged; empty if it is whole, and `*size`
+// bytes long, or it is cut short by the file's end, and `*size` is 0.
 std::string FindFault(std::string_view rest, bool last_block, size_t* size) {
   const Header header = HeaderAt(rest.data());
   *size = kRecordHeaderBytes + header.length;

@@ -17,7 +17,7 @@ namespace tacit::store {
 struct TableFile {
   std::string path;
   uint64_t bytes = 0;
-  std::optional<Digest> sha256;  // nothing: RocksDB has none of it
+  std::optional<Digest> sha256;  // nothing if RocksDB has none of it
 };
 // The files that the database consists of now, by path.
 std::vector<TableFile> ListTables(const Rocks& rocks);

@@ -67,9 +67,9 @@ class ReplicaStore {
 
   // The last version; null if there is none yet.
   virtual std::shared_ptr<const Snapshot> Latest() const = 0;
-  // Empty: it has not begun.
+  // If empty, it has not begun.
   virtual std::string feed() const = 0;
-  // The last version's; empty: there is none.
+  // The last version's; empty if there is none.
   virtual std::string position() const = 0;
   virtual const std::vector<LearnerRecord>& learners() const = 0;  // once it has begun
 

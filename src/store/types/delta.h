@@ -103,8 +103,8 @@ struct LearnerCommit {
   std::optional<AllowanceCommit> allowances = {};
   std::optional<HistoryCommit> histories = {};
   // The steps that an unfinished period's units are in, encoded by the trainer: as secret as their
-  // records, and never in a delta, a witness or a release. Empty: there is none any more; nothing:
-  // unchanged.
+  // records, and never in a delta, a witness or a release. Empty if there is none any more; nothing
+  // if unchanged.
   std::optional<std::string> allocation = {};
 };
 

@@ -20,7 +20,7 @@ namespace tacit::store {
 struct StoredModel {
   const RowLayout& rows;
   const Digest& fingerprint;
-  const std::string& form;                      // LearnerLayout::form of then; empty: not noted
+  const std::string& form;                      // LearnerLayout::form of then; empty if not noted
   std::shared_ptr<const DenseState> dense;      // null if none
   std::shared_ptr<const std::string> released;  // null if none
 };
@@ -30,7 +30,7 @@ using RewriteRow = std::function<void(std::span<const float> was, std::span<floa
 // The model that it becomes.
 struct GrownModel {
   struct Table {
-    // The table of the stored model that it goes on from; nothing: it begins as the configuration
+    // The table of the stored model that it goes on from; nothing if it begins as the configuration
     // says, but with an initial scale of 0.
     std::optional<uint32_t> from = std::nullopt;
     // The number of buckets that each bucket of that table becomes, one after the other. Bucket 0
@@ -43,7 +43,7 @@ struct GrownModel {
   std::vector<Table> tables = {};  // of the configured model, in its order
   std::shared_ptr<const DenseState> dense = nullptr;
   std::shared_ptr<const std::string> released = nullptr;
-  // The new number of each item in users' histories; empty: they keep theirs.
+  // The new number of each item in users' histories; if empty, they keep theirs.
   std::vector<uint32_t> items = {};
   // Sentences for people. A model that has lost nothing predicts as before.
   std::vector<std::string> gained = {}, lost = {};
@@ -60,7 +60,7 @@ struct LearnerLayout {
   // The store notes this of a trained model, for its kind to let it grow; opaque here. Empty:
   // nothing is noted.
   std::string form = {};
-  Grow grow = {};  // empty: a model of this kind cannot grow
+  Grow grow = {};  // if empty, a model of this kind cannot grow
 };
 
 }  // namespace tacit::store

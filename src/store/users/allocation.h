@@ -15,7 +15,7 @@ namespace tacit::store {
 // Adds a change to the batch; an empty allocation is forgotten.
 void PutAllocation(const Rocks& rocks, uint16_t learner, const std::string& allocation,
                    rocksdb::WriteBatch* batch);
-// Empty: there is none.
+// Empty if there is none.
 Result<std::string> ReadAllocation(const Rocks& rocks, uint16_t learner);
 // Forgets all of them, synced: of a copy that cannot know which steps its original went on to take.
 // Taken once more under the same allocation, a step would show its units twice.

@@ -20,7 +20,7 @@ namespace tacit::store {
 
 // The contents of a store except its folded rows, read from disk and found consistent.
 struct Loaded {
-  std::string lineage;  // empty: created, but nothing was ever written
+  std::string lineage;  // if empty, created, but nothing was ever written
   Digest salt{};
   SipHash::Key user_key{};          // like the salt, zero in a release or a replica's store
   std::vector<Ancestor> ancestors;  // oldest first
@@ -28,7 +28,7 @@ struct Loaded {
   bool release = false;  // a release checkpoint: without secrets, rows as they are served
   bool replica = false;  // a replica's store, without what learning resumes from
   std::vector<LearnerRecord> records;  // by key
-  std::vector<std::string> forms;      // by key: LearnerLayout::form; empty: not noted
+  std::vector<std::string> forms;      // by key: LearnerLayout::form; empty if not noted
   CommitTip tip;
   Terms terms;
   std::string ledger_state;

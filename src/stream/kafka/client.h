@@ -55,7 +55,7 @@ class KafkaContext {
   // The events since the last TakeEvents.
   struct Events {
     bool all_brokers_down = false;
-    std::string unauthenticated;  // the reason; empty: authentication did not fail
+    std::string unauthenticated;  // the reason; if empty, authentication did not fail
     bool outdated = false;        // a broker's certificate has wrong dates; it can be renewed there
   };
 
@@ -83,7 +83,7 @@ class KafkaContext {
   std::atomic<bool> silent_ = false;
   Mutex mutex_;
   Events events_ TACIT_GUARDED_BY(mutex_);
-  // The last certificate's fault; empty: its dates are right.
+  // The last certificate's fault; if empty, its dates are right.
   std::string outdated_ TACIT_GUARDED_BY(mutex_);
 };
 

@@ -22,7 +22,7 @@ namespace tacit::stream {
 struct KafkaExpectation {
   std::vector<PartitionOffset> positions;
   KafkaIdentity identity;           // of the records read before
-  std::optional<StoreClaim> store;  // the store that reads; nothing: unknown
+  std::optional<StoreClaim> store;  // the store that reads; nothing if unknown
 };
 
 // A consumer of one topic, from its opening until it is closed: the calls into librdkafka. Each

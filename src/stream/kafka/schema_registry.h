@@ -13,7 +13,7 @@ namespace tacit::stream {
 struct SchemaRegistryOptions {
   std::string url;                           // "http://HOST:PORT", without a slash at its end
   std::string username = {}, password = {};  // basic authentication, if there is a user name
-  std::string ca_file = {};                  // certificates to trust; empty: the system's
+  std::string ca_file = {};                  // certificates to trust; if empty, the system's
   std::chrono::milliseconds timeout{2000};   // of one question
   // The time that records wait for a registry that does not answer, from its first failure on.
   std::chrono::milliseconds wait{60'000};

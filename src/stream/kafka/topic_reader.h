@@ -56,7 +56,7 @@ class KafkaTopicReader {
   virtual uint64_t Position(int32_t partition) const = 0;
   // True if all partitions that are read were read to the ends that they had when last asked.
   virtual bool at_end() const = 0;
-  // Says why nothing comes at present; empty: no trouble.
+  // Says why nothing comes at present; empty if no trouble.
   virtual std::string trouble() const = 0;
 };
 

@@ -23,7 +23,7 @@ struct KafkaTopicFacts {
   uint32_t replicas = 0, in_sync = 0;     // of the partition that has the fewest
   // The topic's settings that matter to a reader; a broker may not tell them.
   std::map<std::string, std::string> settings;
-  std::string no_settings;  // the reason why there are none; empty: they were told
+  std::string no_settings;  // the reason why there are none; if empty, they were told
 
   uint64_t retained() const;  // offsets in all partitions
   // The setting of that name; "" where it is not known.

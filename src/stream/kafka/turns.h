@@ -51,7 +51,7 @@ class KafkaTurns {
                     event::RawRecords* records, std::optional<LastRecord>* last);
   // Returns true if all closed rounds have been handed on.
   bool idle() const;
-  // Returns why existing records do not come, for the operator; empty: no problem.
+  // Returns why existing records do not come, for the operator; empty if no problem.
   std::string stall() const;
 
  private:

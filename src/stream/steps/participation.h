@@ -94,7 +94,7 @@ struct StepBatch {
   uint32_t units = 0;
   // Ends of the sum blocks, in examples: runs of whole units that a model may add up in floats.
   // Which block a unit is in follows from its own offset or id and from public facts. Other units,
-  // there or not, do not move it. Empty: all examples are one block, which takes longer to add.
+  // there or not, do not move it. If empty, all examples are one block, which takes longer to add.
   std::vector<uint32_t> sum_block_end;
   std::vector<OffsetRange> ranges;     // offsets this step covers, dead letters included
   uint64_t lost = 0;                   // of them, those at the end that were lost unread

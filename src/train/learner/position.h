@@ -24,7 +24,7 @@ Result<stream::Position> DecodePosition(std::string_view bytes);
 // The allocation of an unfinished period as the store keeps it, apart from the position:
 //     allocation := format:u8 key:byte*16 block_steps:u64 period_steps:u64 noise_multiplier:f64
 //     format     := 1
-// The period was charged for steps with this noise. Empty: there is none.
+// The period was charged for steps with this noise. Empty if there is none.
 std::string EncodeAllocation(const std::optional<stream::PeriodAllocation>& allocation,
                              double noise_multiplier);
 // Returns nothing if there is none, or if steps with this noise were not what was charged.

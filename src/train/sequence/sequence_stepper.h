@@ -32,7 +32,7 @@ struct SequenceGuard {
   Clip clip = Clip::kFlat;
   double clip_norm = 1;  // C
   // P(a unit's history holds the item), by item, from public data or noised releases. For
-  // Re-Attention; empty: every item is in every history.
+  // Re-Attention; if empty, every item is in every history.
   std::vector<float> item_share = {};
   // Lower limit of the shares: an item in no history would have infinite variance.
   float item_share_min = 1e-3f;

@@ -38,7 +38,7 @@ struct MechanismMaker {
   // The query by which it chooses rows in a step. A Gaussian one shares the step's noise, by
   // mechanism.sigma_ratio; one priced by zCDP is paid for beside the steps.
   std::optional<privacy::Query> asks = std::nullopt;
-  // Says why the settings do not fit the rows; empty: they do. If null, they always do.
+  // Says why the settings do not fit the rows; if empty, they do. If null, they always do.
   std::string (*misfit)(const config::Mechanism& settings, const RowSpace& space) = nullptr;
   // Names the key whose releases beside the steps cost too much, and how to lower the price.
   // `cost`: "epsilon ..., which leaves nothing ..."; `over`: the steps or participations paid for.

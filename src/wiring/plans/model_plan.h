@@ -86,7 +86,7 @@ class ModelPlan {
   // A digest of everything that determines whether stored state is this learner's.
   virtual Digest Fingerprint() const = 0;
 
-  // The note that the store keeps of it, so that it can grow; empty: models of this kind do not.
+  // The note that the store keeps of it, so that it can grow; if empty, models of this kind do not.
   virtual std::string Form() const { return {}; }
   // Turns a trained model of this kind into this one. kRefused: it cannot be.
   virtual Result<store::GrownModel> Grow(const store::StoredModel&) const {
@@ -94,10 +94,10 @@ class ModelPlan {
   }
   // The layout of its rows in the store; without tables if it has none.
   virtual store::RowLayout Rows() const { return store::RowLayout(); }
-  // The parts of its dense parameters, in their order; empty: they have no parts.
+  // The parts of its dense parameters, in their order; if empty, they have no parts.
   virtual std::vector<DenseTensor> DenseTensors() const { return {}; }
-  // The form of a click model as of a commit; nothing: it gives no probabilities. kUnavailable: it
-  // has no commit yet.
+  // The form of a click model as of a commit; nothing if it gives no probabilities. kUnavailable if
+  // it has no commit yet.
   virtual Result<std::optional<ProbabilityForm>> Probability(const store::Snapshot&) const {
     return std::nullopt;
   }
@@ -122,7 +122,7 @@ class ModelPlan {
   virtual std::shared_ptr<const serve::RowModel> Scores() const { return nullptr; }
   virtual std::shared_ptr<const serve::ItemModel> Recommends() const { return nullptr; }
   // The sizes of scoring its large requests on a GPU, where the configuration wants that and there
-  // is a form for it; nothing: the processor scores them.
+  // is a form for it; nothing if the processor scores them.
   virtual std::optional<train::GpuScoreOptions> GpuScoring() const { return std::nullopt; }
   // The model of Scores() with such a device. REQUIRES GpuScoring().
   virtual std::shared_ptr<const serve::RowModel> ScoresOn(

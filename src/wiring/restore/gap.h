@@ -29,7 +29,7 @@ struct LearnerTrail {
 struct FoundGap {
   store::LearnerGap gap;
   // The records that users are counted in, where Users::kAll could become kCounted: those of the
-  // steps that no counts of users reach to. Empty: they cannot be told.
+  // steps that no counts of users reach to. If empty, they cannot be told.
   std::vector<OffsetRange> unaccounted;
   uint64_t counted_steps = 0;     // that counts of users reach to
   uint64_t steps_per_record = 1;  // that a record brings its user into

@@ -19,11 +19,11 @@ namespace tacit::wiring {
 
 struct Inspection {
   std::string store;    // made if it is not there
-  std::string witness;  // empty: where it is, or else where a proposal puts one (WitnessOfNew)
+  std::string witness;  // if empty, where it is, or else where a proposal puts one (WitnessOfNew)
   privacy::Unit unit = privacy::Unit::kEvent;
   double epsilon = 0, delta = 0;  // of this inspection alone
   // A topic's name and its offsets that are counted, which the ledger takes as it does a step's;
-  // empty: files are looked at.
+  // if empty, files are looked at.
   std::string topic = {};
   std::vector<OffsetRange> ranges = {};
 };

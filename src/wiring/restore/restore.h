@@ -26,10 +26,10 @@ struct RestoreReport {
   store::Restored restored;
   std::string remembered_by;    // the path of the witness or mark
   CommitSeq through;            // its commit, up to which everything is charged
-  std::string charged_by;       // the folder whose ledger was read beyond the copy's; empty: none
+  std::string charged_by;       // the folder whose ledger was read beyond the copy's; empty if none
   CommitSeq charged_by_commit;  // how far that ledger goes
-  std::string users_by;         // the folder whose counts of users were taken over; empty: none
-  std::string not_read_again;   // why every user is charged; empty: they are not
+  std::string users_by;         // the folder whose counts of users were taken over; empty if none
+  std::string not_read_again;   // why every user is charged; if empty, they are not
   std::vector<std::string> passed_over;  // remains that were of no use, with the reason
   std::vector<store::LearnerGap> gaps;
   std::vector<std::string> begun_anew;          // learners that the copy does not know

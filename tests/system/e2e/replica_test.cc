@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 // A daemon of the shop that listens on a socket of its own.
 class ShopDaemon {
  public:
-  // `fault` as tests/support/fault_env.cc has it; empty: none.
+  // `fault` as tests/support/fault_env.cc has it; empty if none.
   ShopDaemon(const TempDir& dir, const std::string& what, const std::string& name,
              const std::string& fault = "")
       : url_("unix:" + (dir / (name + ".socket"))) {

@@ -71,7 +71,7 @@ class Witness {
   const std::string& name() const { return options_.name; }
   uint64_t version() const { return version_; }  // the newest that it has answered with
   std::string refusal() const;                   // the last answer that was none
-  // Asks once, now; notes the answer. Empty: there was none.
+  // Asks once, now; notes the answer. Empty if there was none.
   std::string Ask(size_t question);
 
  private:

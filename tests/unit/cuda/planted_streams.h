@@ -6,7 +6,7 @@
 
 namespace tacit::cuda::testing {
 
-// Leaves this wait out from here on; nothing: none.
+// Leaves this wait out from here on; nothing if none.
 void PlantMissingWait(std::optional<StepPoint> point);
 
 }  // namespace tacit::cuda::testing

@@ -93,7 +93,7 @@ class ScoringRig {
     scorer_ = model_on_device_->MakeScorer();
   }
 
-  const std::string& why_not() const { return why_not_; }  // empty: it was made
+  const std::string& why_not() const { return why_not_; }  // if empty, it was made
   std::unique_ptr<serve::RowScorer> MakeScorer() const { return model_on_device_->MakeScorer(); }
   serve::RowScorer& scorer() { return *scorer_; }
 

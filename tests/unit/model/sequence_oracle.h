@@ -53,8 +53,8 @@ class SequenceOracle {
     std::function<double(uint32_t site, size_t row, size_t column)> dropped = {};
     double weight_variance = 0;
     size_t carrier_rank = 0;                 // of the carriers by which matrices were noised
-    std::vector<double> item_variance = {};  // empty: attention is not corrected
-    // Known logits: of each item (rows) those of what follows, decayed by age. Empty: none.
+    std::vector<double> item_variance = {};  // if empty, attention is not corrected
+    // Known logits: of each item (rows) those of what follows, decayed by age. Empty if none.
     std::vector<std::vector<double>> known = {};
     double known_decay = 0;
     bool padding_counts = false;  // a planted fault

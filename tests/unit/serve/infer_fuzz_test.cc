@@ -25,7 +25,7 @@ constexpr int kMutations = 20'000;
 // A request as it is sent.
 struct Sent {
   std::string head, tensors;
-  std::optional<std::string> length;  // the field; nothing: no field
+  std::optional<std::string> length;  // the field; nothing if there is none
 };
 
 // The elements of nested arrays, if all have the shape.

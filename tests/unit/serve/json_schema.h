@@ -12,7 +12,7 @@ class JsonSchema {
  public:
   explicit JsonSchema(const boost::json::value& document) : document_(document) {}
 
-  // Returns the fault of the value, with the place where; empty: there is none.
+  // Returns the fault of the value, with the place where; empty if there is none.
   std::string Check(const boost::json::value& schema, const boost::json::value& value,
                     const std::string& where = "$") const;
   // Follows {"$ref":"#/..."}, if it is one.

@@ -379,7 +379,7 @@ TEST_F(OpenApiTest, TheServerIsAsTheDocumentSays) {
   EXPECT_GE(sent_, 30u);
 }
 
-// The roles that an operation's `security` lists; nothing: no token is asked for.
+// The roles that an operation's `security` lists; nothing if no token is asked for.
 std::optional<std::set<std::string>> RolesOf(const json::value& document,
                                              const json::object& operation) {
   const json::value* const own = operation.if_contains("security");

@@ -88,7 +88,7 @@ void PutBack(const std::string& path, const Unsynced& file, const DiskFault& fau
 }
 
 // Notes what a write is about to change, and whether it may go on: 0, or the error it fails with.
-// `at`: where it writes; nothing: at the descriptor's place.
+// `at`: where it writes; without it, at the descriptor's place.
 int BeforeWrite(int fd, size_t size, std::optional<off_t> at) {
   Disk& disk = TheDisk();
   const std::lock_guard lock(disk.mutex);

@@ -216,7 +216,7 @@ class TrainerTest : public testing::Test {
   int rekeys_ = 0;
   std::vector<uint16_t> exhausted_;
   std::optional<BreakerOptions> breaker_;
-  std::optional<QualityOptions> quality_;  // of the first learner; nothing: it has none
+  std::optional<QualityOptions> quality_;  // of the first learner; nothing if it has none
   size_t published_ = 0;
   std::unique_ptr<WorkerPool> workers_;
   std::unique_ptr<ops::Backend> backend_;

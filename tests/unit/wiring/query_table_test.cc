@@ -34,7 +34,7 @@ constexpr double kRowEpsilon = 0.01;
 // A row of the table as it has to be. Cells: once of events, once of users, then poisson and
 // allocate as well; `-` refused, `u` unbounded, `g` Gaussian, `k` of known coins, `s` sampled
 // Gaussian, `a` allocated Gaussian, `z` zCDP, `G` and `Z` once a period. `learner`: how such a
-// query is asked for; empty: by `evaluate` alone.
+// query is asked for; if empty, by `evaluate` alone.
 struct Row {
   Query query;
   const char* cells;

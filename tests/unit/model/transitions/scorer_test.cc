@@ -94,7 +94,7 @@ class ScorerTest : public testing::Test {
   std::optional<Buckets> buckets_;
   std::optional<Prior> prior_;
   std::optional<Estimate> estimate_;
-  Cells kin_;  // cells that are listed for their kinship; empty: none are
+  Cells kin_;  // cells that are listed for their kinship; if empty, none are
 };
 
 TEST_F(ScorerTest, WithoutATableUnmeasuredPairsHaveTheirGroupsPrior) {
