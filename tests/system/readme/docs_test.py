@@ -45,6 +45,8 @@ class DocsTest(unittest.TestCase):
         for place in ("docs/start.html", "docs/concepts/privacy.html", "docs/operating/restore.html", "docs/reference/http.html"):
             self.assertIn(f'href="{place}"', index)
             self.assertTrue((self.dir / "site" / place).is_file(), place)
+        self.assertIn("Keys of the configuration", index)  # the heading of a printed page, in the menu
+        self.assertTrue((self.dir / "site/docs/dashboard.png").is_file())
         self.assertIn("differential privacy", (self.dir / "site/search/search_index.json").read_text())
 
     def test_a_dead_link_is_named(self):
