@@ -26,7 +26,7 @@ struct Batch {
   std::vector<uint32_t> slot_end;     // size() x slots: end in `row` of each example's slot
   std::vector<uint64_t> row;          // rows of the learner's id space (RowSpace)
   std::vector<float> weight;          // shares of the largest weight, in [0, 1]; if empty, all 1
-  std::vector<uint32_t> item;         // item of the ItemCatalogue, or kNoItem; may be empty
+  std::vector<uint32_t> item;         // item of the ItemCatalogue, or kNoItem; empty without one
   TextColumn user, event_id;          // empty columns when the source has none
 
   size_t size() const { return label.size(); }

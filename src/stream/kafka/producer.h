@@ -86,7 +86,7 @@ class KafkaProducer {
   virtual uint64_t records_waiting() const = 0;
   // Returns the failures since the last call.
   virtual std::vector<FailedDelivery> TakeFailures() = 0;
-  // Returns why no record gets through at present: no broker, no authentication. May be empty.
+  // Returns why no record gets through at present (no broker, no authentication), or "".
   virtual std::string trouble() const = 0;
 };
 
