@@ -14,7 +14,7 @@
 #include "store/store.h"
 #include "stream/kafka/properties.h"
 #include "stream/source.h"
-#include "stream/steps/dedupe.h"
+#include "train/dedupe.h"
 #include "train/engines/gpu.h"
 #include "train/engines/gpu_scoring.h"
 #include "train/intake.h"

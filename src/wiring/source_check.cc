@@ -121,9 +121,11 @@ class FirstRecords {
   // The keys to look at.
   std::string KeysOf(const event::DeadLetter& letter) const {
     const config::Source& source = assembly_.config.source;
-    const bool has_places = source.format == "json" || source.format == "csv";
+    using enum config::FormatKind;
+    const bool has_places = source.format == kJson || source.format == kCsv;
     const auto place = [&](std::string_view key) {
-      return has_places ? fmt::format("source.{}.{}", source.format, key) : "source.format";
+      return has_places ? fmt::format("source.{}.{}", source.format_traits().name, key)
+                        : "source.format";
     };
     if (letter.reason == kUnknownItem) return place("item") + " and catalogue.file";
     switch (letter.part) {
