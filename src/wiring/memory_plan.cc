@@ -138,7 +138,7 @@ double FeedBytes(const Assembly& assembly) {
 // Bytes of the de-duplication windows. A source without the key of partitions is one partition.
 double DedupeBytes(const config::Source& source) {
   const bool many = source.traits().keys.has("dedupe.partitions");
-  return stream::Deduper::BytesOf(source.dedupe_window, many ? source.dedupe_partitions : 1);
+  return train::Deduper::BytesOf(source.dedupe_window, many ? source.dedupe_partitions : 1);
 }
 
 double OptOutBytes(const config::Source& source) {
