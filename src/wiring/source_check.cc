@@ -72,9 +72,9 @@ class FirstRecords {
   bool can_hardly_be_read() const { return read_ >= kFewestJudged && good_ * kOneIn < read_; }
   // "of the first 1,000 records 3 can be learnt from. ..."
   std::string Text() const {
-    std::string text =
-        fmt::format("of the first {}, read as format {}, {} can be learnt from",
-                    Counted(read_, "record"), assembly_.config.source.format, WithThousands(good_));
+    std::string text = fmt::format(
+        "of the first {}, read as format {}, {} can be learnt from", Counted(read_, "record"),
+        assembly_.config.source.format_traits().name, WithThousands(good_));
     const auto most =
         std::ranges::max_element(bad_, {}, [](const auto& reason) { return reason.second.count; });
     if (most == bad_.end()) return text;
