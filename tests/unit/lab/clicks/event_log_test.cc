@@ -18,7 +18,7 @@ struct Seen {
   friend bool operator==(const Seen&, const Seen&) = default;
 };
 
-class Log : public testing::Test {
+class Log : public ::testing::Test {
  protected:
   Log() {
     test::WriteSmallLog(dir_, 3, 5000, 4);

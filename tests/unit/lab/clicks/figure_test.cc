@@ -10,8 +10,8 @@
 namespace tacit::lab {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 FigurePoint Point(double reduction, double difference) {
   return {.series = "fest",

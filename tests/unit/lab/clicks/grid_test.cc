@@ -10,10 +10,10 @@ namespace tacit::lab {
 namespace {
 
 using test::TempDir;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Pair;
-using testing::UnorderedElementsAre;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
 
 TEST(ParseGridAxis, SplitsAtCommasOutsideOfBrackets) {
   const auto axis = ParseGridAxis("mechanism.threshold=5,10,inf");
@@ -22,7 +22,7 @@ TEST(ParseGridAxis, SplitsAtCommasOutsideOfBrackets) {
   EXPECT_THAT(axis->values, ElementsAre("5", "10", ".inf"));
   EXPECT_THAT(ParseGridAxis("model.hidden=[64,64],[8]")->values, ElementsAre("[64,64]", "[8]"));
   EXPECT_THAT(ParseGridAxis("mechanism.vocabulary={source: file, file: \"a,b\"}")->values,
-              testing::SizeIs(1));
+              ::testing::SizeIs(1));
 }
 
 TEST(ParseGridAxis, RefusesWhatIsNoKeyOfALearner) {
@@ -65,7 +65,7 @@ TEST(ShortKey, IsAsLongAsItMustBe) {
   EXPECT_EQ(ShortKey("mechanism"), "mechanism");
 }
 
-class Grid : public testing::Test {
+class Grid : public ::testing::Test {
  protected:
   Grid() {
     test::WriteSmallLog(dir_, 3, 400, 4);
@@ -138,15 +138,17 @@ TEST_F(Grid, WarnsWhereAStepHoldsAnotherNumberThanBatch) {
     return BatchWarnings(Make(axes), *log_, 1200);
   };
   // 400 records a day, a tenth of them a step.
-  EXPECT_THAT(warnings({"participation.batch=37,40,43"}), testing::IsEmpty());
+  EXPECT_THAT(warnings({"participation.batch=37,40,43"}), ::testing::IsEmpty());
   EXPECT_THAT(
       warnings({"participation.batch=36,45"}),
       ElementsAre(AllOf(HasSubstr("holds 40 events"), HasSubstr("is 36")), HasSubstr("is 45")));
-  EXPECT_THAT(warnings({"participation.batch=45", "privacy.epsilon=1,2"}), testing::SizeIs(1));
+  EXPECT_THAT(warnings({"participation.batch=45", "privacy.epsilon=1,2"}), ::testing::SizeIs(1));
   EXPECT_THAT(warnings({"participation.batch=5,30", "participation.period=50"}),
               ElementsAre(HasSubstr("period of 50")));
-  EXPECT_THAT(warnings({"participation.batch=300", "participation.epochs=1"}), testing::IsEmpty());
-  EXPECT_THAT(warnings({"participation.batch=300", "participation.mode=once"}), testing::IsEmpty());
+  EXPECT_THAT(warnings({"participation.batch=300", "participation.epochs=1"}),
+              ::testing::IsEmpty());
+  EXPECT_THAT(warnings({"participation.batch=300", "participation.mode=once"}),
+              ::testing::IsEmpty());
 }
 
 TEST_F(Grid, EpochsGiveRateAndSteps) {

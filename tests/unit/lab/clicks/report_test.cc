@@ -9,8 +9,8 @@
 namespace tacit::lab {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 ReportRow Row(const std::string& learner, const std::string& mechanism, double epsilon,
               double auc) {

@@ -11,7 +11,7 @@ namespace tacit::lab {
 namespace {
 
 using test::TempDir;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 RunRecord Record(const std::string& id) {
   return {.id = id,
