@@ -96,7 +96,7 @@ struct JsonParts;
 // in words of its own, with the key: "\"k\" must be a whole number from 1 to 1000". A failure of a
 // function ends the reading, and is told as it is.
 struct JsonPlace {
-  // kParts: only an array or an object, whichever is set below. kAny: also each value that `take`
+  // kParts: only an array or an object, as is set below. kAny: also each value that `take`
   // accepts; an array or object that it accepts is skipped.
   enum class Kind : uint8_t { kParts, kText, kId, kFlag, kWhole, kAny };
   static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();

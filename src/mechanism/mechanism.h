@@ -68,7 +68,7 @@ class Mechanism {
   virtual double update_stddev() const { return 0; }
 
   // The noise of a mechanism that noises what the model is shown, and not what it learns: such a
-  // step uses nothing above. Null: it noises gradients, or nothing.
+  // step uses nothing above. It is null where gradients are noised, or nothing is.
   virtual const RepresentationNoise* representation() const { return nullptr; }
 
   // The current step as plain numbers; empty if it cannot be expressed that way (an adaptive clip,

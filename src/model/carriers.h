@@ -63,7 +63,8 @@ class Carriers {
   size_t sum_size() const { return parameters_ - saved_; }
   size_t PlaceOf(size_t offset) const;
   const Pair& pair(size_t matrix) const { return pairs_[matrix]; }
-  // Returns the pair of the matrix that begins at `offset` of the parameters; null: it has none.
+  // Returns the pair of the matrix that begins at `offset` of the parameters, or null if it has
+  // none.
   const Pair* PairAt(size_t offset) const;
 
   // Makes the carriers of a step, which counts from 0. `parameters` must have been released.

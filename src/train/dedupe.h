@@ -26,7 +26,7 @@ class Deduper {
  public:
   // REQUIRES 0 < window <= 2^28.
   Deduper(uint64_t window, const SipHash::Key& key);
-  // The bytes of so many partitions, for plans of memory.
+  // The bytes of this number of partitions, for plans of memory.
   static double BytesOf(uint64_t window, uint64_t partitions) {
     return 32 * static_cast<double>(window) * static_cast<double>(partitions);
   }

@@ -66,7 +66,7 @@ struct IntakeOptions {
       on_decoded = {};
 
   // The bytes of runs between the threads and in their hands, for plans of memory: a run has a MiB
-  // and one more record of at most so many bytes.
+  // and one more record of at most `record_bytes_most`.
   double RunBytes(uint64_t record_bytes_most) const {
     const size_t runs = queued_records_max + 1 + decode_threads;
     return static_cast<double>(runs) * static_cast<double>((1 << 20) + record_bytes_most);

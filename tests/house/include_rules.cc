@@ -200,7 +200,7 @@ const std::vector<Library>& Libraries() {
         "bench", "cuda/bench", "cli"}},
       {"boost/asio", {"http", "bench"}},
       {"boost/beast", {"http"}},
-      {"CLI/", {"cli", "daemon"}},
+      {"CLI/", {"cli", "console", "daemon"}},
       {"benchmark/", {"bench"}},
       {"cuda", {"cuda/device"}},
       {"sanitizer/", {"cuda/device"}}};

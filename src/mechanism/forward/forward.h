@@ -17,8 +17,8 @@ struct RepresentationNoise {
   // Public: slots come in multiples of it, and gradients are divided by it.
   double expected_batch = 0;
 
-  // Clips each slot to C, whatever was done before and less what rounding to the grid can add, and
-  // adds noise to every number of every slot. A slot that is not finite counts as empty.
+  // Clips each slot to C, again if it was clipped before, less what rounding to the grid can add,
+  // and adds noise to every number of every slot. A slot that is not finite counts as empty.
   void Add(noise::NoiseSource& source, size_t width, std::span<float> slots) const;
 };
 

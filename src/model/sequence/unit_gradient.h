@@ -54,8 +54,8 @@ class UnitGradient {
  public:
   UnitGradient(const SequenceLayout& layout, ops::UnitOps& ops);
 
-  // Makes later units have these carriers' dL and dR in place of the weights' own gradients; null:
-  // the weights' own. Comes before AddStraightTo and FormEach.
+  // Makes later units have these carriers' dL and dR in place of the weights' own gradients, which
+  // null brings back. Comes before AddStraightTo and FormEach.
   void Carry(const Carriers* carriers);
   // Makes units add straight into `sum`, unscaled; the caller keeps `sum`. Norms and AddTo are then
   // not asked for.

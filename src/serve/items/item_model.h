@@ -107,7 +107,7 @@ struct SequenceNoise {
 };
 // The release of a sequence model's start, in the form that scoring needs.
 struct ReleasedStart {
-  std::shared_ptr<const model::LogitPrior> prior;  // null: nothing is added to the logits
+  std::shared_ptr<const model::LogitPrior> prior;  // null where nothing is added to logits
   SequenceNoise noise;
 };
 // Reads a start from Snapshot::Released, as the learner does. kCorruption, kInvalidArgument: the

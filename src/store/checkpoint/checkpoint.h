@@ -118,7 +118,7 @@ Result<std::vector<CheckpointPlace>> ListCheckpoints(const std::string& parent,
 // The newest of checkpoints in ListCheckpoints' order: of `lineage` the one with the highest
 // commit.
 struct NewestCheckpoint {
-  const CheckpointPlace* place = nullptr;  // null: there is none
+  const CheckpointPlace* place = nullptr;  // null if there is none
   const CheckpointPlace* other = nullptr;  // one of another lineage, if there is one
 };
 // No kind: any. No lineage: the one that made the last checkpoint, because a store that was

@@ -71,7 +71,7 @@ class HostClickEngine final : public ClickEngine {
   EveryRowUpdate every_row_;
   store::DenseState dense_;
   uint64_t step_;                              // steps released
-  std::unique_ptr<model::Carriers> carriers_;  // null: there are none
+  std::unique_ptr<model::Carriers> carriers_;  // null if there are none
 
   // Working memory of a step.
   model::ActivationIndexer indexer_;

@@ -221,7 +221,7 @@ Status SequenceStepper::GradientOf(const model::SequenceUnits& units) {
                            clipper_ != nullptr ? clipper_->rule() : unscaled, &sum_);
 }
 
-// Turns the sum into the update G: adds noise on every number, whatever was in the batch, then
+// Turns the sum into the update G: adds noise on every number, for every batch alike, then
 // divides by the public divisor. Only then carriers make a gradient of it.
 Result<std::span<const float>> SequenceStepper::NoisedGradient() {
   const double factor = 1 / options_.expected_batch;

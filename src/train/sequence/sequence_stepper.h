@@ -157,7 +157,7 @@ class SequenceStepper {
   const double update_stddev_;
   std::vector<float> item_variance_;
   std::vector<float> parameters_, state_, update_;
-  std::unique_ptr<model::Carriers> carriers_;  // null: there are none
+  std::unique_ptr<model::Carriers> carriers_;  // null if there are none
   std::vector<float> expanded_;                // a noised sum of carriers as a gradient
   model::SequenceSum sum_;
   uint64_t step_ = 0;

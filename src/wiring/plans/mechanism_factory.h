@@ -27,7 +27,7 @@ struct FoundNoise {
 
 // The mechanism of a learner, its noise calibrated to the promise unless the configuration fixes
 // it. It keeps a reference to `space`. `found`, of the same learner, is filled in where it is
-// empty, and saves time; null: the noise is found anew.
+// empty, and saves time; without it the noise is found anew.
 Result<std::unique_ptr<mechanism::Mechanism>> MakeMechanism(const PlanParts& parts,
                                                             const RowSpace& space,
                                                             FoundNoise* found = nullptr);

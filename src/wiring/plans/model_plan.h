@@ -143,7 +143,7 @@ struct PlanParts {
   const config::Config& config;
   size_t index = 0;  // the learner's place in it
   std::shared_ptr<const event::FeatureTransform> transform = nullptr;
-  std::shared_ptr<const event::ItemCatalogue> items = nullptr;  // null: there is no catalogue
+  std::shared_ptr<const event::ItemCatalogue> items = nullptr;  // null without a catalogue
   std::span<const MechanismMaker> mechanisms = AllMechanisms();
   privacy::Laws laws = nullptr;  // save time where several learners are planned; may be null
   Exposure exposure = ExposureOf(config.learners[index], config.source);

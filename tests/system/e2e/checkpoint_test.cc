@@ -102,6 +102,12 @@ TEST(CheckpointTest, DamageIsNamedAndNothingIsServedFromIt) {
       test::Run({TACITD, "--config", dir / "store.yaml", "--serve-only", "--checkpoint", folder});
   EXPECT_NE(served.exit_code, 0);
   EXPECT_THAT(served.err, HasSubstr(folder + "/CURRENT"));
+  // One that cannot be read may be the newest: its folder does not stand for another.
+  test::WriteFile(folder + "/checkpoint.manifest", "no manifest");
+  const Ended unread =
+      Checkpoint({"pack", dir / "store.checkpoints", "--output", dir / "full.tar.zst"});
+  EXPECT_EQ(unread.exit_code, 3) << unread.err;
+  EXPECT_THAT(unread.err, HasSubstr("name the checkpoint that you mean"));
 }
 
 // A release of a learner that adds no noise is for nobody else, and its maker or checker is

@@ -89,7 +89,7 @@ TEST(DaemonEndTest, ATotalBudgetThatIsUsedUpIsSeen) {
   EXPECT_EQ(forecast.at("learners").at(0).at("forecast").as_string(), "exhausted");
 }
 
-// Histories, keys and counts of users are in the store. Whatever the umask it is started with, a
+// Histories, keys and counts of users are in the store. Under every umask a
 // daemon leaves nothing to others than owner and group.
 TEST(DaemonEndTest, WhatIsWrittenIsForNobodyElse) {
   TempDir dir;

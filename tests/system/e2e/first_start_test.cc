@@ -1,4 +1,4 @@
-// A first start on a stream that cannot be read charges nothing, whichever program makes it.
+// A first start on a stream that cannot be read charges nothing, in each program that makes one.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -11,7 +11,6 @@
 #include "train/counts/transitions_learner.h"
 #include "train/counts/transitions_release.h"
 #include "train/sequence/sequence_learner.h"
-#include "train/sequence/sequence_trainer.h"
 
 namespace tacit::train {
 namespace {
