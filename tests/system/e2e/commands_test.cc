@@ -231,7 +231,8 @@ TEST(CommandsTest, AWordThatIsNoCommandIsNamedAndHelpIsOne) {
   const Ended unknown = test::Run({TACIT, "ledgre", "show"});
   EXPECT_EQ(unknown.exit_code, 2);
   EXPECT_EQ(unknown.err,
-            "tacit: 'ledgre' is no command (did you mean 'ledger'?); tacit --help lists them\n");
+            "tacit: 'ledgre' is no command of tacit (did you mean 'ledger'?); tacit --help lists "
+            "them\n");
   const Ended help = test::Run({TACIT, "help"});
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_THAT(help.out, HasSubstr("ledger"));
