@@ -298,7 +298,7 @@ class DashboardTest(unittest.TestCase):
         page.eval("document.querySelector('[data-table=said] summary').focus()")
         page.key("Enter", number=13, text="\r")
         page.wait("document.querySelector('[data-table=said] tbody') !== null", "a table by keys")
-        self.assertIn("of 100 whether you were in it", page.eval("document.body.innerText"))
+        self.assertIn("times of 100; a coin does 50", page.eval("document.body.innerText"))
         page.eval("localStorage.clear()")
 
     def test_pictures_in_light_and_dark_are_readable_and_named(self):

@@ -147,7 +147,7 @@ TEST_F(EvaluateSequenceTest, WhatIsWrongIsNamed) {
                               "ranker_last_items=100000", "ranker_learning_rate=1e300"})
     EXPECT_THAT(refusal({"--epsilon", "5", "--learner", "transitions+ranker", "--set", setting}),
                 HasSubstr(std::string(setting).substr(7, 5)));
-  EXPECT_THAT(refusal({}), HasSubstr("--epsilon is required"));
+  EXPECT_THAT(refusal({}), HasSubstr("needs --epsilon ("));
   std::ofstream(dir_ / "data.txt", std::ios::app) << "one-word\n";
   EXPECT_THAT(refusal({"--epsilon", "5"}), HasSubstr("data.txt:12001: 1 words"));
   std::ofstream(dir_ / "data.txt") << "u a\nu b\nv a\n";
@@ -259,7 +259,7 @@ TEST_F(EvaluateStreamTest, WhatIsWrongIsNamed) {
   EXPECT_THAT(refusal({"--epsilon", "5", "--learner", "gru", "--set", "width=0"}),
               HasSubstr("width"));
   EXPECT_THAT(refusal({"--epsilon", "5", "--validate"}), HasSubstr("--data"));
-  EXPECT_THAT(refusal({"--epsilon", "5", "--data", dir_ / "stream.tsv"}), HasSubstr("excludes"));
+  EXPECT_THAT(refusal({"--epsilon", "5", "--data", dir_ / "stream.tsv"}), HasSubstr("--data and --stream do not go together"));
   EXPECT_THAT(refusal({"--epsilon", "5", "--user-periods", "0"}), HasSubstr("--user-periods"));
   EXPECT_THAT(refusal({"--epsilon", "5", "--period", "1000000"}),
               HasSubstr("are one period of 1000000"));
