@@ -259,7 +259,8 @@ TEST_F(EvaluateStreamTest, WhatIsWrongIsNamed) {
   EXPECT_THAT(refusal({"--epsilon", "5", "--learner", "gru", "--set", "width=0"}),
               HasSubstr("width"));
   EXPECT_THAT(refusal({"--epsilon", "5", "--validate"}), HasSubstr("--data"));
-  EXPECT_THAT(refusal({"--epsilon", "5", "--data", dir_ / "stream.tsv"}), HasSubstr("--data and --stream do not go together"));
+  EXPECT_THAT(refusal({"--epsilon", "5", "--data", dir_ / "stream.tsv"}),
+              HasSubstr("--data and --stream do not go together"));
   EXPECT_THAT(refusal({"--epsilon", "5", "--user-periods", "0"}), HasSubstr("--user-periods"));
   EXPECT_THAT(refusal({"--epsilon", "5", "--period", "1000000"}),
               HasSubstr("are one period of 1000000"));
