@@ -63,7 +63,7 @@ class CriteoTsvCodec final : public RunCodec<CriteoTsvCodec> {
 
   Scratch MakeScratch(const Batch& batch) const {
     TACIT_CHECK(batch.dense_width == dense_ && batch.slots == slots_, "the batch is not started");
-    return {.tabs = std::vector<uint32_t>(columns() - 1 + 64), .values = {}};
+    return {.tabs = std::vector<uint32_t>(columns() - 1), .values = {}};
   }
   MaybeBad DecodeRecord(const RawRecords& records, size_t place, Scratch* scratch,
                         Batch* batch) const;
@@ -87,7 +87,7 @@ MaybeBad CriteoTsvCodec::DecodeRecord(const RawRecords& records, size_t place, S
     return BadRecord(
         fmt::format("{} column{}, {} expected", found, found == 1 ? "" : "s", columns()),
         BadPart::kSyntax);
-  Columns fields(record, std::span(scratch->tabs).first(columns() - 1));
+  Columns fields(record, scratch->tabs);
 
   const std::string_view label = fields.Next();
   if (label_ == LabelUse::kLearnt && label != "0" && label != "1")

@@ -7,9 +7,8 @@
 
 namespace tacit::event {
 
-// Writes the positions of the first out.size() tabs of `record` to `out`, and anything behind them;
-// returns the number of all tabs. It is fastest with room for 64 positions more than there are.
-// REQUIRES record.size() < 2^32.
+// Writes the positions of the first out.size() tabs of `record` to `out`; returns the number of all
+// tabs. REQUIRES record.size() < 2^32.
 size_t FindTabs(std::string_view record, std::span<uint32_t> out);
 // The same, one byte at a time: for other machines, and for tests to compare with.
 size_t FindTabsPortable(std::string_view record, std::span<uint32_t> out);
