@@ -151,10 +151,8 @@ void Train() {
     if (!config) return console::Report("fuzz", config.error());
     auto assembly = wiring::Assemble(*std::move(config));
     if (!assembly) return console::Report("fuzz", assembly.error());
-    daemon::DaemonOptions options;
-    options.until_end = true;
-    options.read = read;
-    const auto code = daemon::RunDaemon(*std::move(assembly), options);
+    const daemon::Start start{.config = "c.yaml", .read = read};
+    const auto code = daemon::RunDaemon(*std::move(assembly), start, {.until_end = true});
     return code ? *code : console::Report("fuzz", code.error());
   });
   fuzz::Demand(ends && fs::exists("store"), "a store is trained");
