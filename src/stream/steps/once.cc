@@ -122,6 +122,8 @@ bool OnceParticipation::EmitPending(Pending* pending, const PublicCut* cut, cons
   step.lost = std::exchange(pending->lost, 0);
   step.after = position_;
   if (cut != nullptr) step.cuts = {*cut};
+  step.cuts_passed = pending->files_ended;
+  if (cut != nullptr && cut->kind != PublicCut::Kind::kFileEnd) ++step.cuts_passed;
   TakeExamples(pending, &step);
   step.sum_block_end = BlocksByOffset(step.examples.offset, 1);
 

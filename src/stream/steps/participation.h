@@ -38,7 +38,7 @@ struct Position {
   std::vector<OffsetRange> next;
   uint64_t step = 0;  // steps taken
   // Progress in the unfinished period. Held periods: steps taken (period_step); `once`: offsets
-  // covered (period_step), and public cuts that ended a step (period_cuts).
+  // covered (period_step), and public cuts passed (period_cuts).
   uint64_t period_step = 0;
   uint64_t period_cuts = 0;
   // Held periods: the most steps that any of them can have had. 0: none was held.
@@ -65,8 +65,8 @@ struct UserOptions {
   uint64_t allowance = 0;               // steps
   uint64_t records_max = 0;             // examples of a user in a step: the first ones. 0: all
   // `once`: steps of a period that a user may be in (0: all). A period closes after a step once it
-  // has `period_offsets` offsets or `period_cuts` public cuts that ended a step, the earlier
-  // of both; 0: never.
+  // has `period_offsets` offsets or `period_cuts` file ends, ticks and losses, the earlier of both;
+  // 0: never.
   uint64_t per_period = 0;
   uint64_t period_offsets = 0, period_cuts = 0;
 };
@@ -101,6 +101,7 @@ struct StepBatch {
   uint64_t period_steps = 0;           // held periods: the number of steps taken of each
   Position after;                      // the position once this step is applied
   std::vector<event::PublicCut> cuts;  // file ends, ticks or losses at this step's end
+  uint32_t cuts_passed = 0;            // `once`: these, and the file ends that did not end it
   // Unit user: the step counts users, and `uses` are their counts once it is taken. (Held periods:
   // the first step of one, and the first one after a crash, has the counts for all of its steps.)
   bool counts_users = false;

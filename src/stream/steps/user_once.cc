@@ -57,7 +57,7 @@ bool UserOnceParticipation::Admit(UserUses* user) const {
 // Ends a period after the step that fills it. Only offsets and cuts decide, not the users in them.
 void UserOnceParticipation::EndStep(const StepBatch& step) {
   for (const OffsetRange& range : step.ranges) period_offsets_ += range.size();
-  period_cuts_ += step.cuts.size();
+  period_cuts_ += step.cuts_passed;
   const bool full = users_.period_offsets > 0 && period_offsets_ >= users_.period_offsets;
   if (!full && (users_.period_cuts == 0 || period_cuts_ < users_.period_cuts)) return;
   ++period_;

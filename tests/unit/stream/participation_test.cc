@@ -105,7 +105,8 @@ Position StartAt(uint64_t offset, uint64_t step) {
 
 // Steps by their definition, all at once.
 std::vector<Step> NaiveSteps(const Stream& stream, uint64_t per_step, uint64_t first_step,
-                             uint64_t opening = 0, uint64_t growing_from = 0) {
+                             uint64_t opening = 0, uint64_t growing_from = 0,
+                             uint32_t files_per_step = 1) {
   // Sizes of all steps from the very first one on.
   std::vector<uint64_t> sizes;
   if (opening > 0) sizes.push_back(opening);
@@ -116,14 +117,16 @@ std::vector<Step> NaiveSteps(const Stream& stream, uint64_t per_step, uint64_t f
   for (uint64_t begin = stream.begin; begin < stream.end;) {
     const uint64_t number = first_step + steps.size();
     uint64_t end = std::min(begin + (number < sizes.size() ? sizes[number] : per_step), stream.end);
-    const auto cut = stream.cuts.upper_bound(begin);
+    auto cut = stream.cuts.upper_bound(begin);
+    for (uint32_t ended = 1; ended < files_per_step && cut != stream.cuts.end(); ++ended) ++cut;
     if (cut != stream.cuts.end()) end = std::min(end, cut->first);
+    const bool at_cut = cut != stream.cuts.end() && cut->first == end;
     Step& step = steps.emplace_back();
     step.range = {0, begin, end};
     step.number = first_step + steps.size();
     for (uint64_t offset = begin; offset < end; ++offset)
       if (!stream.dead.contains(offset)) step.offsets.push_back(offset);
-    if (stream.cuts.contains(end)) step.cuts.push_back(stream.cuts.at(end));
+    if (at_cut) step.cuts.push_back(cut->second);
     begin = end;
   }
   return steps;
@@ -153,10 +156,12 @@ TEST(OnceTest, StepsAreTheSameHoweverTheFramesAreCut) {
     const uint64_t first_step = random() % 2 * (1 + random() % 20),
                    opening = random() % 2 * (1 + random() % 40),
                    growing = random() % 2 * (1 + random() % 50);
+    const auto files = static_cast<uint32_t>(1 + random() % 2 * (random() % 4));
     const auto once = MakeOnceParticipation({.offsets_per_step = per_step,
                                              .start = StartAt(stream.begin, first_step),
                                              .opening_offsets = opening,
                                              .growing_from = growing,
+                                             .files_per_step = files,
                                              .offsets_per_part = per_part});
     const uint64_t frame_max = 1 + random() % 100;
     for (uint64_t at = stream.begin; at < stream.end;) {
@@ -169,29 +174,32 @@ TEST(OnceTest, StepsAreTheSameHoweverTheFramesAreCut) {
       at = to;
     }
     ASSERT_TRUE(once->Finish(into));
-    ASSERT_EQ(steps, NaiveSteps(stream, per_step, first_step, opening, growing))
+    ASSERT_EQ(steps, NaiveSteps(stream, per_step, first_step, opening, growing, files))
         << "round " << round;
   }
 }
 
 // Stopping after any step and going on from its position gives the same steps: an opening comes
 // once, and so does each length of those that grow.
-void GoingOnGivesTheSameSteps(uint64_t opening, uint64_t growing = 0) {
+void GoingOnGivesTheSameSteps(uint64_t opening, uint64_t growing, uint32_t files) {
+  constexpr uint64_t kPerStep = 27;
   Stream stream;
-  stream.end = 100;
+  stream.end = 200;
   stream.dead = {3, 4, 5, 6, 7, 8, 50};
-  stream.cuts = {{33, "a"}, {66, "b"}, {100, "c"}};
-  const std::vector<Step> whole = NaiveSteps(stream, 7, 0, opening, growing);
+  for (const uint64_t cut : {10, 20, 33, 66, 70, 100, 111, 150, 154, 200})
+    stream.cuts[cut] = "file" + std::to_string(cut);
+  const std::vector<Step> whole = NaiveSteps(stream, kPerStep, 0, opening, growing, files);
   for (size_t done = 0; done < whole.size(); ++done) {
     Stream rest = stream;
     rest.begin = done == 0 ? 0 : whole[done - 1].range.end;
     std::vector<Step> steps;
-    const auto once = MakeOnceParticipation({.offsets_per_step = 7,
+    const auto once = MakeOnceParticipation({.offsets_per_step = kPerStep,
                                              .start = StartAt(rest.begin, done),
                                              .opening_offsets = opening,
-                                             .growing_from = growing});
-    ASSERT_TRUE(
-        once->Cut(rest.Frame(rest.begin, 100, true), rest.Examples(rest.begin, 100), Into(&steps)));
+                                             .growing_from = growing,
+                                             .files_per_step = files});
+    ASSERT_TRUE(once->Cut(rest.Frame(rest.begin, stream.end, true),
+                          rest.Examples(rest.begin, stream.end), Into(&steps)));
     ASSERT_TRUE(once->Finish(Into(&steps)));
     EXPECT_TRUE(std::equal(steps.begin(), steps.end(), whole.begin() + static_cast<ptrdiff_t>(done),
                            whole.end()));
@@ -199,7 +207,8 @@ void GoingOnGivesTheSameSteps(uint64_t opening, uint64_t growing = 0) {
 }
 TEST(OnceTest, GoingOnFromAPositionGivesTheSameSteps) {
   for (const uint64_t opening : {0, 3, 40})
-    for (const uint64_t growing : {0, 1, 4, 9}) GoingOnGivesTheSameSteps(opening, growing);
+    for (const uint64_t growing : {0, 1, 4, 9})
+      for (const uint32_t files : {1, 2, 3}) GoingOnGivesTheSameSteps(opening, growing, files);
 }
 
 TEST(OnceTest, AStepWithoutSurvivorsIsAStep) {

@@ -128,11 +128,13 @@ Members MembersOf(const StepBatch& step) {
 
 struct OnceSettings {
   uint64_t per_step = 10, allowance = 3, per_period = 0, period = 0, cuts = 0, records_max = 0;
+  uint32_t files = 1;
 };
 
 OnceOptions OptionsOf(const OnceSettings& s, const Position& start, AllowanceBook& book) {
   return {.offsets_per_step = s.per_step,
           .start = start,
+          .files_per_step = s.files,
           .users = UserOptions{.key = kKey,
                                .allowances = &book,
                                .allowance = s.allowance,
@@ -148,7 +150,8 @@ std::vector<Members> NaiveOnce(const UserStream& stream, const OnceSettings& s) 
   uint64_t offsets = 0, cuts = 0;
   for (uint64_t begin = 0; begin < stream.users.size();) {
     uint64_t end = std::min<uint64_t>(begin + s.per_step, stream.users.size());
-    const auto cut = stream.cuts.upper_bound(begin);
+    auto cut = stream.cuts.upper_bound(begin);
+    for (uint32_t ended = 1; ended < s.files && cut != stream.cuts.end(); ++ended) ++cut;
     if (cut != stream.cuts.end()) end = std::min(end, *cut);
     Members all, members;
     for (uint64_t offset = begin; offset < end; ++offset)
@@ -163,7 +166,8 @@ std::vector<Members> NaiveOnce(const UserStream& stream, const OnceSettings& s) 
     }
     steps.push_back(members);
     offsets += end - begin;
-    cuts += stream.cuts.contains(end);
+    cuts += static_cast<uint64_t>(
+        std::distance(stream.cuts.upper_bound(begin), stream.cuts.upper_bound(end)));
     if ((s.period > 0 && offsets >= s.period) || (s.cuts > 0 && cuts >= s.cuts)) {
       in_period.clear();
       offsets = cuts = 0;
@@ -186,7 +190,8 @@ TEST(UserOnceTest, StepsAreThoseOfTheDefinitionOverCrashesAtAnyMoment) {
                                 .per_period = random() % 3,
                                 .period = random() % 2 * (1 + random() % 100),
                                 .cuts = random() % 3,
-                                .records_max = random() % 4};
+                                .records_max = random() % 4,
+                                .files = static_cast<uint32_t>(1 + random() % 3)};
     const std::vector<Members> want = NaiveOnce(stream, settings);
     FakeStore store;
     std::vector<Members> committed;
@@ -224,7 +229,8 @@ TEST(UserOnceTest, StepsAreThoseOfTheDefinitionOverCrashesAtAnyMoment) {
 // Zero-out: with a user's records nulled, every other user is where they were.
 TEST(UserOnceTest, AUserChangesNobodyElsesPart) {
   std::mt19937_64 random(7);
-  const OnceSettings settings{.per_step = 12, .allowance = 2, .per_period = 1, .period = 50};
+  const OnceSettings settings{
+      .per_step = 30, .allowance = 2, .per_period = 1, .cuts = 3, .files = 2};
   const UserStream with = RandomUserStream(random, 500, 20);
   UserStream without = with;
   std::replace(without.users.begin(), without.users.end(), std::string("u3"), std::string("-"));
