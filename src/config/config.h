@@ -281,6 +281,7 @@ struct Participation {
   uint32_t max_participations = 1;
   uint32_t per_period = 0;
   uint32_t user_records_max = 0;
+  uint32_t step_files = 1;  // once: the file ends that end a step
   // poisson and allocate, which hold periods; required there with period or period_files:
   // Steps taken of each period; allocate: in each block, in one of which every event is.
   uint64_t steps_per_period = 0;

@@ -79,6 +79,12 @@ void DescribeParticipation(Fields& fields, Learner& learner) {
        "Records of a user in a step, the first ones, for unit `user`. It bounds the time that one "
        "user costs; what a user adds is clipped as one in any case. 0: all."},
       &participation.user_records_max, 0, 1 << 24, UsedIf(of_users));
+  fields.Integer({"step_files",
+                  "File ends that end a step of `once` which has fewer than `batch` offsets. 1: "
+                  "each one does. More, for files of few records: fewer and larger steps, so less "
+                  "noise per event, and learnt later. A day of the figures is then that number of "
+                  "files."},
+                 &participation.step_files, 1, 1'000'000, UsedIf(!held));
   fields.Number({"sampling_rate",
                  "The probability of an event to be in a step, for `poisson`. Smaller: more "
                  "amplification, smaller steps."},
@@ -139,9 +145,13 @@ void DescribePrivacy(Fields& fields, Privacy& privacy) {
               &privacy.on_exhausted, kOnExhausted);
 }
 
-// Checks that something closes a period.
+// Checks that something ends a step and closes a period.
 Status CheckParticipation(const Place& place, const Participation& participation,
                           const Source& source, bool of_users) {
+  if (participation.step_files > 1 && !source.traits().has_files)
+    return place.Key("step_files")
+        .Fail(fmt::format("is {}, and records come from {}, which has no files: leave it out",
+                          participation.step_files, source.traits().name));
   const bool periods = participation.holds_periods() || (of_users && participation.per_period > 0);
   if (!periods || participation.period > 0) return {};
   if (!source.traits().has_files) {

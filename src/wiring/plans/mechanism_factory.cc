@@ -246,6 +246,7 @@ train::IntakeOptions::Learner::MakeParticipation MakeParticipationOf(
                                           .start = std::move(start),
                                           .opening_offsets = setting.opening_offsets,
                                           .growing_from = setting.growing_from,
+                                          .files_per_step = p.step_files,
                                           .full_at_once = full_at_once,
                                           .offsets_per_part = setting.offsets_per_part,
                                           .users = setting.users});

@@ -399,6 +399,8 @@ const std::vector<BadCase> kMechanisms = {
     {"AllocateInNoBlock", "mode: once\n      batch: 4096",
      "mode: allocate\n      batch: 4\n      steps_per_period: 3\n      blocks: 0",
      "c.yaml:20: learners[0].participation.blocks: must be between 1 and 10000, is 0"},
+    {"StepFilesZero", "mode: once", "mode: once\n      step_files: 0",
+     "c.yaml:18: learners[0].participation.step_files: must be between 1 and 1000000, is 0"},
     {"PeriodFilesNegative", "mode: once", "mode: poisson\n      period_files: -1",
      "c.yaml:18: learners[0].participation.period_files: must be a whole number of at least 0, is "
      "'-1'"},

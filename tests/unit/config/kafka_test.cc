@@ -173,6 +173,9 @@ TEST(Kafka, WhatCannotBeIsRefused) {
   EXPECT_THAT(ErrorOf(KafkaSample(), {"learners.0.participation={mode: poisson, batch: 9, "
                                       "sampling_rate: 0.1, steps_per_period: 3, period_files: 1}"}),
               HasSubstr("required where records come from kafka"));
+  EXPECT_THAT(ErrorOf(KafkaSample(), {"learners.0.participation={mode: once, step_files: 2}"}),
+              HasSubstr("learners[0].participation.step_files: is 2, and records come from kafka, "
+                        "which has no files: leave it out"));
 }
 
 // The keys of another kind are checked, but not used.
