@@ -3,14 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "wiring/budget_check.h"
 #include "wiring/privacy_forecast.h"
+#include "wiring/signal.h"
 
 namespace tacit::daemon {
 namespace {
 
-std::string LearnerText(const wiring::LearnerPlan& plan) {
+std::string LearnerText(const config::Learner& learner, const wiring::LearnerPlan& plan,
+                        std::optional<uint64_t> file_records) {
   std::string text =
       fmt::format("# learner {}: epsilon {} at delta {} per {}; {}\n#   a step: {}\n", plan.id,
                   plan.promise.epsilon, plan.promise.delta, privacy::Name(plan.promise.unit),
@@ -18,7 +21,9 @@ std::string LearnerText(const wiring::LearnerPlan& plan) {
   if (plan.opening_charge)
     text += fmt::format("#   a period first, its histogram: {}\n",
                         wiring::ChargeText(*plan.opening_charge));
-  return text + fmt::format("#   rows a step: {}\n", plan.model->RowsText());
+  return text + fmt::format("#   noise: {}\n#   rows a step: {}\n",
+                            wiring::SignalText(learner, plan, file_records),
+                            plan.model->RowsText());
 }
 
 std::string MemoryText(const wiring::MemoryPlan& memory) {
@@ -43,13 +48,20 @@ bool HandsOn(const config::Config& config) {
 
 std::string PlanText(const wiring::Assembly& assembly) {
   std::string text = fmt::format("{}\n# In numbers\n", config::Dump(assembly.config));
-  for (const wiring::LearnerPlan& plan : assembly.learners) text += LearnerText(plan);
+  const auto file_records = assembly.config.source.records_per_day();
+  for (size_t i = 0; i < assembly.learners.size(); ++i)
+    text += LearnerText(assembly.config.learners[i], assembly.learners[i], file_records);
   for (const wiring::QualityPlan& plan : assembly.qualities)
     text += fmt::format("# quality {}\n", wiring::QualityText(plan));
   if (assembly.breaker)
     text += fmt::format("# source.halt_above {}\n", wiring::BreakerText(*assembly.breaker));
   for (const std::string& refused : wiring::FirstStepsRefused(assembly))
     text += fmt::format("# WARNING: {}\n", refused);
+  for (size_t i = 0; i < assembly.learners.size(); ++i)
+    if (const std::string few =
+            wiring::TooFewRecords(assembly.config.learners[i], assembly.learners[i], file_records);
+        !few.empty())
+      text += fmt::format("# WARNING: {}\n", few);
   for (const std::string& warning : ConfigurationWarnings(assembly))
     text += fmt::format("# WARNING: {}\n", warning);
   return text + MemoryText(assembly.memory);

@@ -17,6 +17,7 @@
 #include "privacy/weakness.h"
 #include "wiring/budget_check.h"
 #include "wiring/plans/noise_plan.h"
+#include "wiring/signal.h"
 
 namespace tacit::wiring {
 namespace {
@@ -44,6 +45,10 @@ struct Subject {
   bool KnowsCoins() const { return plan.charge.CoinsAreKnown(); }
   // The number of times that one event is read.
   uint64_t passes() const { return source.passes; }
+  // A day is a file, where there are files.
+  std::optional<uint64_t> FileRecords(std::optional<uint64_t> events_per_day) const {
+    return source.traits().has_files ? events_per_day : std::nullopt;
+  }
 };
 
 // Appends a charge made `count` times on a unit that is eligible each time.
@@ -153,7 +158,7 @@ std::optional<uint64_t> StepsPerDay(const Subject& s, std::optional<uint64_t> ev
   const Participation& p = s.learner.participation;
   const bool a_file_each = p.period == 0 && p.period_files <= 1;
   if (!s.once() && a_file_each) return p.PeriodSteps();
-  if (!events_per_day) return std::nullopt;
+  if (!events_per_day || (s.once() && p.step_files > 1)) return std::nullopt;
   const auto times = [&](uint64_t each) { return (*events_per_day + each - 1) / each; };
   if (s.once()) return times(p.batch);
   if (p.period_files > 1) return std::nullopt;
@@ -278,6 +283,8 @@ std::string StepsUnknown(const Subject& s) {
   const Participation& p = s.learner.participation;
   if (!s.once() && p.period_files > 1)
     return fmt::format("a period may be of {}, and a day is one", Counted(p.period_files, "file"));
+  if (s.once() && p.step_files > 1)
+    return fmt::format("a step may be of {}, and a day is one", Counted(p.step_files, "file"));
   return "--events-per-day N, a file a day";
 }
 
@@ -406,6 +413,7 @@ Result<LearnerForecast> Forecast(const Subject& s, std::optional<uint64_t> event
                            .steps_per_day = StepsPerDay(s, events_per_day),
                            .allowance = s.of_users() ? promise.bounds.allowance : 0,
                            .steps_unknown = StepsUnknown(s),
+                           .noise = SignalText(s.learner, s.plan, s.FileRecords(events_per_day)),
                            .untouched_rows = s.plan.model->UntouchedRows(),
                            .rows = s.plan.model->RowsText(),
                            .not_covered = privacy::NotCovered(s.plan.charge.mechanism)};
@@ -441,6 +449,9 @@ void WarnOfEvents(const Subject& s, std::optional<uint64_t> events_per_day,
                                                 : fmt::format("1 / {}", p.steps_per_period),
         Counted(period, "event"), expected));
   if (!s.is_private()) return;
+  if (std::string few = TooFewRecords(s.learner, s.plan, s.FileRecords(events_per_day));
+      !few.empty())
+    warnings->push_back(std::move(few));
   const double delta = s.plan.promise.delta;
   if (events_per_day && delta * static_cast<double>(*events_per_day) >= 1) {
     warnings->push_back(

@@ -59,6 +59,7 @@ struct LearnerForecast {
   std::optional<uint64_t> steps_per_day;   // nothing if not known
   uint64_t allowance = 0;                  // steps of a user, ever; 0: unit event
   std::string steps_unknown = {};          // the reason, if steps_per_day is not known
+  std::string noise = {};                  // beside the records of a step, in words
   double untouched_rows = 0;               // written a step, expected
   std::string rows = {};                   // written a step, in words
   std::vector<OtherMode> others = {};      // none without privacy

@@ -16,6 +16,7 @@
 #include "wiring/plans/codec.h"
 #include "wiring/plans/kafka.h"
 #include "wiring/plans/source.h"
+#include "wiring/signal.h"
 
 namespace tacit::wiring {
 namespace {
@@ -69,6 +70,8 @@ class FirstRecords {
     return {};
   }
 
+  // The records of the first file, if it ends among those that were read.
+  std::optional<uint64_t> first_file() const { return first_file_; }
   bool can_hardly_be_read() const { return read_ >= kFewestJudged && good_ * kOneIn < read_; }
   // "of the first 1,000 records 3 can be learnt from. ..."
   std::string Text() const {
@@ -91,6 +94,8 @@ class FirstRecords {
   };
 
   void Take(event::RawRecords* records) {
+    if (!first_file_ && !records->cuts.empty() && !IsTopic(assembly_.config.source))
+      first_file_ = records->cuts.front().offset;
     records->end.resize(std::min<uint64_t>(records->size(), kLookedAt - read_));
     assembly_.transform->StartBatch(&batch_);
     dead_.clear();
@@ -154,6 +159,7 @@ class FirstRecords {
   event::Batch batch_;
   std::vector<event::DeadLetter> dead_;
   uint64_t read_ = 0, good_ = 0;
+  std::optional<uint64_t> first_file_;
   std::map<std::string, Bad> bad_;  // by reason
 };
 
@@ -168,6 +174,19 @@ std::string FoundText(const stream::KafkaTopicFacts& facts) {
         "alone, "
         "so that interactions vanish, read or not",
         policy);
+  return text;
+}
+
+// Warns of learners whose periods are too short where all files are as long as the first one.
+std::string ShortFilesText(const Assembly& assembly, std::optional<uint64_t> first_file) {
+  std::string text;
+  for (size_t i = 0; first_file && i < assembly.learners.size(); ++i) {
+    const config::Learner& learner = assembly.config.learners[i];
+    const LearnerPlan& plan = assembly.learners[i];
+    const std::string few = TooFewRecords(learner, plan, first_file);
+    if (!few.empty() && TooFewRecords(learner, plan, std::nullopt).empty())
+      text += fmt::format("# WARNING: by the first file, {}\n", few);
+  }
   return text;
 }
 
@@ -201,8 +220,9 @@ std::string SourceText(const Assembly& assembly) {
   if (const Status read = first.Read(/*past_cut=*/""); !read)
     return text + fmt::format("# no record was read: {}\n", Printable(read.error().message));
   const bool refuses = first.can_hardly_be_read() && !assembly.breaker && !source.accept_unreadable;
-  return text + fmt::format("# {}{}{}\n", refuses ? "WARNING: " : "", Printable(first.Text()),
-                            refuses ? ". A first start ends with status 2 here" : "");
+  text += fmt::format("# {}{}{}\n", refuses ? "WARNING: " : "", Printable(first.Text()),
+                      refuses ? ". A first start ends with status 2 here" : "");
+  return text + ShortFilesText(assembly, first.first_file());
 }
 
 Status CheckFirstRecords(const Assembly& assembly, const std::string& past_cut) {

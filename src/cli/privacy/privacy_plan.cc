@@ -97,6 +97,7 @@ json::object Json(const wiring::LearnerForecast& learner) {
           {"untouched_rows_per_step", learner.untouched_rows},
           {"touched_rows_per_step", nullptr},
           {"rows_text", learner.rows},
+          {"noise_text", learner.noise},
           {"not_covered",
            learner.not_covered.empty() ? json::value(nullptr) : json::value(learner.not_covered)},
           {"others", std::move(others)}};
@@ -181,6 +182,7 @@ void Print(const wiring::LearnerForecast& learner) {
   if (learner.opening) Row("a period first", wiring::ChargeText(*learner.opening));
   Row("steps a day", learner.steps_per_day ? WithThousands(*learner.steps_per_day)
                                            : fmt::format("not known ({})", learner.steps_unknown));
+  Row("noise", learner.noise);
   Row("rows a step", learner.rows);
   PrintAhead(learner.ahead, learner.mode == "once" ? "a step" : "a period");
   if (learner.allowance > 0)

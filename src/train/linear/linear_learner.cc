@@ -152,9 +152,10 @@ RateNoise ClickRateNoise(const LinearLearnerOptions& options) {
   const std::vector<SumTable> tables = TablesOf(options);
   const size_t column = WholeColumn(*options.columns, tables);
   const double scale = linear::ColumnScales(*options.columns, options.update)[column];
+  const double of_value = deviation / options.update.count_share / scale;
   return {.clicks = deviation / options.update.click_share,
-          .events = deviation / options.update.count_share / scale *
-                    std::sqrt(static_cast<double>(tables[column].rows))};
+          .events = of_value * std::sqrt(static_cast<double>(tables[column].rows)),
+          .value_events = of_value};
 }
 
 privacy::Charge LinearPeriodCharge(const LinearLearnerOptions& options) {

@@ -134,9 +134,10 @@ class LinearLearner final : public Learner {
   mechanism::ReleasedSums released_;
 };
 
-// The deviations of the noise on a period's numbers of clicks and of events.
+// The deviations of the noise on a period's numbers of clicks and of events, and on the events of
+// one value.
 struct RateNoise {
-  double clicks = 0, events = 0;
+  double clicks = 0, events = 0, value_events = 0;
 };
 // REQUIRES CheckLinear(options).
 RateNoise ClickRateNoise(const LinearLearnerOptions& options);

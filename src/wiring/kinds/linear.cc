@@ -66,6 +66,7 @@ class LinearPlan final : public ModelPlan {
     grown.released = std::make_shared<const std::string>(state.Encode(*options_.columns));
     return grown;
   }
+  double NoiseInUnits() const override { return train::ClickRateNoise(options_).value_events; }
   bool SumsUp() const override { return true; }
   uint64_t OpeningRecords() const override { return opening_records_; }
   store::RowLayout Rows() const override { return train::LinearRowLayout(*options_.columns); }

@@ -101,6 +101,12 @@ class ModelPlan {
   virtual Result<std::optional<ProbabilityForm>> Probability(const store::Snapshot&) const {
     return std::nullopt;
   }
+  // The deviation of the noise on a released number, in what one unit can add to it. REQUIRES that
+  // its charge is bounded.
+  virtual double NoiseInUnits() const {
+    const privacy::Charge of_step = charge();
+    return of_step.sigma_gradient > 0 ? of_step.sigma_gradient : of_step.noise_multiplier;
+  }
   // The expected number of rows that a step writes without any unit that activated them.
   virtual double UntouchedRows() const { return 0; }
   // Its learner sums a step up, and so may be given the step's examples in parts.

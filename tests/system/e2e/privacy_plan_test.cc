@@ -261,6 +261,42 @@ TEST(PrivacyPlanTest, OneRefusedLearnerDoesNotHideTheOthers) {
                                    "mechanism.vocabulary.file: /nowhere/v"));
 }
 
+// A linear model of 39 columns: an event is bounded by 5.22 and adds 0.4 of its column's scale to a
+// value's count, which is near 1 (docs/internals/model.md, linear).
+TEST(PrivacyPlanTest, NoiseStandsBesideTheRecordsOfAPeriodAndFilesChangeNoCharge) {
+  TempDir dir;
+  SmallRun run;
+  const std::string config = run.WriteConfig(dir);
+  const auto plan = [&](int step_files, const std::string& epsilon) {
+    return Plan(
+        config,
+        {"--events-per-day", "180", "--set", "learners.0.model={kind: linear}", "--set",
+         "learners.0.mechanism={kind: sums}", "--set",
+         fmt::format("learners.0.participation={{mode: once, batch: 20000, step_files: {}}}",
+                     step_files),
+         "--set", "learners.0.privacy.epsilon=" + epsilon});
+  };
+  for (const char* epsilon : {"1", "8"}) {
+    const json::object short_periods = plan(1, epsilon), long_periods = plan(56, epsilon);
+    const json::object& learner = short_periods.at("learners").at(0).as_object();
+    const json::object& other = long_periods.at("learners").at(0).as_object();
+    for (const char* key : {"step", "promise", "at_most"})
+      EXPECT_EQ(learner.at(key), other.at(key));
+    EXPECT_EQ(learner.at("epsilon").at("allowed"), other.at("epsilon").at("allowed"));
+
+    const std::string text(learner.at("noise_text").as_string());
+    const double noise = Number(learner.at("step").at("noise_multiplier"));
+    EXPECT_NEAR(std::stod(text), noise * 5.22 / 0.4, 0.25 * noise * 5.22 / 0.4);
+    EXPECT_THAT(text, HasSubstr("times what a record adds to a number; a period has at most 180 "));
+    EXPECT_THAT(std::string(other.at("noise_text").as_string()), HasSubstr("at most 10,080 "));
+    EXPECT_THAT(json::serialize(short_periods.at("warnings")),
+                HasSubstr("participation.step_files: 56 makes periods longer"));
+    EXPECT_TRUE(long_periods.at("warnings").as_array().empty());
+  }
+  const Ended checked = test::Run({TACITD, "--config", config, "--check-config"});
+  EXPECT_THAT(checked.out, HasSubstr("a step has at most 256 records"));
+}
+
 TEST(PrivacyPlanTest, ABatchAndADeltaThatDoNotFitTheEventsAreWarnedOf) {
   TempDir dir;
   SmallRun run;

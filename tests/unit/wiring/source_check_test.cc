@@ -156,6 +156,27 @@ TEST_F(SourceCheckTest, CheckConfigSaysHowManyCanBeLearntFrom) {
   EXPECT_THAT(SourceText(OfFiles(", accept_unreadable: true")), Not(HasSubstr("WARNING")));
 }
 
+TEST_F(SourceCheckTest, FilesThatMakePeriodsTooShortAreWarnedOf) {
+  const std::string items = "catalogue: {file: " + (dir_ / "items.dat") + "}\n";
+  test::WriteFile(dir_ / "items.dat", "one\n");
+  for (const char* name : {"a.jsonl", "b.jsonl"}) {
+    std::ofstream out(dir_ / name);
+    for (int i = 0; i < 20; ++i) out << Record(true, R"(,"user":"u","item":"one")") << '\n';
+  }
+  const auto text = [&](const std::string& participation) {
+    std::string learner = kLooksAtItems;
+    const std::string before = "batch: 100";
+    learner.replace(learner.find(before), before.size(), participation);
+    return SourceText(OfFiles("", items, learner));
+  };
+  EXPECT_THAT(text("batch: 20000"),
+              AllOf(HasSubstr("# WARNING: by the first file, learner 'next': a period has at most "
+                              "20 records, and noise is "),
+                    HasSubstr("participation.step_files: 500 makes periods longer")));
+  EXPECT_THAT(text("batch: 20000, step_files: 500"), Not(HasSubstr("WARNING")));
+  EXPECT_THAT(text("batch: 100"), Not(HasSubstr("WARNING"))) << "the plan says so already";
+}
+
 // The key says nothing of how a record is read: else it would make each store's reading another.
 TEST_F(SourceCheckTest, AnAcceptedStreamIsReadAsBefore) {
   WriteFile("a.jsonl", 1, 0);
