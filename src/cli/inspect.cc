@@ -72,12 +72,14 @@ void PrintFindings(const InspectOptions& options, const inspect::Sample& sample,
       for (const std::string& key : proposal->open_keys) open.push_back(boost::json::value(key));
       report["to_fill_in"] = std::move(open);
       report["proposal"] = proposal->yaml;
+      report["noise"] = proposal->noise;
     }
     fmt::print("{}\n", boost::json::serialize(report));
     return;
   }
   std::string text = ReportText(sample, roles, trial);
   if (proposal != nullptr) {
+    if (trial) text += NoiseText(*proposal, sample, *trial);
     if (to_file) text += fmt::format("\nproposed: {}\n", options.asked.output);
     for (const std::string& key : proposal->open_keys)
       text += fmt::format("to be filled in by a person: {}\n", key);

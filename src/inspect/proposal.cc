@@ -11,6 +11,7 @@
 #include "inspect/topic_report.h"
 #include "wiring/assembly.h"
 #include "wiring/plans/noise_plan.h"
+#include "wiring/signal.h"
 
 namespace tacit::inspect {
 namespace {
@@ -48,6 +49,12 @@ class Proposer {
   bool of_users() const { return asked_.unit == "user"; }
   bool held() const { return asked_.mode == "poisson" || asked_.mode == "allocate"; }
   double records() const { return std::max(1.0, sample_.lines_in_all); }
+  // The mean of a file; nothing where there are none.
+  std::optional<uint64_t> FileRecords() const {
+    if (sample_.topic() != nullptr) return std::nullopt;
+    const auto files = static_cast<double>(std::max<size_t>(1, sample_.records->origins().size()));
+    return static_cast<uint64_t>(std::ceil(records() / files));
+  }
 
   Status CheckAsked() const {
     if (of_users() && !roles_.user)
@@ -94,6 +101,7 @@ class Proposer {
     batch_by_rule_ = choice_ == LearnerChoice::kLinear && !of_users();
     if (choice_ == LearnerChoice::kNetwork && !held()) period_ = HeldBatch();  // a step
     if (held()) period_ = std::min(period_, static_cast<uint64_t>(records()));
+    PlanFiles();
     if (!roles_.user) return;
     const std::vector<uint32_t> numbers = evidence_.UserPeriods(*roles_.user, period_);
     uint64_t pairs = 0;
@@ -103,6 +111,24 @@ class Proposer {
         std::ceil(static_cast<double>(sample_.rows) / static_cast<double>(period_));
     users_of_period_ = static_cast<double>(pairs) / std::max(1.0, periods);
     users_ = numbers.size();
+  }
+
+  // Where a file has few records, a step has as many files as make a period, or, by the
+  // configuration's own rule, its first one.
+  void PlanFiles() {
+    const std::optional<uint64_t> file = FileRecords();
+    if (held() || !file || sample_.records->origins().size() < 2) return;
+    const uint64_t wanted = batch_by_rule_ ? wiring::kEnoughRecords : period_;
+    if (*file >= std::min(wanted, wiring::kEnoughRecords)) return;
+    step_files_ = std::min<uint64_t>((wanted + *file - 1) / *file, 1'000'000);
+  }
+  std::string FilesYaml() const {
+    if (step_files_ == 1) return "";
+    return CommentLines(6, fmt::format("A file has some {}, too few beside the noise of a release: "
+                                       "this number of file ends closes one. Fewer: learnt sooner, "
+                                       "with more noise.",
+                                       Counted(*FileRecords(), "record"))) +
+           fmt::format("      step_files: {}\n", step_files_);
   }
 
   Result<Proposal> Load(uint64_t memory) {
@@ -125,8 +151,12 @@ class Proposer {
     if (without_items) open("catalogue.file", "items");
     TACIT_ASSIGN(proposal.config, config::Parse(proposal.yaml, "the proposal", proposal.filled));
     if (!without_items) {
-      TACIT_ASSIGN([[maybe_unused]] const wiring::Assembly assembly,
-                   wiring::Assemble(proposal.config));
+      TACIT_ASSIGN(const wiring::Assembly assembly, wiring::Assemble(proposal.config));
+      const config::Learner& learner = proposal.config.learners[0];
+      const wiring::LearnerPlan& plan = assembly.learners[0];
+      proposal.noise = fmt::format("at epsilon {}, {}", learner.privacy.epsilon,
+                                   wiring::SignalText(learner, plan, FileRecords()));
+      proposal.noise_in_units = plan.model->NoiseInUnits();
     }
     return proposal;
   }
@@ -235,7 +265,7 @@ class Proposer {
                          : choice_ == LearnerChoice::kLinear ? "; a linear model can have no other"
                                                              : ""));
     yaml += asked_.mode ? fmt::format("      mode: {}\n", *asked_.mode) : "      mode:\n";
-    yaml += held() ? HeldYaml() : BatchYaml();
+    yaml += held() ? HeldYaml() : BatchYaml() + FilesYaml();
     const bool users = of_users() || choice_ == LearnerChoice::kNextItem;
     if (users)
       yaml +=
@@ -255,8 +285,10 @@ class Proposer {
   }
 
   std::string RecordsOfAPeriod() const {
-    return sample_.topic() != nullptr ? "Records of a period, which source.tick_ms may close too."
-                                      : "Records of a period; a file's end closes it too.";
+    if (sample_.topic() != nullptr)
+      return "Records of a period, which source.tick_ms may close too.";
+    return step_files_ == 1 ? "Records of a period; a file's end closes it too."
+                            : "Records of a period, which the files of step_files close too.";
   }
 
   std::string BatchYaml() const {
@@ -406,6 +438,7 @@ class Proposer {
   LearnerChoice choice_ = LearnerChoice::kLinear;
   uint64_t period_ = 0;
   bool batch_by_rule_ = false;
+  uint64_t step_files_ = 1;
   uint32_t allowance_ = 1;
   uint64_t users_ = 0;
   double users_of_period_ = 0;

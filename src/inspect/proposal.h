@@ -26,6 +26,11 @@ struct Proposal {
   std::vector<std::string> open_keys;  // those that a person has to fill in
   std::vector<std::string> filled;     // overrides that fill them in for a trial
   config::Config config;               // with those
+  // The noise of a step at `config`'s epsilon, beside its records, in words and in what a unit
+  // adds;
+  // "" and 0 where the learner could not be planned yet.
+  std::string noise;
+  double noise_in_units = 0;
 };
 
 // Returns the reason why nothing can be learnt from such records with any decision; "" if

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "inspect/proposal.h"
 #include "inspect/roles.h"
 #include "inspect/sample.h"
 #include "inspect/trial.h"
@@ -27,6 +28,9 @@ std::optional<Days> DaysOf(const Sample& sample, const Roles& roles,
 // Sentences about what an operator should look at before anything is learnt.
 std::vector<std::string> WarningsAbout(const Sample& sample, const Roles& roles,
                                        const std::optional<Trial>& trial);
+
+// The line of a proposal's noise, with a warning where a period has few records of one label.
+std::string NoiseText(const Proposal& proposal, const Sample& sample, const Trial& trial);
 
 // The report for people, a line each, and for programs. Without a trial there is no proposal.
 std::string ReportText(const Sample& sample, const Roles& roles, const std::optional<Trial>& trial);

@@ -12,6 +12,8 @@ namespace tacit::inspect {
 namespace {
 
 constexpr double kMsPerDay = 86'400'000;
+// A period's rate of labels is known to a tenth where it has this many deviations of noise.
+constexpr double kDeviationsKnown = 10;
 // A field that is in more records of one half, by this share, than of the other has come or gone.
 constexpr double kComeOrGone = 0.5;
 
@@ -122,6 +124,22 @@ std::vector<std::string> WarningsAbout(const Sample& sample, const Roles& roles,
     warnings.push_back(fmt::format("{} of {} could not be learnt from", WithThousands(trial->bad()),
                                    Counted(trial->good + trial->bad(), "record")));
   return warnings;
+}
+
+std::string NoiseText(const Proposal& proposal, const Sample& sample, const Trial& trial) {
+  if (proposal.noise.empty()) return "";
+  std::string text = fmt::format("{:<11}{}\n", "noise", proposal.noise);
+  const config::Learner& learner = proposal.config.learners.front();
+  if (learner.model.traits().only_once.empty() || learner.model.recommends()) return text;
+  const double records =
+      std::min(sample.lines_in_all, static_cast<double>(learner.participation.batch));
+  const double rate = trial.label_rate();
+  const double rarer = records * std::min(rate, 1 - rate);
+  if (rarer >= kDeviationsKnown * proposal.noise_in_units) return text;
+  return text + fmt::format(
+                    "WARNING: {:.0f} labels of {} in a period are few, where noise is {:.2g} "
+                    "times what one adds: longer periods or a larger epsilon\n",
+                    rarer, rate < 0.5 ? 1 : 0, proposal.noise_in_units);
 }
 
 }  // namespace tacit::inspect

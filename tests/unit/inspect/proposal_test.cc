@@ -18,6 +18,7 @@
 namespace tacit::inspect {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
@@ -295,6 +296,58 @@ TEST(ProposalTest, SetsAloneHaveTheNetwork) {
   ASSERT_TRUE(proposal) << proposal.error().message;
   EXPECT_EQ(proposal->config.learners[0].model.kind, config::ModelKind::kPctr);
   EXPECT_EQ(proposal->config.learners[0].participation.batch, 2048u);
+}
+
+// A file a day of 180 records: 56 of them have the 10,000 of a first period.
+TEST(ProposalTest, FilesOfFewRecordsMakeOnePeriodTogether) {
+  const test::TempDir dir;
+  const auto propose = [&](int files, int records, const Asked& asked) {
+    std::vector<std::string> paths;
+    for (int file = 0; file < files; ++file) {
+      std::string text = "click,shelf\n";
+      for (int i = 1; i < records; ++i) text += fmt::format("{},s{}\n", i % 3 == 0 ? 1 : 0, i % 7);
+      paths.push_back(dir / fmt::format("{}-{}.csv", records, file));
+      test::WriteFile(paths.back(), text);
+    }
+    const auto sample = ReadSample(paths, {});
+    EXPECT_TRUE(sample) << sample.error().message;
+    auto proposal = Propose(*sample, FindRoles(*sample), asked);
+    EXPECT_TRUE(proposal) << proposal.error().message;
+    return *std::move(proposal);
+  };
+  const auto files_of = [](const Proposal& proposal) {
+    return proposal.config.learners[0].participation.step_files;
+  };
+  const Asked once{.epsilon = 8, .delta = 1e-6, .unit = "event", .mode = "once"};
+  const Proposal small = propose(5, 180, once);
+  EXPECT_NEAR(files_of(small), 56, 1);
+  EXPECT_THAT(small.yaml, HasSubstr("A file has some 1"));
+  EXPECT_THAT(small.noise,
+              AllOf(HasSubstr("at epsilon 8, "), HasSubstr("a period has at most 10,")));
+  EXPECT_EQ(files_of(propose(2, 12'000, once)), 1u) << "each is long enough";
+  EXPECT_EQ(files_of(propose(1, 180, once)), 1u) << "there is no other file";
+  const Asked held{.epsilon = 8, .delta = 1e-6, .unit = "event", .mode = "poisson"};
+  EXPECT_EQ(files_of(propose(5, 190, held)), 1u);
+}
+
+// Some 42 labels beside noise of some ten.
+TEST(ProposalTest, FewLabelsAreWarnedOf) {
+  const test::TempDir dir;
+  const auto text_of = [&](int each) {
+    std::string text = "click,shelf\n";
+    for (int i = 0; i < 8400; ++i) text += fmt::format("{},s{}\n", i % each == 0 ? 1 : 0, i % 7);
+    test::WriteFile(dir / "log.csv", text);
+    const auto sample = ReadSample({dir / "log.csv"}, {});
+    EXPECT_TRUE(sample) << sample.error().message;
+    const auto proposal = Propose(*sample, FindRoles(*sample),
+                                  {.epsilon = 1, .delta = 1e-6, .unit = "event", .mode = "once"});
+    EXPECT_TRUE(proposal) << proposal.error().message;
+    const auto trial = TryOut(*sample, proposal->config);
+    EXPECT_TRUE(trial) << trial.error().message;
+    return NoiseText(*proposal, *sample, *trial);
+  };
+  EXPECT_THAT(text_of(200), HasSubstr("WARNING: 42 labels of 1 in a period are few"));
+  EXPECT_THAT(text_of(4), AllOf(HasSubstr("noise      at epsilon 1, "), Not(HasSubstr("WARNING"))));
 }
 
 TEST_F(ShopProposalTest, AUserMustBeNamedWhereOneIsTheUnit) {
