@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 
+#include "base/text.h"
 #include "cli/parts/ask_checkpoint.h"
 #include "cli/parts/ask_daemon.h"
 #include "cli/parts/command.h"
@@ -93,7 +94,8 @@ void Print(const json::object& answer, const ValueNames& names) {
                      fmt::format("{}", weight.at("period").to_number<uint64_t>())});
   }
   fmt::print("{}", console::LayOut(lines, {0, 1}));
-  fmt::print("bias {:+.3f} after {} periods; events are noised counts\n",
+  fmt::print("log-odds of {}: bias {:+.3f} after {} periods; events are noised counts\n",
+             Printable(std::string_view(answer.at("predicts").as_string())),
              answer.at("bias").to_number<double>(), answer.at("periods").to_number<uint64_t>());
   PrintModel(answer);
 }

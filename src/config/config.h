@@ -128,6 +128,8 @@ struct Source {
   bool weighs() const { return shape() != nullptr && !shape()->weight.empty(); }
   // Its records have labels; without, each says that a user has met an item.
   bool has_labels() const { return shape() == nullptr || !shape()->label.empty(); }
+  // A label of 1 in the operator's own words: "buy", "rating of 4 or more"; else "label 1".
+  std::string LabelName() const;
 };
 
 // librdkafka's own settings by its names, and the dead-letter settings (errors.*) by the names of

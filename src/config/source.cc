@@ -493,6 +493,22 @@ Status CheckHaltAbove(const Place& place, const HaltAbove& halt,
   return {};
 }
 
+std::string Source::LabelName() const {
+  if (format == Format::kCriteoTsv) return "click";
+  const std::string unnamed = "label 1";
+  if (shape() == nullptr) return unnamed;
+  const event::LabelRule& rule = shape()->label_rule;
+  std::string values;
+  for (const auto& [value, is_one] : rule.values)
+    if (is_one) values += (values.empty() ? "" : " or ") + value;
+  if (!values.empty()) return values;
+  std::string name = shape()->label;
+  if (format == Format::kJson)
+    if (const auto keys = KeysOfPointer(name); keys) name = keys->back();
+  if (rule.at_least) return fmt::format("{} of {} or more", name, *rule.at_least);
+  return name.empty() || name == "label" ? unnamed : name;
+}
+
 std::string UnsetPlace(const Source& source, RecordPart part) {
   const event::RecordShape* const shape = source.shape();
   if (shape == nullptr) return {};

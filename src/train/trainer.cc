@@ -438,7 +438,7 @@ void Trainer::TellBelowBaseline(const Seat& seat, const DayRow& day) {
     LogEvent(spdlog::level::warn, "below_baseline",
              {{"learner", seat.learner->id()}, {"day", day.name}, {"normalised_entropy", entropy}},
              fmt::format("learner '{}', {}: its log loss, {:.4f}, is {:.3f} of that of the best "
-                         "constant: it has learnt less than the click rate",
+                         "constant: it has learnt less than how often the label is 1",
                          seat.learner->id(), day.name,
                          day.loss_sum / static_cast<double>(day.events), entropy));
   if (const RankTotals& ranked = day.ranked; IsBelowPopularity(ranked))

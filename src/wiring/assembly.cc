@@ -160,7 +160,8 @@ std::vector<serve::ScoringModel> MakeScoringModels(const Assembly& assembly) {
                         .promise = plan.promise,
                         .transform = assembly.transform,
                         .model = std::move(model),
-                        .lines = lines});
+                        .lines = lines,
+                        .predicts = assembly.config.source.LabelName()});
   }
   return models;
 }

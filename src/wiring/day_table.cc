@@ -86,7 +86,9 @@ std::string DayTable(const std::vector<train::DayRow>& days,
     }
     table += fmt::format(" {:>9} {:>13}\n", EpsilonOf(day), WithThousands(day.rows_written));
   }
-  table += "\nNE: log loss over that of the best constant. calib.: clicks predicted over clicks.\n";
+  table +=
+      "\nNE: log loss over that of the best constant. calib.: labels of 1 predicted over those "
+      "that came.\n";
   return table + BelowConstant(days) + CostLine(epsilon, promise, "AUC and loss are");
 }
 

@@ -3,6 +3,7 @@
 #include <boost/json.hpp>
 #include <memory>
 
+#include "base/text.h"
 #include "cli/parts/ask_checkpoint.h"
 #include "cli/parts/ask_daemon.h"
 #include "cli/parts/command.h"
@@ -126,9 +127,11 @@ Result<json::object> ScoreCheckpoint(const QueryScoreOptions& options, const Lin
 
 void PrintAnswer(const json::object& answer, const std::vector<std::string>& lines) {
   const json::array& scores = answer.at("scores").as_array();
+  const std::string predicts = Printable(std::string_view(answer.at("predicts").as_string()));
   for (size_t i = 0; i < scores.size(); ++i) {
     const std::string_view line = i < lines.size() ? std::string_view(lines[i]) : "";
-    fmt::print("probability {:.4f}   {}\n", scores[i].to_number<double>(), line.substr(0, 70));
+    fmt::print("probability of {} {:.4f}   {}\n", predicts, scores[i].to_number<double>(),
+               line.substr(0, 70));
   }
   PrintModel(answer);
 }
@@ -188,7 +191,7 @@ void AddQuery(CLI::App& cli, Action* chosen) {
   auto* command = cli.add_subcommand("query", "Ask a model");
   command->require_subcommand(1);
   auto options = std::make_shared<QueryScoreOptions>();
-  auto* score = command->add_subcommand("score", "Click probabilities of rows");
+  auto* score = command->add_subcommand("score", "Probabilities of the label, for rows");
   auto* where = score->add_option_group("where");
   where->add_option("--url", options->url, "A running daemon: http://HOST:PORT or unix:/PATH");
   where->add_option("--checkpoint", options->checkpoint, "A store or checkpoint directory");

@@ -85,6 +85,7 @@ void PrintAnswer(const json::object& answer) {
     fmt::print("{:>4}  {:<24} {:.6g}{}\n", ++place, std::string(item.at("id").as_string()),
                item.at("score").to_number<double>(), why);
   }
+  if (place > 0) fmt::print("the numbers put the items in order, and say nothing else\n");
   if (const json::value* const unknown = answer.if_contains("unknown_items"))
     fmt::print("not of the catalogue: {}\n", json::serialize(*unknown));
   PrintModel(answer);

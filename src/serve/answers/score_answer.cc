@@ -16,7 +16,9 @@ void WriteScores(const store::Snapshot& snapshot, const ScoringModel& model,
   *answer = R"({"scores":[)";
   for (size_t i = 0; i < scores.size(); ++i)
     fmt::format_to(std::back_inserter(*answer), "{}{}", i == 0 ? "" : ",", scores[i]);
-  *answer += "],";
+  *answer += R"(],"predicts":)";
+  http::AppendJsonString(model.predicts, answer);
+  *answer += ',';
   AppendModel(snapshot, model.promise, answer);
   *answer += "}\n";
 }

@@ -58,6 +58,8 @@ Status Append(const std::vector<ScoringModel>& models,
                 fmt::format("no learner '{}' that scores rows", asked.learner));
   *out = "{";
   TACIT_RETURN_IF_ERROR(model->model->AppendWeights(snapshot, asked.weights, out));
+  *out += R"(,"predicts":)";
+  http::AppendJsonString(model->predicts, out);
   *out += ",";
   AppendModel(snapshot, model->promise, out);
   *out += "}\n";

@@ -17,7 +17,7 @@
 // The interface between scoring rows and the kinds of model that can do it.
 namespace tacit::serve {
 
-// Computes click probabilities from snapshots of one learner. Owns its working memory; not
+// Computes probabilities of the label from snapshots of one learner. Owns its working memory; not
 // thread-safe, one per thread.
 class RowScorer {
  public:
@@ -53,6 +53,7 @@ struct ScoringModel {
   // Reads records of the stream's own form, with their labels passed over; null where a record is
   // not a line of text.
   std::shared_ptr<const event::Codec> lines = nullptr;
+  std::string predicts = {};  // the label's name, in the operator's words
 };
 
 // Returns 1 / (1 + e^-x), without overflow.

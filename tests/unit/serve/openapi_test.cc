@@ -360,7 +360,8 @@ TEST_F(OpenApiTest, TheIndexListsTheRoutes) {
   const std::string of_all = Ask("GET", "/", "").body;
   const std::string of_operators = Ask("GET", "/", "", http::Role::kOperator).body;
   const std::string counted_for_all = Ask("GET", "/metrics", "").body;
-  EXPECT_THAT(of_all, HasSubstr("\nPOST /v1/score             Click probabilities of rows\n"));
+  EXPECT_THAT(of_all,
+              HasSubstr("\nPOST /v1/score             Probabilities of the label, for rows\n"));
   EXPECT_THAT(of_all, testing::Not(HasSubstr("/v1/users/")));
   for (const std::string& route : Routes()) {
     const size_t space = route.find(' ');
