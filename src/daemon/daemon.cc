@@ -355,8 +355,16 @@ class Daemon {
 
   std::vector<LearnerView> Views() const {
     std::vector<LearnerView> views;
-    for (const wiring::LearnerPlan& plan : assembly_.learners)
-      views.push_back({plan.id, progress_.view(plan.index.value), plan.recommends});
+    for (const wiring::LearnerPlan& plan : assembly_.learners) {
+      const config::Learner& learner = assembly_.config.learners[plan.index.value];
+      const bool periods =
+          learner.participation.holds_periods() || !learner.model.traits().only_once.empty();
+      views.push_back({.id = plan.id,
+                       .view = progress_.view(plan.index.value),
+                       .ranks = plan.recommends,
+                       .waiting = learning_->intake().offsets_waiting(plan.index),
+                       .waits_for = periods ? "period" : "step"});
+    }
     return views;
   }
 
@@ -388,7 +396,7 @@ class Daemon {
   bool GoesOn(ProgressLine* line, bool* told) {
     ShowWhetherLettersWait();
     if (!trained_) {
-      line->Update(Records(), Views());
+      line->Update(learning_->intake().records_read(), Records(), Views());
       return true;
     }
     if (!std::exchange(*told, true)) {

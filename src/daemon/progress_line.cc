@@ -34,6 +34,7 @@ std::vector<LogField> FieldsOf(const LearnerView& learner) {
   std::vector<LogField> fields{{"learner", learner.id},
                                {"events", view.events},
                                {"steps", view.steps},
+                               {"waiting", learner.waiting},
                                {"epsilon", view.epsilon}};
   if (learner.ranks) {
     const bool asked = view.ranked.asked > 0;
@@ -58,16 +59,16 @@ uint64_t EventsOf(const std::vector<LearnerView>& learners) {
 ProgressLine::ProgressLine(const Clock& clock)
     : clock_(clock), line_(clock), start_(clock.Now()), last_(start_) {}
 
-void ProgressLine::Update(uint64_t total, const std::vector<LearnerView>& learners) {
+void ProgressLine::Update(uint64_t read, uint64_t total, const std::vector<LearnerView>& learners) {
   if (!line_.due()) return;
   SeeRate(EventsOf(learners));
-  Draw(total, learners, /*is_last=*/false);
+  Draw(read, total, learners, /*is_last=*/false);
 }
 
 void ProgressLine::Finish(uint64_t total, const std::vector<LearnerView>& learners) {
   const uint64_t done = EventsOf(learners);
   rate_ = static_cast<double>(done) / std::max(1e-9, Seconds(clock_.Now() - start_));
-  Draw(total, learners, /*is_last=*/true);
+  Draw(done, total, learners, /*is_last=*/true);
   line_.End();
 }
 
@@ -84,12 +85,15 @@ void ProgressLine::SeeRate(uint64_t done) {
   if (rate_ < 0.5) rate_ = 0;
 }
 
-void ProgressLine::Draw(uint64_t total, const std::vector<LearnerView>& learners, bool is_last) {
+void ProgressLine::Draw(uint64_t read, uint64_t total, const std::vector<LearnerView>& learners,
+                        bool is_last) {
   const uint64_t done = EventsOf(learners);
+  const bool waits = !is_last && rate_ == 0 && std::ranges::any_of(learners, &LearnerView::waiting);
   std::string line;
   std::vector<LogField> fields{{"events", done}, {"events_per_second", rate_}};
   if (total > 0) {
-    const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
+    const auto reached = static_cast<double>(waits ? std::max(read, done) : done);
+    const double share = std::min(1.0, reached / static_cast<double>(total));
     line = fmt::format("{:3.0f} % ", 100 * share);
     if (line_.is_terminal()) line += fmt::format("|{}| ", console::ProgressBar(share));
     fields.emplace_back("records_known", total);
@@ -98,9 +102,13 @@ void ProgressLine::Draw(uint64_t total, const std::vector<LearnerView>& learners
                       WithThousands(static_cast<uint64_t>(rate_)));
   std::vector<std::vector<LogField>> of_learners;
   for (const LearnerView& learner : learners) {
-    const auto& [id, view, ranks] = learner;
-    line += fmt::format("  {}{}  epsilon {}", learners.size() > 1 ? id + ": " : "",
-                        ranks ? HitText(view.ranked) : ClickText(view), EpsilonText(view.epsilon));
+    const train::Progress::View& view = learner.view;
+    line += fmt::format("  {}{}  epsilon {}", learners.size() > 1 ? learner.id + ": " : "",
+                        learner.ranks ? HitText(view.ranked) : ClickText(view),
+                        EpsilonText(view.epsilon));
+    if (waits && learner.waiting > 0)
+      line += fmt::format(", {} wait until their {} is full", Counted(learner.waiting, "record"),
+                          learner.waits_for);
     of_learners.push_back(FieldsOf(learner));
   }
   if (!line_.is_terminal() && !is_last && line == drawn_) return line_.Pass();

@@ -16,7 +16,9 @@ namespace tacit::daemon {
 struct LearnerView {
   std::string id;
   train::Progress::View view;
-  bool ranks = false;  // a model of the next item: shows HIT@10 instead of AUC
+  bool ranks = false;               // a model of the next item: shows HIT@10 instead of AUC
+  uint64_t waiting = 0;             // records that were read and wait until ...
+  std::string_view waits_for = {};  // ... this is full: "step" or "period"
 };
 // Events of the learner that has come furthest: all learners read the same stream.
 uint64_t EventsOf(const std::vector<LearnerView>& learners);
@@ -27,13 +29,14 @@ class ProgressLine {
  public:
   explicit ProgressLine(const Clock& clock);
 
-  // Draws when a drawing is due. `total` 0 means unknown: no bar.
-  void Update(uint64_t total, const std::vector<LearnerView>& learners);
+  // Draws when a drawing is due. `total` 0 means unknown: no bar. `read`: records of `total` that
+  // were read, which is the progress while those that are left wait.
+  void Update(uint64_t read, uint64_t total, const std::vector<LearnerView>& learners);
   // Draws a last time and ends the line.
   void Finish(uint64_t total, const std::vector<LearnerView>& learners);
 
  private:
-  void Draw(uint64_t total, const std::vector<LearnerView>& learners, bool is_last);
+  void Draw(uint64_t read, uint64_t total, const std::vector<LearnerView>& learners, bool is_last);
   void SeeRate(uint64_t done);
 
   const Clock& clock_;

@@ -66,12 +66,13 @@ class Intake::Cutter {
     if (pass_ < position_.pass || records.end_offset() < next) return true;
     identity_ = &piece.source_identity;
     const uint64_t from = std::exchange(next, records.end_offset());
-    if (from <= records.first_offset) return participation_->Cut(records, examples, Emitter());
-    event::Batch rest;
-    // The run may begin earlier because another learner is further back in the stream.
-    const event::RawRecords frame = RunFrom(records, examples, from, records.end_offset(), &rest);
-    return participation_->Cut(frame, rest, Emitter());
+    begun_.try_emplace(records.partition, std::max(from, records.first_offset));
+    const bool goes_on = CutFrom(from, records, examples);
+    CountWaiting();
+    return goes_on;
   }
+
+  uint64_t waiting() const { return retired_ ? 0 : waiting_.load(); }
 
   bool EndPass(const std::string& identity) {
     if (retired_) return true;
@@ -95,7 +96,28 @@ class Intake::Cutter {
   Status status() const { return participation_->status(); }
 
  private:
+  bool CutFrom(uint64_t from, const event::RawRecords& records, const event::Batch& examples) {
+    if (from <= records.first_offset) return participation_->Cut(records, examples, Emitter());
+    event::Batch rest;
+    // The run may begin earlier because another learner is further back in the stream.
+    const event::RawRecords frame = RunFrom(records, examples, from, records.end_offset(), &rest);
+    return participation_->Cut(frame, rest, Emitter());
+  }
+
+  void CountWaiting() {
+    uint64_t waiting = 0;
+    for (const auto& [partition, begun] : begun_) {
+      uint64_t from = begun;
+      for (const OffsetRange& next : position_.next)
+        if (next.partition == partition) from = std::max({from, next.begin, next.end});
+      waiting += std::max(taken_[partition], from) - from;
+    }
+    waiting_ = waiting;
+  }
+
   void StartPass() {
+    begun_.clear();
+    waiting_ = 0;
     taken_.clear();
     for (const OffsetRange& next : position_.next) taken_[next.partition] = next.begin;
     participation_ = learner_.participation(position_);
@@ -114,6 +136,8 @@ class Intake::Cutter {
   uint64_t pass_ = 0;                  // pass of the records that are cut now
   stream::Position position_;          // after the last emitted step
   std::map<int32_t, uint64_t> taken_;  // per partition: the offset after the last record taken
+  std::map<int32_t, uint64_t> begun_;  // per partition of this pass: the first offset taken
+  std::atomic<uint64_t> waiting_ = 0;
   const std::string* identity_ = nullptr;
   std::unique_ptr<stream::Participation> participation_;
   std::atomic<bool> retired_ = false;
@@ -158,6 +182,12 @@ Status Intake::Start() {
 void Intake::Retire(LearnerIndex learner) {
   for (const auto& cutter : cutters_)
     if (cutter->learner() == learner) cutter->Retire();
+}
+
+uint64_t Intake::offsets_waiting(LearnerIndex learner) const {
+  for (const auto& cutter : cutters_)
+    if (cutter->learner() == learner) return cutter->waiting();
+  return 0;
 }
 
 void Intake::Stop() {

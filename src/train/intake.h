@@ -102,6 +102,9 @@ class Intake {
   // Estimated records still to be read, over all passes; improves as files are read.
   uint64_t records_ahead() const { return records_ahead_; }
   uint64_t records_dead() const { return records_dead_; }
+  // Offsets read that wait until a step, or a held period, of this learner is full; those of a
+  // period whose steps have begun are none of them.
+  uint64_t offsets_waiting(LearnerIndex learner) const;
   // Records that learners are given: read, good, not repeated, and of nobody who opted out.
   uint64_t records_good() const { return records_good_; }
 

@@ -117,7 +117,7 @@ class ProgressLogTest : public testing::Test {
     said_.str("");
     for (std::chrono::milliseconds passed(0); passed < time; passed += kTick) {
       clock_.Pass(kTick);
-      line_.Update(total_, views_);
+      line_.Update(read_, total_, views_);
     }
     std::vector<std::string> lines;
     std::istringstream text(said_.str());
@@ -130,7 +130,7 @@ class ProgressLogTest : public testing::Test {
   std::ostringstream said_;
   test::HeldClock clock_;
   daemon::ProgressLine line_{clock_};
-  uint64_t total_ = 0;
+  uint64_t read_ = 0, total_ = 0;
   std::vector<daemon::LearnerView> views_{{.id = "ctr", .view = {}}};
 };
 
@@ -146,6 +146,25 @@ TEST_F(ProgressLogTest, NothingIsRepeatedWhileNothingHappens) {
   views_[0].view.events = 600;
   EXPECT_THAT(Within(std::chrono::seconds(5)),
               testing::ElementsAre(testing::StartsWith(" 60 % 600 events  20/s")));
+}
+
+// A topic is read to its end, and the last records wait for their period.
+TEST_F(ProgressLogTest, RecordsThatWaitAreNamedAndTheProgressEnds) {
+  read_ = total_ = 1000;
+  views_[0].view.events = 890;
+  views_[0].waiting = 110;
+  views_[0].waits_for = "period";
+  EXPECT_THAT(Within(std::chrono::seconds(5)),
+              testing::ElementsAre(testing::AllOf(testing::StartsWith(" 89 % 890 events  178/s"),
+                                                  testing::Not(HasSubstr("wait")))));
+  EXPECT_THAT(Within(std::chrono::seconds(5)),
+              testing::ElementsAre(
+                  testing::AllOf(testing::StartsWith("100 % 890 events  0/s"),
+                                 HasSubstr(", 110 records wait until their period is full"))));
+  views_[0].waiting = 0;
+  views_[0].view.events = 1000;
+  EXPECT_THAT(Within(std::chrono::seconds(5)),
+              testing::ElementsAre(testing::Not(HasSubstr("wait"))));
 }
 
 }  // namespace

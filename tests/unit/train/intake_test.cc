@@ -176,6 +176,25 @@ TEST(IntakeTest, LearnersGoOnFromTheirOwnPositions) {
   EXPECT_EQ(second, 500u);
 }
 
+// Of what was read, what no step has yet waits: the end of a pass gives it to a step.
+TEST(IntakeTest, OffsetsThatNoStepHasWait) {
+  Bench bench;
+  ListSource source(500, {}, {}, 6);
+  source.fail_at = 500;
+  const stream::Position ahead{
+      .pass = 0, .period_start = {{0, 0, 0}}, .next = {{0, 333, 333}}, .step = 9};
+  Intake intake(
+      {.learners = {{LearnerIndex(0), Once(70), {}}, {LearnerIndex(1), Once(400), ahead}}}, source,
+      *bench.codec, bench.transform, bench.sink);
+  ASSERT_TRUE(intake.Start());
+  EXPECT_EQ(Drain(intake).size(), 7u);
+  EXPECT_EQ(intake.records_read(), 500u);
+  EXPECT_EQ(intake.offsets_waiting(LearnerIndex(0)), 10u);
+  EXPECT_EQ(intake.offsets_waiting(LearnerIndex(1)), 167u);
+  intake.Retire(LearnerIndex(1));
+  EXPECT_EQ(intake.offsets_waiting(LearnerIndex(1)), 0u) << "it waits for nothing any more";
+}
+
 // It would hold the others back for ever, and have records read that retention may have taken.
 TEST(IntakeTest, NothingIsReadForALearnerThatIsSpent) {
   Bench bench;
