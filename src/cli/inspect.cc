@@ -36,7 +36,7 @@ struct InspectOptions {
   inspect::Asked asked;
   // With --private.
   std::optional<double> private_epsilon;
-  std::string store, witness;
+  std::string store, witness, names;
   std::vector<std::string> fields, label_values;
   inspect::Named named;
   uint32_t user_records = 20;
@@ -334,6 +334,9 @@ Result<int> Inspect(const InspectOptions& options) {
   TACIT_RETURN_IF_ERROR(CheckWhence(options));
   TACIT_RETURN_IF_ERROR(CheckPrivate(options));
   TACIT_RETURN_IF_ERROR(CheckOutput(options.asked.output));
+  if (options.is_private() && !options.names.empty())
+    return BadUsage("--names writes values of records, and --private tells none");
+  TACIT_RETURN_IF_ERROR(console::CheckWritable("--names", options.names));
   if (options.is_private()) return InspectPrivately(options);
   TACIT_ASSIGN(auto records, OpenRecords(options));
   TACIT_ASSIGN(const inspect::Sample sample,
@@ -357,6 +360,7 @@ Result<int> Inspect(const InspectOptions& options) {
   TACIT_ASSIGN(const inspect::Trial trial, TryOut(sample, proposal.config));
   PrintFindings(options, sample, roles, trial, &proposal);
   TACIT_RETURN_IF_ERROR(console::WriteFile(options.asked.output, proposal.yaml));
+  TACIT_RETURN_IF_ERROR(console::WriteFile(options.names, NamesText(sample, roles)));
   if (trial.bad() * 10 <= trial.good + trial.bad()) return int{console::kExitDone};
   std::fflush(stdout);
   const inspect::Complaint first = trial.complaints.List().front();
@@ -441,6 +445,9 @@ void AddInspect(CLI::App& cli, Action* chosen) {
   command->add_option("--output", options->asked.output,
                       "Write the proposal to this file; default: print it, with the report before "
                       "it as a comment");
+  command->add_option("--names", options->names,
+                      "Write the values of fields of words, at most 64 of each, to this file, for "
+                      "tacit weights --names; they are of RAW records");
   command->add_flag("--json", options->json, "Print JSON");
   command->footer(
       "It looks at raw records, and so is for their operator; with --private it tells noised "

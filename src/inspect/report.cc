@@ -110,6 +110,19 @@ std::string FieldTable(const Sample& sample, const Roles& roles) {
 
 }  // namespace
 
+std::string NamesText(const Sample& sample, const Roles& roles) {
+  std::string lines;
+  for (const FeatureRole& feature : roles.features) {
+    const Column& column = sample.columns[feature.column];
+    if (feature.kind != config::Feature::Kind::kCategorical || column.words != column.present())
+      continue;
+    for (const auto& [code, text] : column.texts)
+      if (text.size() < kTextBytesMost && text.find_first_of("\r\n") == std::string::npos)
+        lines += fmt::format("{}\t{}\n", feature.name, text);
+  }
+  return lines;
+}
+
 std::string ReportText(const Sample& sample, const Roles& roles,
                        const std::optional<Trial>& trial) {
   const bool noised = !sample.noised.empty();

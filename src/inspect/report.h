@@ -29,6 +29,10 @@ std::optional<Days> DaysOf(const Sample& sample, const Roles& roles,
 std::vector<std::string> WarningsAbout(const Sample& sample, const Roles& roles,
                                        const std::optional<Trial>& trial);
 
+// Lines feature<TAB>value for the values that a raw sample has kept, of the proposal's categorical
+// features of words: the list that `tacit weights --names` reads.
+std::string NamesText(const Sample& sample, const Roles& roles);
+
 // The line of a proposal's noise, with a warning where a period has few records of one label.
 std::string NoiseText(const Proposal& proposal, const Sample& sample, const Trial& trial);
 

@@ -54,14 +54,15 @@ struct Column {
   uint64_t barred = 0;   // words with a set's separator between their parts
   size_t list_most = 0;  // values of the longest list, or set
   std::unordered_set<uint32_t> elements = {};  // of lists and sets, up to kElementsMost
-  std::map<uint32_t, std::string> texts = {};  // of the first kTextsMost different values
+  // Of the first kTextsMost different values, cut after kTextBytesMost.
+  std::map<uint32_t, std::string> texts = {};
 
   uint64_t present() const { return integers + fractions + words + flags + lists + nested; }
   uint64_t numbers() const { return integers + fractions; }
   // Returns the column's text of a value, as far as it was kept; "" otherwise.
   std::string TextOf(uint32_t value) const;
 };
-inline constexpr size_t kElementsMost = 1 << 16, kTextsMost = 64;
+inline constexpr size_t kElementsMost = 1 << 16, kTextsMost = 64, kTextBytesMost = 200;
 
 // The form of the lines.
 struct Shape {

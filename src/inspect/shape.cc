@@ -196,7 +196,7 @@ struct Splitter::Filler {
     column->code.resize(row, 0);
     column->code.push_back(code);
     if (column->texts.size() < kTextsMost && !column->texts.contains(code))
-      column->texts.emplace(code, text.substr(0, 200));
+      column->texts.emplace(code, text.substr(0, kTextBytesMost));
   }
   static void KeepNumber(Column* column, uint64_t row, double number) {
     column->number.resize(row, NAN);
