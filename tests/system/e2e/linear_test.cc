@@ -21,6 +21,7 @@ using test::Ended;
 using test::Eventually;
 using test::kPatience;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr int kClickDays = 6, kClicksADay = 4000, kClickColours = 8;
 
@@ -124,16 +125,22 @@ TEST_F(LinearE2e, LearnsTheTruthUnderItsPromise) {
   EXPECT_NEAR(sums.at("epsilon").to_number<double>(), 4, 1e-3);
   EXPECT_LE(sums.at("epsilon").to_number<double>(), 4);
 
-  test::WriteFile(dir_ / "names.txt",
-                  "colour\tc0\ncolour\tc1\ncolour\tc2\ncolour\tc3\ncolour\tc4\n"
-                  "colour\tc5\ncolour\tc6\ncolour\tc7\n");
+  const Ended inspected =
+      test::Run({TACIT, "inspect", dir_ / "day-0.jsonl", "--names", dir_ / "names.txt"});
+  ASSERT_EQ(inspected.exit_code, 0) << inspected.err;
   const Ended named = test::Run({TACIT, "weights", "--learner", "sums", "--config",
                                  dir_ / "clicks.yaml", "--checkpoint", dir_ / "store", "--column",
                                  "colour", "--names", dir_ / "names.txt"});
   ASSERT_EQ(named.exit_code, 0) << named.err;
   EXPECT_THAT(named.out, HasSubstr("c7"));
   EXPECT_THAT(named.out, HasSubstr("c0"));
+  EXPECT_THAT(named.out, HasSubstr("log-odds of label 1: bias "));
   EXPECT_THAT(named.out, HasSubstr("after 7 periods"));
+  EXPECT_THAT(named.out, Not(HasSubstr("--names"))) << "each value has its name";
+  const Ended numbered =
+      test::Run({TACIT, "weights", "--learner", "sums", "--config", dir_ / "clicks.yaml",
+                 "--checkpoint", dir_ / "store", "--column", "colour"});
+  EXPECT_THAT(numbered.out, HasSubstr("tacit inspect --names writes that list"));
   // All colours have a weight, and the truth lies near it.
   const json::object weights = Weights();
   EXPECT_EQ(weights.at("periods").to_number<int>(), kClickDays + 1);
@@ -156,6 +163,7 @@ TEST_F(LinearE2e, ServesWhatItHasReleased) {
   const std::string line = R"({"label":0,"features":{"seen":40,"colour":"c7"}})";
   const json::object asked =
       test::Json(test::Run(Tacit({"query", "score", "--learner", "sums", "--row", line}, "store")));
+  EXPECT_EQ(asked.at("predicts"), "label 1");
   test::Process daemon(
       {TACITD, "--config", dir_ / "clicks.yaml", "--serve-only", "--checkpoint", dir_ / "store"});
   const auto fetch = [&](const std::string& listener, const std::string& path,

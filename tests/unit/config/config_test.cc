@@ -156,6 +156,23 @@ TEST(Config, ALinearModelsPeriodFollowsFromEpsilon) {
   EXPECT_EQ(batch("sums", "1", "mode: once, batch: 2048", /*dumped=*/true), 2048u);
 }
 
+// A prediction is told in the words in which the operator wrote of the label.
+TEST(Config, ALabelIsCalledAsTheRecordsCallIt) {
+  const auto name = [](const std::string& format, const std::string& keys) {
+    const Result<Config> config =
+        Parse(kSample, "c.yaml", {"source.format=" + format, "source." + format + "=" + keys});
+    EXPECT_TRUE(config) << config.error().message;
+    return config->source.LabelName();
+  };
+  EXPECT_EQ(Parse(kSample, "c.yaml", {})->source.LabelName(), "click");
+  EXPECT_EQ(name("json", "{user: /who}"), "label 1");
+  EXPECT_EQ(name("json", "{label: /event/has~1paid}"), "has/paid");
+  EXPECT_EQ(name("json", "{label: /stars, label_at_least: 4}"), "stars of 4 or more");
+  EXPECT_EQ(name("csv", "{label: paid}"), "paid");
+  EXPECT_EQ(name("csv", "{label: what, label_values: {view: 0, buy: 1, order: 1}}"),
+            "buy or order");
+}
+
 // Every mechanism and every clip: read, dumped and read again.
 TEST(Config, MechanismsAreReadAndDumped) {
   const std::string poisson =
