@@ -113,8 +113,8 @@ class Proposer {
     users_ = numbers.size();
   }
 
-  // Where a file has few records, a step has as many files as make a period, or, by the
-  // configuration's own rule, its first one.
+  // A step has as many files of few records as make a period, or, by the configuration's own rule,
+  // its first one.
   void PlanFiles() {
     const std::optional<uint64_t> file = FileRecords();
     if (held() || !file || sample_.records->origins().size() < 2) return;

@@ -176,7 +176,7 @@ TEST(IntakeTest, LearnersGoOnFromTheirOwnPositions) {
   EXPECT_EQ(second, 500u);
 }
 
-// Of what was read, what no step has yet waits: the end of a pass gives it to a step.
+// Offsets that were read wait until they are in a step.
 TEST(IntakeTest, OffsetsThatNoStepHasWait) {
   Bench bench;
   ListSource source(500, {}, {}, 6);
