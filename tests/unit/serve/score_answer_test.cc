@@ -33,7 +33,8 @@ event::Batch TwoRows(const event::FeatureTransform& transform) {
 
 // The second of two learners answers, by its own parameters and promise.
 TEST(ScoreOnce, AnswersAsTheServerDoes) {
-  const std::vector<ScoringModel> models = {SmallModel("other"), SmallModel("ctr")};
+  std::vector<ScoringModel> models = {SmallModel("other"), SmallModel("ctr")};
+  models[1].predicts = "a \"buy\"";
   const ScoringModel& model = models[1];
   const FakeSnapshot snapshot(6, model, DenseSizeOf(SmallNetwork()));
   const event::Batch batch = TwoRows(*model.transform);
@@ -46,6 +47,7 @@ TEST(ScoreOnce, AnswersAsTheServerDoes) {
   ASSERT_EQ(answer.at("scores").as_array().size(), 2u);
   for (size_t i = 0; i < 2; ++i)
     EXPECT_EQ(static_cast<float>(answer.at("scores").at(i).to_number<double>()), scores[i]);
+  EXPECT_EQ(answer.at("predicts"), "a \"buy\"");
   EXPECT_EQ(answer.at("model").at("learner"), "ctr");
   EXPECT_EQ(answer.at("model").at("version"), 6);
   EXPECT_EQ(answer.at("model").at("epsilon").to_number<double>(), 1.5);
