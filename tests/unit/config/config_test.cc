@@ -159,8 +159,9 @@ TEST(Config, ALinearModelsPeriodFollowsFromEpsilon) {
 // A prediction is told in the words in which the operator wrote of the label.
 TEST(Config, ALabelIsCalledAsTheRecordsCallIt) {
   const auto name = [](const std::string& format, const std::string& keys) {
-    const Result<Config> config =
-        Parse(kSample, "c.yaml", {"source.format=" + format, "source." + format + "=" + keys});
+    const Result<Config> config = Parse(kSample, "c.yaml",
+                                        {"source={kind: log, files: /dev/null, format: " + format +
+                                         ", " + format + ": " + keys + "}"});
     EXPECT_TRUE(config) << config.error().message;
     return config->source.LabelName();
   };
