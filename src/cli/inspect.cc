@@ -415,6 +415,10 @@ void AddInspect(CLI::App& cli, Action* chosen) {
   command->add_option("--label", options->named.label,
                       "The label's field, in place of finding it: a column, or a JSON pointer");
   command
+      ->add_flag("--no-label", options->named.no_label,
+                 "The records have no label: each says that a user has met an item")
+      ->excludes("--label");
+  command
       ->add_option("--label-values", options->label_values,
                    "The labels of the words of --label: buy=1,view=0")
       ->delimiter(',');

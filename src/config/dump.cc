@@ -108,7 +108,7 @@ void Dumper::Verbatim(const Key& key, std::vector<Property>* properties, Use use
   });
 }
 
-void Dumper::OwnNames(const Key& key, Words* words, Use use) {
+void Dumper::OwnNames(const Key& key, Words* words, Use use, std::string_view) {
   if (!IsUsed(use) || words->empty()) return;
   std::string below;
   Dumper dumper(&below, indent_ + 2, /*compact=*/false);

@@ -29,7 +29,7 @@ class Dumper : public Fields {
   void Files(const Key& key, std::vector<std::string>* values, Use use) override;
   void Hidden(const Key& key, Secret* value, Use use) override;
   void Verbatim(const Key& key, std::vector<Property>* properties, Use use) override;
-  void OwnNames(const Key& key, Words* words, Use use) override;
+  void OwnNames(const Key& key, Words* words, Use use, std::string_view what) override;
   void Section(const Key& key, const std::function<void(Fields&)>& describe) override;
 
  protected:

@@ -88,8 +88,9 @@ class Fields {
   // A section whose keys are not ours: all keys are taken as written, dots included.
   virtual void Verbatim(const Key& key, std::vector<Property>* properties,
                         Use use = Use::kOptional) = 0;
-  // A section whose keys are any texts, each with a text.
-  virtual void OwnNames(const Key& key, Words* words, Use use = Use::kOptional) = 0;
+  // A section whose keys are any texts, each with a text. `what` names the text in a refusal.
+  virtual void OwnNames(const Key& key, Words* words, Use use = Use::kOptional,
+                        std::string_view what = "a text") = 0;
   virtual void Section(const Key& key, const std::function<void(Fields&)>& describe) = 0;
 
   void Number(const Key& key, double* value, const Range& range, Use use = Use::kOptional) {
@@ -134,7 +135,7 @@ class Fields {
   void Labels(const Key& key, std::vector<std::pair<std::string, bool>>* labels, Use use) {
     Words words;
     for (const auto& [name, label] : *labels) words.emplace_back(name, label ? "1" : "0");
-    OwnNames(key, &words, use);
+    OwnNames(key, &words, use, "0 or 1");
     labels->clear();
     for (auto& [name, label] : words) labels->emplace_back(std::move(name), label == "1");
   }

@@ -83,7 +83,7 @@ class Lister : public Fields {
     for (Property& property : *properties)
       below.Hidden({property.name, "", key.reload}, &property.value, use);
   }
-  void OwnNames(const Key& key, Words* words, Use use) override {
+  void OwnNames(const Key& key, Words* words, Use use, std::string_view) override {
     std::vector<std::string> texts;
     for (const auto& [name, text] : *words)
       texts.push_back(fmt::format("{}: {}", YamlText(name), YamlText(text)));

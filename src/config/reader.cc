@@ -285,7 +285,7 @@ void Reader::Verbatim(const Key& key, std::vector<Property>* properties, Use use
   Assign(properties, std::move(read), use);
 }
 
-void Reader::OwnNames(const Key& key, Words* words, Use use) {
+void Reader::OwnNames(const Key& key, Words* words, Use use, std::string_view what) {
   const std::optional<Place> place = Written(key.name, use);
   if (!place || place->tree()->kind == Tree::Kind::kNull) return;
   if (place->tree()->kind != Tree::Kind::kMap) {
@@ -294,7 +294,7 @@ void Reader::OwnNames(const Key& key, Words* words, Use use) {
   }
   Words read;
   for (const Tree& child : place->tree()->children) {
-    const Tree* scalar = Scalar(place->Key(child.key), "a text");
+    const Tree* scalar = Scalar(place->Key(child.key), what);
     if (scalar == nullptr) return;
     read.emplace_back(child.key, scalar->text);
   }

@@ -30,18 +30,21 @@ bool IsCalled(const Column& column, std::initializer_list<std::string_view> name
 
 bool IsSuccess(std::string_view word) {
   static constexpr std::string_view kWords[] = {
-      "1",       "yes",       "y",     "true", "t",        "click",     "clicked",
-      "buy",     "bought",    "like",  "won",  "purchase", "purchased", "conversion",
-      "convert", "converted", "order", "good", "pos",      "positive",  "transaction"};
+      "1",          "yes",       "y",          "true",     "t",        "click",     "clicked",
+      "buy",        "bought",    "like",       "won",      "purchase", "purchased", "conversion",
+      "convert",    "converted", "order",      "good",     "pos",      "positive",  "transaction",
+      "payment",    "paid",      "done",       "checkout", "complete", "completed", "success",
+      "successful", "subscribe", "subscribed", "signup"};
   return std::ranges::find(kWords, Plain(word)) != std::end(kWords);
 }
 
 }  // namespace
 
 bool IsLabelName(const Column& column) {
-  return IsCalled(column, {"label", "click", "clicked", "isclick", "isclicked", "target",
-                           "conversion", "converted", "purchase", "purchased", "bought", "rating",
-                           "stars", "liked", "outcome", "response", "y"});
+  return IsCalled(column, {"label",    "click",      "clicked",   "isclick",  "isclicked",
+                           "target",   "conversion", "converted", "purchase", "purchased",
+                           "bought",   "rating",     "stars",     "liked",    "outcome",
+                           "response", "y",          "paid",      "success",  "subscribed"});
 }
 bool IsEventName(const Column& column) {
   return IsCalled(column, {"event", "eventtype", "eventname", "action", "actiontype", "type"});
@@ -63,17 +66,20 @@ bool IsEventIdName(const Column& column) {
   return IsCalled(column, {"eventid", "event", "id", "uuid", "requestid", "impressionid"});
 }
 
+bool TellsSuccess(const Column& column) {
+  const auto successes = static_cast<size_t>(
+      std::ranges::count_if(column.texts, [](const auto& text) { return IsSuccess(text.second); }));
+  return successes > 0 && successes < column.texts.size();
+}
+
 config::Words WordsToLabels(const Column& column, uint64_t rows) {
   std::map<uint32_t, uint64_t> counts;
   for (uint64_t row = 0; row < rows; ++row)
     if (column.code[row] != 0) ++counts[column.code[row]];
   uint32_t rarest = 0;
-  size_t successes = 0;
-  for (const auto& [code, count] : counts) {
+  for (const auto& [code, count] : counts)
     if (rarest == 0 || count < counts[rarest]) rarest = code;
-    successes += IsSuccess(column.TextOf(code)) ? 1 : 0;
-  }
-  const bool told = successes > 0 && successes < counts.size();
+  const bool told = TellsSuccess(column);
   config::Words labels;
   for (const auto& [code, count] : counts) {
     const std::string text = column.TextOf(code);

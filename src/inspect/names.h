@@ -16,8 +16,10 @@ bool IsItemName(const Column& column);
 bool IsTimeName(const Column& column);
 bool IsEventIdName(const Column& column);
 
-// Gives each word of a label's column its label. Words that speak of success have 1; where there
-// are none, the rarest word has it: clicks are rarer than what was not clicked.
+// True if some words of a column speak of success, and others do not.
+bool TellsSuccess(const Column& column);
+// Gives each word of a label's column its label. Words that speak of success have 1; where the
+// words do not tell, this is a guess for a person to replace, and the rarest word has it.
 config::Words WordsToLabels(const Column& column, uint64_t rows);
 
 }  // namespace tacit::inspect

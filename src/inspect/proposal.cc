@@ -138,6 +138,13 @@ class Proposer {
       proposal.open_keys.push_back(key);
       proposal.filled.push_back(key + '=' + value);
     };
+    if (roles_.label && roles_.label->values_open) {
+      std::string values;
+      for (const auto& [value, number] : roles_.label->values)
+        values +=
+            fmt::format("{}{}: {}", values.empty() ? "" : ", ", config::QuotedYaml(value), number);
+      open(fmt::format("source.{}.label_values", NameOf(sample_.shape.format)), '{' + values + '}');
+    }
     const std::string learner = "learners.0.";
     if (!asked_.unit)
       open(learner + "privacy.unit", choice_ == LearnerChoice::kNextItem ? "user" : "event");
@@ -448,6 +455,8 @@ class Proposer {
 
 std::string WhyNothingToLearn(const Roles& roles) {
   if (roles.are_meetings()) return "";
+  if (roles.label_denied)
+    return "these records have no label, as you say, so that a user and an item are needed";
   if (!roles.label)
     return "no field can be the label: a label is 0 or 1, one of a few words, or a number on a "
            "scale; it has two values at least and is there in nine records of ten. Without one, a "

@@ -80,9 +80,10 @@ std::string LabelText(const Sample& sample, const Roles& roles, const std::optio
   std::string rule;
   if (label.at_least) rule = fmt::format(", 1 from {} on", *label.at_least);
   for (const auto& [value, number] : label.values)
-    rule += fmt::format(", {} for '{}'", number, Shown(value.substr(0, 24)));
+    rule +=
+        fmt::format(", {} for '{}'", label.values_open ? "?" : number, Shown(value.substr(0, 24)));
   std::string rates;
-  if (trial && trial->good > 0) {
+  if (trial && trial->good > 0 && !label.values_open) {
     const auto rate = [](uint64_t positives, uint64_t all) {
       return all == 0 ? 0 : static_cast<double>(positives) / static_cast<double>(all);
     };
@@ -91,8 +92,8 @@ std::string LabelText(const Sample& sample, const Roles& roles, const std::optio
                         Percent(rate(trial->first_positives, trial->first)),
                         Percent(rate(trial->second_positives, trial->second)));
   }
-  return fmt::format("'{}': {}{}{}", Shown(sample.columns[label.column].place), label.reason, rule,
-                     rates);
+  return fmt::format("'{}'{}: {}{}{}", Shown(sample.columns[label.column].place),
+                     label.guessed ? ", GUESSED" : "", label.reason, rule, rates);
 }
 
 std::string FieldTable(const Sample& sample, const Roles& roles) {
@@ -214,9 +215,11 @@ json::object ReportJson(const Sample& sample, const Roles& roles,
       {"warnings", std::move(warnings)}};
   if (sample.topic() != nullptr) report["topic"] = TopicJson(sample, roles);
   if (roles.label) {
-    json::object label{{"field", sample.columns[roles.label->column].place}};
+    json::object label{{"field", sample.columns[roles.label->column].place},
+                       {"guessed", roles.label->guessed},
+                       {"others", json::value_from(roles.label->others)}};
     if (roles.label->at_least) label["at_least"] = *roles.label->at_least;
-    if (trial && trial->first > 0 && trial->second > 0) {
+    if (trial && trial->first > 0 && trial->second > 0 && !roles.label->values_open) {
       label["rate"] = trial->label_rate();
       label["rate_of_halves"] = {
           static_cast<double>(trial->first_positives) / static_cast<double>(trial->first),

@@ -99,7 +99,9 @@ class RoleFinder {
 
   bool IsZeroOrOne(size_t c) const { return Of(c).zero_or_one; }
 
-  // A label's rank: a smaller one is likelier. Nothing if it cannot be one.
+  // A label's rank: a smaller one is likelier. Nothing if it cannot be one. Ranks below 10 have a
+  // label's name, ranks below 20 two values or words of events. Words that do not tell a success
+  // come after 0 and 1.
   std::optional<int> LabelRank(size_t c) const {
     const Column& column = At(c);
     const Profile& profile = Of(c);
@@ -108,22 +110,26 @@ class RoleFinder {
         column.lists + column.nested > 0)
       return std::nullopt;
     const bool named = IsLabelName(column), quotes = json && column.quoted > 0;
-    const int by_name = named ? 0 : 10;
-    if (IsZeroOrOne(c) && !quotes) return by_name + 1;
-    const bool told = evidence_.TellsWords();
-    if (told && profile.distinct == 2 && (column.words == profile.present || quotes))
-      return by_name + 2;
+    if (IsZeroOrOne(c) && !quotes) return named ? 1 : 12;
     const bool few = profile.distinct <= kTextsMost && profile.distinct == column.texts.size();
-    if (told && few && (named || IsEventName(column)) && column.words == profile.present) return 3;
+    const bool words = evidence_.TellsWords() && few && (column.words == profile.present || quotes);
+    const bool success = words && TellsSuccess(column);
+    if (words && profile.distinct == 2) return named ? 2 : success ? 13 : 16;
+    if (words && !quotes && named) return 3;
+    if (words && !quotes && IsEventName(column)) return success ? 11 : 14;
     if (quotes || !IsNumeric(c) || !evidence_.KnowsNumbers(c)) return std::nullopt;
-    if (profile.distinct == 2) return by_name + 4;
+    if (profile.distinct == 2) return named ? 4 : 15;
     // A scale: names of shelves look like one, so that what has fewest values comes first.
     if (AreNames(profile.distinct) || named)
-      return by_name + 5 + static_cast<int>(named ? 0 : profile.distinct);
+      return named ? 5 : 20 + static_cast<int>(profile.distinct);
     return std::nullopt;
   }
+  // The columns of a label's name, of two values, or of a scale are taken for each other.
+  static int LabelClass(int rank) { return std::min(2, rank / 10); }
 
   void FindLabel() {
+    roles_.label_denied = named_.no_label;
+    if (named_.no_label) return;
     std::optional<size_t> best;
     if (sample_.shape.format == Format::kCriteoTsv) {
       if (IsZeroOrOne(0)) best = 0;
@@ -141,9 +147,9 @@ class RoleFinder {
     const bool fixed =
         sample_.shape.format == Format::kCriteoTsv || roles_.plain_json || !named_.label.empty();
     for (size_t c = 0; !fixed && c < sample_.columns.size(); ++c)
-      if (c != *best && LabelRank(c) && *LabelRank(c) / 10 == *LabelRank(*best) / 10 &&
-          Of(c).distinct == 2)
+      if (c != *best && LabelRank(c) && LabelClass(*LabelRank(c)) == LabelClass(*LabelRank(*best)))
         label.others.push_back(At(c).name);
+    label.guessed = !fixed && (LabelClass(*LabelRank(*best)) > 0 || !label.others.empty());
     SetRule(&label);
     roles_.label = std::move(label);
     taken_[*best] = 1;
@@ -172,6 +178,7 @@ class RoleFinder {
       label->reason = "it is 0 or 1";
     } else if (HasWords(label->column)) {
       label->values = evidence_.LabelWords(label->column);
+      label->values_open = !TellsSuccess(At(label->column));
       label->reason = fmt::format("it has {} values", profile.distinct);
     } else {
       label->at_least = RatingThreshold(evidence_.Numbers(label->column));

@@ -47,8 +47,10 @@ inline constexpr TimeUnitRow kTimeUnits[] = {{event::TimeUnit::kSeconds, 1000},
 struct LabelRole {
   size_t column = 0;
   config::Words values = {};            // value, "0" or "1"; if empty, it is 0 or 1, or
+  bool values_open = false;             // they are a guess: a person has to give them
   std::optional<double> at_least = {};  // a number
   std::string reason = {};
+  bool guessed = false;  // neither a person nor the format says so, nor its name alone
   std::vector<std::string> others = {};  // names of columns that might be meant too
 };
 
@@ -74,7 +76,8 @@ struct Roles {
   std::string user_reason, item_reason;
   std::vector<FeatureRole> features;
   std::vector<std::pair<size_t, std::string>> left_out;  // with the reason
-  bool plain_json = false;  // records are of schemas/interaction.schema.json
+  bool plain_json = false;    // records are of schemas/interaction.schema.json
+  bool label_denied = false;  // a person says that there is none
 
   // There is no label: each record says that a user has met an item.
   bool are_meetings() const { return !label && user && item; }
@@ -107,6 +110,7 @@ std::unique_ptr<Evidence> RawEvidence(const Sample& sample);
 // The places that a person has named; if empty, they are to be found.
 struct Named {
   std::string label = {}, user = {}, item = {};
+  bool no_label = false;  // the records have none
   config::Words label_values = {};
 };
 

@@ -25,17 +25,19 @@ std::string LabelYaml(const Sample& sample, const Roles& roles) {
     return CommentLines(4, "The records have no label: each says that a user has met an item.") +
            "    label: \"\"\n";
   const LabelRole& label = *roles.label;
-  std::string others;
-  for (const std::string& other : label.others) others += (others.empty() ? "" : ", ") + other;
-  std::string yaml = CommentLines(4, fmt::format("The label: {}.{}", label.reason,
-                                                 others.empty() ? ""
-                                                                : " It may be another field too: " +
-                                                                      QuotedYaml(others))) +
-                     fmt::format("    label: {}\n", QuotedYaml(sample.columns[label.column].place));
+  std::string yaml =
+      CommentLines(4, fmt::format("The label{}: {}{}.", label.guessed ? " is GUESSED" : "",
+                                  label.reason, OtherLabels(label))) +
+      fmt::format("    label: {}\n", QuotedYaml(sample.columns[label.column].place));
+  if (label.values_open)
+    yaml += CommentLines(4,
+                         "To be filled in: no word here is known to be a success. Give 1 to each "
+                         "word that is one, 0 to the others.");
   if (!label.values.empty()) {
     yaml += "    label_values:\n";
     for (const auto& [value, number] : label.values)
-      yaml += fmt::format("      {}: {}\n", QuotedYaml(value), number);
+      yaml +=
+          fmt::format("      {}:{}\n", QuotedYaml(value), label.values_open ? "" : ' ' + number);
   }
   if (label.at_least) yaml += fmt::format("    label_at_least: {}\n", *label.at_least);
   return yaml;
@@ -122,6 +124,16 @@ std::string FeatureYaml(const Sample& sample, const Roles& roles, const FeatureR
 }
 
 }  // namespace
+
+std::string OtherLabels(const LabelRole& label) {
+  constexpr size_t kShownMost = 8;
+  std::string others;
+  for (size_t i = 0; i < std::min(kShownMost, label.others.size()); ++i)
+    others += (i == 0 ? "; it might be " : ", ") + QuotedYaml(label.others[i]);
+  if (label.others.size() > kShownMost)
+    others += fmt::format(" or one of {} more", label.others.size() - kShownMost);
+  return others;
+}
 
 uint64_t RowsOf(const Sample& sample, const Roles& roles, const FeatureRole& feature) {
   if (feature.kind == FeatureKind::kDense) return 0;

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "inspect/report.h"
 #include "inspect/rules.h"
+#include "inspect/source_yaml.h"
 #include "inspect/topic_report.h"
 
 namespace tacit::inspect {
@@ -99,13 +100,11 @@ std::vector<std::string> WarningsAbout(const Sample& sample, const Roles& roles,
     for (std::string& warning : TopicWarnings(sample, roles))
       warnings.push_back(std::move(warning));
   for (std::string& warning : ComeAndGone(sample, roles)) warnings.push_back(std::move(warning));
-  if (roles.label && !roles.label->others.empty()) {
-    std::string others;
-    for (const std::string& other : roles.label->others)
-      others += fmt::format("{}'{}'", others.empty() ? "" : ", ", other);
-    warnings.push_back(fmt::format("the label is taken to be '{}'; it might be {}",
-                                   sample.columns[roles.label->column].place, others));
-  }
+  if (roles.label && roles.label->guessed)
+    warnings.push_back(fmt::format(
+        "the label is GUESSED to be {}{}: --label names it, --no-label says that these "
+        "records have none",
+        config::QuotedYaml(sample.columns[roles.label->column].place), OtherLabels(*roles.label)));
   const uint64_t enough = PeriodRecords({}, 0);
   if (sample.lines_in_all < static_cast<double>(enough))
     warnings.push_back(
