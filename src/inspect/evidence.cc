@@ -11,7 +11,9 @@
 namespace tacit::inspect {
 namespace {
 
-constexpr double kMetOnce = 0.9;  // of the records have a pair of their own
+constexpr double kMetOnce = 0.9;     // of the records have a pair of their own
+constexpr double kLabelsLeast = 10;  // of either kind, by which a column may be judged
+constexpr uint64_t kNoNumber = uint64_t{1} << 32;  // texts have keys from here on beside bins
 
 class RawRecords final : public Evidence {
  public:
@@ -48,23 +50,47 @@ class RawRecords final : public Evidence {
     for (uint64_t row = 0; row < sample_.rows; ++row) {
       const auto is_one = LabelOfRow(sample_, label, row);
       if (!is_one || column.code[row] == 0) continue;
-      const double number = column.number[row];
-      const auto z = static_cast<float>(std::copysign(std::log1p(std::abs(number)), number));
       const bool later = row * 2 >= sample_.rows;
-      for (HalvesCount* count : {&by_value[column.code[row]], &by_bin[bins.Of(z)]}) {
-        (later ? count->later_events : count->events) += 1;
-        (later ? count->later_positives : count->positives) += *is_one ? 1 : 0;
-      }
+      for (HalvesCount* count :
+           {&by_value[column.code[row]], &by_bin[bins.Of(Scaled(column.number[row]))]})
+        count->Add(later, *is_one);
       events += later ? 0 : 1;
       positives += !later && *is_one ? 1 : 0;
     }
     if (events == 0) return std::nullopt;
     const auto loss = [&](const auto& counts) {
-      std::vector<HalvesCount> list;
-      for (const auto& [key, count] : counts) list.push_back(count);
-      return ForetellingLoss(list, positives / events);
+      return ForetellingLoss(Listed(counts), positives / events);
     };
     return std::pair(loss(by_value), loss(by_bin));
+  }
+
+  std::optional<Foretold> ForetoldAlone(const LabelRole& label, size_t c) const override {
+    const model::linear::Bins bins;
+    const Column& column = sample_.columns[c];
+    std::unordered_map<uint64_t, HalvesCount> by_presence, by_value, by_bin;
+    HalvesCount all;
+    for (uint64_t row = 0; row < sample_.rows; ++row) {
+      const auto is_one = LabelOfRow(sample_, label, row);
+      if (!is_one) continue;
+      const uint32_t code = column.code[row];
+      const double number = column.number.empty() ? NAN : column.number[row];
+      const uint64_t bin = std::isnan(number) ? kNoNumber + code : bins.Of(Scaled(number));
+      const bool later = row * 2 >= sample_.rows;
+      for (HalvesCount* count :
+           {&by_presence[code == 0 ? 0 : 1], &by_value[code], &by_bin[bin], &all})
+        count->Add(later, *is_one);
+    }
+    const double later_zeros = all.later_events - all.later_positives;
+    if (all.events == 0 || std::min(all.later_positives, later_zeros) < kLabelsLeast)
+      return std::nullopt;
+    const double rate = all.positives / all.events;
+    const auto auc = [&](const auto& counts) { return ForetellingAuc(Listed(counts), rate); };
+    const auto share = [](const HalvesCount& count) {
+      return count.later_events > 0 ? count.later_positives / count.later_events : 0;
+    };
+    return Foretold{.by_presence = auc(by_presence),
+                    .by_value = std::max(auc(by_value), auc(by_bin)),
+                    .filled_is_one = share(by_presence[1]) > share(by_presence[0])};
   }
 
   std::vector<uint32_t> UserPeriods(size_t user, uint64_t period) const override {
@@ -83,6 +109,16 @@ class RawRecords final : public Evidence {
   }
 
  private:
+  // A number as a bin's edges have it.
+  static float Scaled(double number) {
+    return static_cast<float>(std::copysign(std::log1p(std::abs(number)), number));
+  }
+  static std::vector<HalvesCount> Listed(const auto& counts) {
+    std::vector<HalvesCount> list;
+    for (const auto& [key, count] : counts) list.push_back(count);
+    return list;
+  }
+
   const Sample& sample_;
 };
 

@@ -66,6 +66,15 @@ bool IsEventIdName(const Column& column) {
   return IsCalled(column, {"eventid", "event", "id", "uuid", "requestid", "impressionid"});
 }
 
+bool IsIdName(const Column& column) {
+  const std::string& name = column.name;
+  const size_t before = name.size() - 2;
+  if (name.size() < 2 || Plain(name.substr(before)) != "id") return false;
+  if (name.size() == 2 || std::isalnum(static_cast<unsigned char>(name[before - 1])) == 0)
+    return true;
+  return name[before] == 'I' && std::islower(static_cast<unsigned char>(name[before - 1])) != 0;
+}
+
 bool TellsSuccess(const Column& column) {
   const auto successes = static_cast<size_t>(
       std::ranges::count_if(column.texts, [](const auto& text) { return IsSuccess(text.second); }));

@@ -15,6 +15,7 @@ bool IsUserName(const Column& column);
 bool IsItemName(const Column& column);
 bool IsTimeName(const Column& column);
 bool IsEventIdName(const Column& column);
+bool IsIdName(const Column& column);  // "id", "shop_id", "shopId"
 
 // True if some words of a column speak of success, and others do not.
 bool TellsSuccess(const Column& column);

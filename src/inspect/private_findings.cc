@@ -60,6 +60,10 @@ class NoisedEvidence final : public Evidence {
     return std::nullopt;
   }
 
+  std::optional<Foretold> ForetoldAlone(const LabelRole&, size_t) const override {
+    return std::nullopt;
+  }
+
   std::vector<uint32_t> UserPeriods(size_t user, uint64_t period) const override {
     if (asked_) {
       TACIT_CHECK(asked_->first == std::pair(user, period), "users are counted once");

@@ -313,6 +313,12 @@ class RoleFinder {
       return LeaveOut(c, "hardly any record has it");
     if (profile.distinct == 1 && profile.present == sample_.rows)
       return LeaveOut(c, "it has one value");
+    if (const std::string leak = WhyLeak(c); !leak.empty()) {
+      roles_.warnings.push_back(
+          fmt::format("{} is left out: {}; if it is not, name it in schema.features",
+                      config::QuotedYaml(column.place), leak));
+      return LeaveOut(c, leak);
+    }
     if (column.lists > 0) return Add(c, Kind::kMultiHot, "a list");
     const bool unique =
         static_cast<double>(profile.distinct) > kNearlyAll * static_cast<double>(profile.present);
@@ -327,6 +333,19 @@ class RoleFinder {
     Add(c, Kind::kCategorical, column.words > 0 ? "texts" : "flags");
   }
 
+  // Says why a column looks like what is known only with the label; "" if it does not.
+  std::string WhyLeak(size_t c) const {
+    const auto foretold =
+        roles_.label ? evidence_.ForetoldAlone(*roles_.label, c) : std::optional<Foretold>();
+    if (!foretold || std::max(foretold->by_presence, foretold->by_value) < kForetellsAlone)
+      return "";
+    if (foretold->by_presence >= kForetellsAlone)
+      return fmt::format("it is filled in where the label is {}: is it known only afterwards?",
+                         foretold->filled_is_one ? 1 : 0);
+    return fmt::format("it alone foretells the label (AUC {:.3f}): is it known only afterwards?",
+                       foretold->by_value);
+  }
+
   void JudgeNumber(size_t c, bool unique) {
     const Column& column = At(c);
     if (column.fractions > 0) return Add(c, Kind::kDense, "numbers");
@@ -335,6 +354,8 @@ class RoleFinder {
     if (AreNames(Of(c).distinct))
       return Add(c, Kind::kCategorical, "whole numbers, few enough to be names");
     const auto losses = roles_.label ? evidence_.Losses(*roles_.label, c) : std::nullopt;
+    const bool decided = losses && std::abs(losses->first - losses->second) > kChanceOfNames;
+    if (!decided && IsIdName(column)) return Add(c, Kind::kCategorical, "whole numbers, called id");
     if (losses && losses->first < losses->second)
       return Add(c, Kind::kCategorical,
                  fmt::format("whole numbers that foretell the label better as names ({:.4f} nats) "

@@ -76,11 +76,18 @@ struct Roles {
   std::string user_reason, item_reason;
   std::vector<FeatureRole> features;
   std::vector<std::pair<size_t, std::string>> left_out;  // with the reason
+  std::vector<std::string> warnings;
   bool plain_json = false;    // records are of schemas/interaction.schema.json
   bool label_denied = false;  // a person says that there is none
 
   // There is no label: each record says that a user has met an item.
   bool are_meetings() const { return !label && user && item; }
+};
+
+// The AUC with which a column foretells the label, by being there and by its value.
+struct Foretold {
+  double by_presence = 0.5, by_value = 0.5;
+  bool filled_is_one = false;  // records that have it have the label of 1 more often
 };
 
 // Answers what is asked of the records beside their profiles. It is raw, or noised.
@@ -101,6 +108,9 @@ class Evidence {
   // in; nothing if it is not known.
   virtual std::optional<std::pair<double, double>> Losses(const LabelRole& label,
                                                           size_t column) const = 0;
+  // The AUC of the second half's labels foretold by a column alone; nothing if it is not known, or
+  // if there are too few labels.
+  virtual std::optional<Foretold> ForetoldAlone(const LabelRole& label, size_t column) const = 0;
   // For each user, the number of periods (`period` records each) with a record of this user.
   virtual std::vector<uint32_t> UserPeriods(size_t user, uint64_t period) const = 0;
 };

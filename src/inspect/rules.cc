@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "base/check.h"
 #include "base/tuned.h"
@@ -39,6 +40,11 @@ constexpr double kNetworkRate = 0.004, kNetworkRowRate = 0.02;
 // The most rows that the configuration lets a table have.
 constexpr double kRowsMost = 0x1p36;
 
+// The rate that the first half says of a value.
+double ForetoldRate(const HalvesCount& value, double rate) {
+  return (value.positives + kPriorEvents * rate) / (value.events + kPriorEvents);
+}
+
 }  // namespace
 
 double ValuesExpected(double distinct, double growth, double counted, double records) {
@@ -56,13 +62,36 @@ bool AreNames(uint64_t distinct) { return distinct <= model::linear::Bins().valu
 double ForetellingLoss(std::span<const HalvesCount> values, double rate) {
   double loss = 0, events = 0;
   for (const HalvesCount& value : values) {
-    const double p = std::clamp(
-        (value.positives + kPriorEvents * rate) / (value.events + kPriorEvents), 1e-9, 1 - 1e-9);
+    const double p = std::clamp(ForetoldRate(value, rate), 1e-9, 1 - 1e-9);
     loss -= value.later_positives * std::log(p) +
             (value.later_events - value.later_positives) * std::log1p(-p);
     events += value.later_events;
   }
   return events > 0 ? loss / events : 0;
+}
+
+double ForetellingAuc(std::span<const HalvesCount> values, double rate) {
+  struct Ranked {
+    double rate = 0, positives = 0, negatives = 0;
+  };
+  std::vector<Ranked> ranked;
+  for (const HalvesCount& value : values)
+    ranked.push_back({.rate = ForetoldRate(value, rate),
+                      .positives = value.later_positives,
+                      .negatives = value.later_events - value.later_positives});
+  std::ranges::sort(ranked, {}, &Ranked::rate);
+  double above = 0, positives = 0, negatives = 0;
+  for (size_t i = 0; i < ranked.size();) {
+    double equal_positives = 0, equal_negatives = 0;
+    for (const double here = ranked[i].rate; i < ranked.size() && ranked[i].rate == here; ++i) {
+      equal_positives += ranked[i].positives;
+      equal_negatives += ranked[i].negatives;
+    }
+    above += equal_positives * (negatives + equal_negatives / 2);
+    positives += equal_positives;
+    negatives += equal_negatives;
+  }
+  return positives > 0 && negatives > 0 ? above / (positives * negatives) : 0.5;
 }
 
 double RatingThreshold(std::span<const std::pair<double, uint64_t>> counts) {

@@ -28,10 +28,24 @@ bool AreNames(uint64_t distinct);
 struct HalvesCount {
   double events = 0, positives = 0;
   double later_events = 0, later_positives = 0;
+
+  void Add(bool later, bool is_one) {
+    (later ? later_events : events) += 1;
+    (later ? later_positives : positives) += is_one ? 1 : 0;
+  }
 };
 // Returns the loss, in nats an event, of labels of the second half that are foretold by what the
 // first half says of each value. `rate`: labels of 1 in the first half.
 double ForetellingLoss(std::span<const HalvesCount> values, double rate);
+
+// Returns the AUC of the same foretelling: how often a label of 1 is ranked above one of 0.
+double ForetellingAuc(std::span<const HalvesCount> values, double rate);
+// The AUC from which a column alone says what the label is.
+inline constexpr double kForetellsAlone = 0.95;
+// The most, in nats an event, by which chance makes names foretell worse than amounts: a value of
+// k events has k / (2 (k + p)^2) from the variance of its shrunk rate, p of them prior, and that is
+// largest, 1 / 8 p, at k = p = 10.
+inline constexpr double kChanceOfNames = 1.0 / 80;
 
 // Returns the number from which a rating is a label of 1: the one that divides the records most
 // evenly, so that the label tells most. `counts` has the ratings in ascending order. REQUIRES two

@@ -105,6 +105,7 @@ std::vector<std::string> WarningsAbout(const Sample& sample, const Roles& roles,
         "the label is GUESSED to be {}{}: --label names it, --no-label says that these "
         "records have none",
         config::QuotedYaml(sample.columns[roles.label->column].place), OtherLabels(*roles.label)));
+  warnings.insert(warnings.end(), roles.warnings.begin(), roles.warnings.end());
   const uint64_t enough = PeriodRecords({}, 0);
   if (sample.lines_in_all < static_cast<double>(enough))
     warnings.push_back(

@@ -68,6 +68,10 @@ struct Trainer::Seat {
 
 namespace {
 
+// An AUC that no honest feature gives, over this many labels of either kind at least.
+constexpr double kTooGoodAuc = 0.99;
+constexpr uint64_t kTooGoodLabels = 20;
+
 std::vector<std::string> Names(const std::vector<ResumedLearner>& learners) {
   std::vector<std::string> names;
   for (const ResumedLearner& resumed : learners) names.push_back(resumed.learner->id());
@@ -421,7 +425,7 @@ void Trainer::Record(Seat& seat, const stream::StepBatch& batch, const StepRepor
   progress_.AddStep(index.value, report.rows_written, seat.epsilon);
   for (const event::PublicCut& cut : batch.cuts)
     if (cut.kind == event::PublicCut::Kind::kFileEnd)
-      if (const auto day = progress_.EndDay(index.value, cut.name)) TellBelowBaseline(seat, *day);
+      if (const auto day = progress_.EndDay(index.value, cut.name)) TellOddDay(seat, *day);
   metrics_.Step(index.value, report, batch.units_refused, seconds.learn);
   // Later steps of a held period count nobody.
   if (batch.counts_users && seat.left_out)
@@ -431,9 +435,9 @@ void Trainer::Record(Seat& seat, const stream::StepBatch& batch, const StepRepor
                   store_.working_rows(index).stats());
 }
 
-// Warns the operator of a day on which a constant would have predicted better, or the most popular
-// items would have been the better answer.
-void Trainer::TellBelowBaseline(const Seat& seat, const DayRow& day) {
+// Warns the operator of a day on which a constant would have predicted better, the most popular
+// items would have been the better answer, or hardly any prediction was wrong.
+void Trainer::TellOddDay(const Seat& seat, const DayRow& day) {
   if (const double entropy = EntropyOf(day); entropy > 1)
     LogEvent(spdlog::level::warn, "below_baseline",
              {{"learner", seat.learner->id()}, {"day", day.name}, {"normalised_entropy", entropy}},
@@ -441,6 +445,12 @@ void Trainer::TellBelowBaseline(const Seat& seat, const DayRow& day) {
                          "constant: it has learnt less than how often the label is 1",
                          seat.learner->id(), day.name,
                          day.loss_sum / static_cast<double>(day.events), entropy));
+  if (day.auc > kTooGoodAuc && std::min(day.clicks, day.events - day.clicks) >= kTooGoodLabels)
+    LogEvent(spdlog::level::warn, "too_good",
+             {{"learner", seat.learner->id()}, {"day", day.name}, {"auc", day.auc}},
+             fmt::format("learner '{}', {}: its AUC is {:.4f}: does a feature hold what is known "
+                         "only after the label?",
+                         seat.learner->id(), day.name, day.auc));
   if (const RankTotals& ranked = day.ranked; IsBelowPopularity(ranked))
     spdlog::warn(
         "learner '{}', {}: of {} next items {} were among its ten best, and {} among the ten most "

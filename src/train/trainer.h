@@ -131,7 +131,7 @@ class Trainer {
   void Predicted(const Seat& seat, const stream::StepBatch& batch, const StepReport& report);
   void Record(Seat& seat, const stream::StepBatch& batch, const StepReport& report,
               StepTotals::Phases seconds);
-  static void TellBelowBaseline(const Seat& seat, const DayRow& day);
+  static void TellOddDay(const Seat& seat, const DayRow& day);
   store::LearnerCommit TakePending(Seat& seat);
   Status CommitPending();
   Status HandOver();

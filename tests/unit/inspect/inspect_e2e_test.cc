@@ -191,6 +191,35 @@ TEST_F(InspectE2e, AShopsCsvIsForetoldBetterThanByAConstant) {
   ExpectServed("shop.yaml", csv.substr(second, csv.find('\n', second) + 1 - second), 1);
 }
 
+// A field that says the label is left out. Where a person takes it in, tacitd warns of it.
+TEST_F(InspectE2e, AFieldThatIsTheLabelIsLeftOutAndToldOfWhereItIsTakenIn) {
+  std::mt19937_64 random(31);
+  std::vector<std::string> words;
+  for (int day = 0; day < 3; ++day) {
+    std::string text = "clicked,receipt,shelf\n";
+    for (int i = 0; i < 12'000; ++i) {
+      const bool clicked = random() % 5 == 0;
+      text += fmt::format("{},{},s{}\n", clicked ? 1 : 0, clicked ? "r" : "", random() % 20);
+    }
+    words.push_back(dir_ / fmt::format("day-{}.csv", day));
+    test::WriteFile(words.back(), text);
+  }
+  words.insert(words.end(),
+               {"--unit", "event", "--epsilon", "8", "--delta", "1e-6", "--mode", "once"});
+  const Ended inspected = Inspect(words, "leak.yaml");
+  ASSERT_EQ(inspected.exit_code, 0) << inspected.err;
+  EXPECT_THAT(inspected.out, HasSubstr("WARNING: \"receipt\" is left out: it is filled in where "
+                                       "the label is 1: is it known only afterwards?"));
+  std::string yaml = test::ReadFile(dir_ / "leak.yaml");
+  const std::string features = "  features:\n";
+  yaml.insert(yaml.find(features) + features.size(),
+              "    - {name: receipt, kind: categorical, buckets: 256}\n");
+  test::WriteFile(dir_ / "leak.yaml", yaml);
+  const Ended learnt = Tacitd("leak.yaml", {"--until-end"});
+  ASSERT_EQ(learnt.exit_code, 0) << learnt.err;
+  EXPECT_THAT(learnt.err + learnt.out, HasSubstr("does a feature hold what is known only after"));
+}
+
 // Users, items and nothing else: counts of what follows what, out of a list that a person names.
 TEST_F(InspectE2e, UsersAndItemsAloneHaveAModelOfTheNextItem) {
   const Ended made = test::Run({TACIT, "generate", "interactions", "--days", "4", "--users", "400",

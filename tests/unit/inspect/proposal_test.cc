@@ -271,6 +271,35 @@ TEST_F(ShopProposalTest, PrivacyStaysOpenUntilItIsGiven) {
   EXPECT_TRUE(config::Parse(given.yaml, "shop.yaml", {}));
 }
 
+// The words of a label are asked for where none of them is known to be a success.
+TEST(ProposalTest, LabelValuesStayOpenUntilTheyAreGiven) {
+  const test::TempDir dir;
+  std::string text = "state,colour\n";
+  for (int i = 0; i < 900; ++i)
+    text += fmt::format("{},c{}\n", i % 4 == 0 ? "went: \"home\"" : "stayed", i % 9);
+  test::WriteFile(dir / "words.csv", text);
+  const auto sample = ReadSample({dir / "words.csv"}, {});
+  ASSERT_TRUE(sample) << sample.error().message;
+  const Roles roles = FindRoles(*sample);
+  const auto proposal =
+      Propose(*sample, roles, {.epsilon = 3, .delta = 1e-6, .unit = "event", .mode = "once"});
+  ASSERT_TRUE(proposal) << proposal.error().message;
+  EXPECT_THAT(proposal->open_keys, ElementsAre("source.csv.label_values"));
+  EXPECT_THAT(proposal->yaml, HasSubstr("The label is GUESSED"));
+  const auto refused = config::Parse(proposal->yaml, "words.yaml", {});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message,
+              HasSubstr("source.csv.label_values.stayed: has no value; expected 0 or 1"));
+  EXPECT_TRUE(config::Parse(proposal->yaml, "words.yaml", proposal->filled));
+  const auto trial = TryOut(*sample, proposal->config);
+  ASSERT_TRUE(trial) << trial.error().message;
+  EXPECT_EQ(trial->bad(), 0u);
+  const std::string report = ReportText(*sample, roles, *trial);
+  EXPECT_THAT(report, HasSubstr("'state', GUESSED: it has 2 values, ? for 'stayed'"));
+  EXPECT_THAT(report, HasSubstr("WARNING: the label is GUESSED to be \"state\""));
+  EXPECT_EQ(ReportJson(*sample, roles, *trial).at("label").at("guessed"), true);
+}
+
 TEST_F(ShopProposalTest, ModesThatSampleHaveTheNetworkAndTheirSteps) {
   for (const char* mode : {"poisson", "allocate"}) {
     const Proposal proposal = Make({.epsilon = 8, .delta = 1e-6, .unit = "event", .mode = mode});

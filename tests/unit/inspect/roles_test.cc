@@ -158,8 +158,11 @@ TEST_F(RolesTest, LabelsOfManyKinds) {
   EXPECT_EQ(label_of({"1", "2", "2"}).at_least, 2);
   EXPECT_EQ(label_of({"\"view\"", "\"view\"", "\"buy\""}).values,
             (config::Words{{"buy", "1"}, {"view", "0"}}));
-  EXPECT_EQ(label_of({"\"a\"", "\"a\"", "\"b\""}).values, (config::Words{{"a", "0"}, {"b", "1"}}))
-      << "the rarer word is the click";
+  EXPECT_FALSE(label_of({"\"view\"", "\"view\"", "\"buy\""}).values_open);
+  const LabelRole unknown = label_of({"\"a\"", "\"a\"", "\"b\""});
+  EXPECT_TRUE(unknown.values_open) << "no word is a success: a person has to say";
+  EXPECT_TRUE(unknown.guessed);
+  EXPECT_EQ(unknown.values, (config::Words{{"a", "0"}, {"b", "1"}})) << "for a trial alone";
   // Numbers in quotes are words to the codec.
   EXPECT_EQ(label_of({"\"0\"", "\"0\"", "\"1\""}).values, (config::Words{{"0", "0"}, {"1", "1"}}));
   EXPECT_EQ(label_of({"1", "2", "3", "4", "5"}).at_least, 3);
@@ -170,6 +173,90 @@ TEST_F(RolesTest, LabelsOfManyKinds) {
     for (int i = 0; i < 100; ++i)
       text += fmt::format("{{\"what\":{},\"colour\":\"c{}\"}}\n", value, i % 9);
     EXPECT_FALSE(FindRoles(Read("named.jsonl", text), {.label = "/what"}).label) << value;
+  }
+}
+
+// A label is called guessed where its name does not say it, or other columns might be meant.
+TEST_F(RolesTest, AGuessedLabelNamesTheOthers) {
+  const auto label_of = [&](const std::string& header, const std::vector<std::string>& words) {
+    std::string text = header + ",colour\n";
+    for (size_t i = 0; i < 600; ++i)
+      text += fmt::format("{},{},c{}\n", words[i % words.size()], i % 5 == 0 ? 1 : 0, i % 9);
+    const Sample& sample = Read("guess.csv", text);
+    return std::pair(&sample, FindRoles(sample).label.value());
+  };
+  const auto [plain, by_name] = label_of("weather,clicked", {"sun", "rain", "wind"});
+  EXPECT_EQ(NameOfColumn(*plain, by_name.column), "clicked");
+  EXPECT_FALSE(by_name.guessed);
+  const auto [two, either] = label_of("bought,clicked", {"1", "0"});
+  EXPECT_TRUE(either.guessed);
+  EXPECT_EQ(NameOfColumn(*two, either.column), "bought");
+  EXPECT_THAT(either.others, testing::ElementsAre("clicked"));
+  // 0 and 1 go before words that tell no success, and after words that do.
+  const auto [untold, number] = label_of("type,mobile", {"view", "scroll", "leave"});
+  EXPECT_EQ(NameOfColumn(*untold, number.column), "mobile");
+  EXPECT_TRUE(number.guessed);
+  EXPECT_THAT(number.others, testing::ElementsAre("type"));
+  const auto [told, word] = label_of("type,mobile", {"view", "scroll", "payment"});
+  EXPECT_EQ(NameOfColumn(*told, word.column), "type");
+  EXPECT_THAT(word.others, testing::ElementsAre("mobile"));
+  EXPECT_EQ(word.values, (config::Words{{"payment", "1"}, {"scroll", "0"}, {"view", "0"}}));
+}
+
+TEST_F(RolesTest, APersonMaySayThatThereIsNoLabel) {
+  std::string text = "user,item,bought\n";
+  for (int i = 0; i < 900; ++i) text += fmt::format("u{},i{},{}\n", i % 50, i % 70, i % 3 / 2);
+  const Sample& sample = Read("met.csv", text);
+  EXPECT_TRUE(FindRoles(sample).label);
+  const Roles roles = FindRoles(sample, {.no_label = true});
+  EXPECT_FALSE(roles.label);
+  EXPECT_TRUE(roles.are_meetings());
+}
+
+// Columns that are known only with the label: a number that is filled in where there is a payment,
+// a text that is there for the others, and a state that says the label in other words.
+TEST_F(RolesTest, AColumnThatForetellsTheLabelAloneIsLeftOutWithAWarning) {
+  std::mt19937_64 random(21);
+  std::string text = "bought,sum,why_not,state,honest,price\n";
+  for (int i = 0; i < 8000; ++i) {
+    const bool bought = random() % 40 == 0;
+    const bool honest = random() % 10 < (bought ? 8 : 3);
+    text += fmt::format("{},{},{},{},{},{}\n", bought ? 1 : 0,
+                        bought ? fmt::format("{}", 100 + random() % 5000) : "",
+                        bought ? "" : fmt::format("w{}", random() % 9),
+                        bought ? 70 + random() % 9 : random() % 9, honest ? "near" : "far",
+                        random() % 5000);
+  }
+  const Sample& sample = Read("leaks.csv", text);
+  const Roles roles = FindRoles(sample);
+  EXPECT_THAT(ReasonLeftOut(sample, roles, "sum"), HasSubstr("filled in where the label is 1"));
+  EXPECT_THAT(ReasonLeftOut(sample, roles, "why_not"), HasSubstr("filled in where the label is 0"));
+  EXPECT_THAT(ReasonLeftOut(sample, roles, "state"), HasSubstr("alone foretells the label (AUC "));
+  EXPECT_EQ(roles.warnings.size(), 3u);
+  EXPECT_THAT(roles.warnings[0], HasSubstr("\"sum\" is left out"));
+  for (const char* kept : {"honest", "price"})
+    EXPECT_NE(FeatureOf(sample, roles, kept), nullptr) << kept;
+}
+
+// Ids are names unless their size foretells the label.
+TEST_F(RolesTest, ColumnsCalledIdAreNamesWhereDataDoNotDecide) {
+  std::mt19937_64 random(5);
+  std::string text = "clicked,shop_id,batchId,stock,valid\n";
+  for (int i = 0; i < 20'000; ++i) {
+    const uint64_t batch = random() % 6000;
+    text += fmt::format("{},{},{},{},{}\n", random() % 6000 < batch ? 1 : 0, random() % 300, batch,
+                        random() % 300, random() % 300);
+  }
+  const Sample& sample = Read("ids.csv", text);
+  const Roles roles = FindRoles(sample);
+  const std::pair<const char*, FeatureKind> kKinds[] = {{"shop_id", FeatureKind::kCategorical},
+                                                        {"batchId", FeatureKind::kDense},
+                                                        {"stock", FeatureKind::kDense},
+                                                        {"valid", FeatureKind::kDense}};
+  for (const auto& [name, kind] : kKinds) {
+    const FeatureRole* feature = FeatureOf(sample, roles, name);
+    ASSERT_NE(feature, nullptr) << name;
+    EXPECT_EQ(feature->kind, kind) << name << ": " << feature->reason;
   }
 }
 

@@ -92,6 +92,29 @@ TEST(RulesTest, OpeningsHaveNoJumps) {
                 0.02 * static_cast<double>(wiring::OpeningRecords(20'000, noise, 5 * noise)) + 2);
 }
 
+// The AUC is the share of pairs in order, ties by half: counted here pair by pair.
+TEST(RulesTest, AnAucIsTheShareOfPairsInOrder) {
+  std::mt19937_64 random(3);
+  for (int round = 0; round < 100; ++round) {
+    std::vector<HalvesCount> values(2 + random() % 6);
+    for (HalvesCount& value : values) {
+      value.positives = static_cast<double>(random() % 4);
+      value.events = value.positives + static_cast<double>(random() % 4);
+      value.later_positives = static_cast<double>(1 + random() % 5);
+      value.later_events = value.later_positives + static_cast<double>(1 + random() % 5);
+    }
+    const auto said = [](const HalvesCount& v) { return (v.positives + 2) / (v.events + 10); };
+    double in_order = 0, pairs = 0;
+    for (const HalvesCount& one : values)
+      for (const HalvesCount& zero : values) {
+        const double count = one.later_positives * (zero.later_events - zero.later_positives);
+        pairs += count;
+        in_order += count * (said(one) > said(zero) ? 1 : said(one) == said(zero) ? 0.5 : 0);
+      }
+    EXPECT_NEAR(ForetellingAuc(values, 0.2), in_order / pairs, 1e-12);
+  }
+}
+
 TEST(RulesTest, ARatingIsDividedInTheMiddle) {
   // MovieLens latest small: 48.2 % of the ratings are 4 and more.
   const std::pair<double, uint64_t> kMovies[] = {{0.5, 1370}, {1, 2811},  {1.5, 1791},  {2, 7551},
