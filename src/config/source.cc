@@ -133,6 +133,12 @@ void DescribeShape(Fields& fields, event::RecordShape& shape, Use use) {
   fields.Enum(
       {"timestamp_unit", "The unit of times; `rfc3339` is a text such as `2026-11-25T03:22:06Z`."},
       &shape.timestamp_unit, kUnits, use);
+  fields.Texts(
+      {"missing",
+       "Texts that stand for no value, such as `[guest, \"-1\"]`, in the user, the item, "
+       "the event's id, the label and categories, and never in numbers and times. A record "
+       "of such a user is one without a user."},
+      &shape.missing, use);
   fields.Text({"weight",
                "The place of a number of at least 0 by which a record counts, 1 where it is "
                "missing. Another value makes a dead letter. For models of clicks only. Empty: "
@@ -183,6 +189,15 @@ void DescribeCsv(Fields& fields, event::CsvShape& shape, bool used) {
 Status CheckTogether(const Place& place, const event::RecordShape& shape) {
   if (!shape.label_rule.values.empty() && shape.label_rule.at_least)
     return place.Key("label_at_least").Fail("label_values says already what the label is");
+  for (const std::string& text : shape.missing) {
+    const auto names = [&text](const auto& value) { return value.first == text; };
+    const bool unruled = shape.label_rule.values.empty() && !shape.label_rule.at_least;
+    const bool plain = text == "0" || text == "1" || text == "true" || text == "false";
+    if (std::ranges::any_of(shape.label_rule.values, names) ||
+        (!shape.label.empty() && unruled && plain))
+      return place.Key("missing").Fail(
+          fmt::format("'{}' is a label: records that have it would be dead letters", text));
+  }
   for (const auto& [name, value] : shape.constants)
     for (const auto& [other, where] : shape.features)
       if (name == other)

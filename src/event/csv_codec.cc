@@ -96,7 +96,8 @@ class CsvCodec final : public RunCodec<CsvCodec> {
     scratch->own = {};
     if (shape_.label.empty()) scratch->own.label = kMetLabel;
     for (const CsvPart& part : parts_)
-      if (const std::string_view value = scratch->values[part.index]; !value.empty())
+      if (const std::string_view value = scratch->values[part.index];
+          !value.empty() && !IsMissing(shape_, part.part, value))
         if (MaybeBad reason = Set(part.part, value, scratch)) return reason;
     return AppendExample(records, i, scratch->own, scratch->example, options_, shape_.label, batch);
   }
@@ -155,7 +156,8 @@ class CsvCodec final : public RunCodec<CsvCodec> {
     scratch->set.clear();
     for (size_t begin = 0; begin <= value.size();) {
       const size_t end = std::min(value.find(shape_.set_separator, begin), value.size());
-      if (end > begin) scratch->set.push_back(value.substr(begin, end - begin));
+      const std::string_view one = value.substr(begin, end - begin);
+      if (!one.empty() && !IsMissing(shape_, part, one)) scratch->set.push_back(one);
       begin = end + 1;
     }
     scratch->example.SetValues(part.place.index, scratch->set);

@@ -251,7 +251,7 @@ class ShapedJsonCodec final : public RunCodec<ShapedJsonCodec> {
       if (const auto error = std::move(entry).get(element)) return Broken(error);
       if (!ReadScalar(element, &scalar, &broken))
         return broken ? Broken(broken) : Wrong(parts[0], "has a list or an object in it");
-      scratch->values.push_back(scalar.text);
+      if (!IsMissing(shape_, parts_[parts[0]], scalar.text)) scratch->values.push_back(scalar.text);
     }
     for (const uint32_t part : parts) {
       scratch->example.Tell(parts_[part].place);
@@ -261,7 +261,8 @@ class ShapedJsonCodec final : public RunCodec<ShapedJsonCodec> {
   }
 
   MaybeBad Set(uint32_t part, const Scalar& scalar, Scratch* scratch) const {
-    if (scalar.kind == Scalar::Kind::kNull) return std::nullopt;
+    if (scalar.kind == Scalar::Kind::kNull || IsMissing(shape_, parts_[part], scalar.text))
+      return std::nullopt;
     switch (parts_[part].kind) {
       case PartKind::kLabel:
         return SetLabel(part, scalar, scratch);

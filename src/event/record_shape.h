@@ -34,6 +34,8 @@ struct RecordShape {
   double weight_most = 1;                                          // larger ones count as this one
   std::vector<std::pair<std::string, std::string>> features = {};  // by name, where named
   Constants constants = {};                                        // read from no place
+  // Texts that stand for no value, "guest" say, but not in numbers, times and weights.
+  std::vector<std::string> missing = {};
 
   bool operator==(const RecordShape&) const = default;
 };

@@ -123,6 +123,12 @@ std::vector<ShapePart> PartsOf(
   return parts;
 }
 
+bool IsMissing(const RecordShape& shape, const ShapePart& part, std::string_view text) {
+  const bool number = part.kind == PartKind::kTime || part.kind == PartKind::kWeight ||
+                      (part.kind == PartKind::kFeature && part.place.dense);
+  return !number && std::ranges::find(shape.missing, text) != shape.missing.end();
+}
+
 std::optional<double> ReadNumber(std::string_view text) {
   const auto number = WholeText<double>(text);
   return number && std::isfinite(*number) ? number : std::nullopt;

@@ -39,6 +39,9 @@ std::vector<ShapePart> PartsOf(
 // message.
 Status CheckShapeRules(std::string_view key, const RecordShape& shape, const FeatureSchema& schema);
 
+// True if the text stands for no value (RecordShape::missing) in this part.
+bool IsMissing(const RecordShape& shape, const ShapePart& part, std::string_view text);
+
 // Reads a whole text as a finite number.
 std::optional<double> ReadNumber(std::string_view text);
 

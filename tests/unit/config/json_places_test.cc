@@ -27,7 +27,8 @@ TEST(JsonPlaces, AreReadAndWritten) {
       Parse(JsonSample("  json:\n    label: /event/type\n    label_values: {buy: 1, \"a: b\": 0}\n"
                        "    user: \"\"\n    timestamp: /t\n    timestamp_unit: rfc3339\n"
                        "    features: {I1: /price, password: /x}\n    features_at: \"\"\n"
-                       "    weight: /w\n    weight_most: 2.5\n    constants: {I2: 3}\n"),
+                       "    weight: /w\n    weight_most: 2.5\n    constants: {I2: 3}\n"
+                       "    missing: [guest, \"-1\"]\n"),
             "c.yaml", {});
   ASSERT_TRUE(config) << config.error().message;
   const event::JsonShape& places = config->source.json;
@@ -40,6 +41,7 @@ TEST(JsonPlaces, AreReadAndWritten) {
   EXPECT_EQ(places.weight, "/w");
   EXPECT_EQ(places.weight_most, 2.5);
   EXPECT_THAT(places.constants, ElementsAre(Pair("I2", "3")));
+  EXPECT_THAT(places.missing, ElementsAre("guest", "-1"));
   EXPECT_TRUE(config->source.weighs());
   EXPECT_THAT(places.features, ElementsAre(Pair("I1", "/price"), Pair("password", "/x")));
   const std::string dump = Dump(*config);
@@ -66,6 +68,12 @@ TEST(JsonPlaces, WhatCannotBeIsRefused) {
               HasSubstr("source.json.weight_most: must be above 0"));
   EXPECT_EQ(RefusalOf("  json:\n    label_values: {buy: 2}\n"),
             "c.yaml:6: source.json.label_values.buy: must be 0 or 1");
+  EXPECT_THAT(RefusalOf("  json:\n    label_values: {buy: 1, view:}\n"),
+              HasSubstr("source.json.label_values.view: has no value; expected 0 or 1"));
+  EXPECT_THAT(RefusalOf("  json:\n    missing: [guest, \"0\"]\n"),
+              HasSubstr("source.json.missing: '0' is a label: records that have it would be dead"));
+  EXPECT_THAT(RefusalOf("  json:\n    label_values: {buy: 1}\n    missing: [buy]\n"),
+              HasSubstr("source.json.missing: 'buy' is a label"));
   EXPECT_THAT(RefusalOf("  json:\n    label_values: {buy: 1}\n    label_at_least: 3\n"),
               HasSubstr("c.yaml:7: source.json.label_at_least: label_values says already"));
   EXPECT_THAT(RefusalOf("  json:\n    features: [price]\n"),

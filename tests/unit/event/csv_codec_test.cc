@@ -189,6 +189,19 @@ TEST_F(CsvTest, WeightsAndConstantsAreThoseOfJson) {
   EXPECT_EQ(Refusal(wrong), "source.csv.constants: 'n1' is a number, and 'dear' is none");
 }
 
+// Texts that stand for no value count where names stand, and neither in numbers nor in times.
+TEST_F(CsvTest, MissingTextsAreNoValues) {
+  shape_.missing = {"guest", "7"};
+  const std::string guest = "guest,7,7,7,guest,guest|a|7,guest,1,7";
+  const Decoded decoded = Decode({guest, ",,7,7,,a,,1,7"}, {.items = Items("guest\n")});
+  ASSERT_EQ(decoded.batch.size(), 2u) << decoded.dead.at(0).reason;
+  ExpectExample(decoded.batch, 0, {.timestamp_ms = 7, .label = 1, .n1 = 7, .n2 = 7, .set = {"a"}});
+  ExpectSameExample(decoded.batch, 0, 1);
+  EXPECT_EQ(decoded.batch.item[0], kNoItem);
+  EXPECT_EQ(Decode({guest}, {.missing = MissingPolicy::kReject}).dead.size(), 1u);
+  EXPECT_THAT(ReasonOf("e,u,,,,,,guest,"), HasSubstr("is missing"));
+}
+
 TEST_F(CsvTest, RecordsToScoreNeedNoLabel) {
   EXPECT_EQ(Decode({"e,u,,,,,,,", "e,u,,,,,,what,"}, {.label = LabelUse::kPassedOver}).batch.size(),
             2u);

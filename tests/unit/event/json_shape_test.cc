@@ -83,6 +83,22 @@ TEST_F(JsonShapeTest, WhatIsNotThereIsMissing) {
   EXPECT_EQ(Decode(records, {.missing = MissingPolicy::kReject}).dead.size(), 3u);
 }
 
+TEST_F(JsonShapeTest, MissingTextsAreNoValues) {
+  shape_ = ShopShape();
+  shape_.missing = {"guest", "0"};
+  const Decoded decoded = Decode(
+      {R"({"id":"guest","event":{"type":"view"},"who":{"id":0},"what":{"sku":"guest","price":0},
+           "tags":["guest"],"a/b":{"~":["guest","a",0]},"n2":0})",
+       R"({"event":{"type":"view"},"what":{"price":0},"a/b":{"~":["a"]},"n2":0})"},
+      {.items = Items("guest\n")});
+  ASSERT_EQ(decoded.batch.size(), 2u) << decoded.dead.at(0).reason;
+  ExpectSameExample(decoded.batch, 0, 1);
+  EXPECT_EQ(decoded.batch.user[0], "");
+  EXPECT_EQ(decoded.batch.item[0], kNoItem);
+  EXPECT_EQ(decoded.batch.dense[0], transform_.Dense(0, 0)) << "a number of 0 is one";
+  EXPECT_THAT(ReasonOf(R"({"event":{"type":"guest"}})"), HasSubstr("is missing"));
+}
+
 TEST_F(JsonShapeTest, ABadPartIsNamedWithItsPlace) {
   shape_ = ShopShape();
   const auto with = [](const std::string& more) {
