@@ -75,6 +75,18 @@ bool IsIdName(const Column& column) {
   return name[before] == 'I' && std::islower(static_cast<unsigned char>(name[before - 1])) != 0;
 }
 
+bool StandsForNone(std::string_view text) {
+  static constexpr std::string_view kWords[] = {
+      "null", "none",  "nil",    "nan",    "na",     "unknown", "undefined", "anonymous",
+      "anon", "guest", "notset", "nobody", "nouser", "missing", "empty"};
+  if (text == "-1") return true;
+  if (std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) >= 0x80; }))
+    return false;
+  const std::string plain = Plain(text);
+  return plain.find_first_not_of('0') == plain.npos ||
+         std::ranges::find(kWords, plain) != std::end(kWords);
+}
+
 bool TellsSuccess(const Column& column) {
   const auto successes = static_cast<size_t>(
       std::ranges::count_if(column.texts, [](const auto& text) { return IsSuccess(text.second); }));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "config/config.h"
 #include "inspect/sample.h"
@@ -16,6 +17,9 @@ bool IsItemName(const Column& column);
 bool IsTimeName(const Column& column);
 bool IsEventIdName(const Column& column);
 bool IsIdName(const Column& column);  // "id", "shop_id", "shopId"
+
+// True if a text in place of an id stands for no id: "guest", "-1", "n/a".
+bool StandsForNone(std::string_view text);
 
 // True if some words of a column speak of success, and others do not.
 bool TellsSuccess(const Column& column);

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "event/shape_rules.h"
 #include "inspect/names.h"
 #include "inspect/rules.h"
 
@@ -42,6 +43,7 @@ class RoleFinder {
       FindUser();
       FindItem();
       FindEventId();
+      if (roles_.user) LookForHeavyUsers(*roles_.user);
     }
     for (size_t c = 0; c < sample_.columns.size(); ++c)
       if (taken_[c] == 0) criteo ? AddCriteoFeature(c) : Judge(c);
@@ -49,7 +51,7 @@ class RoleFinder {
     if (roles_.item) Add(*roles_.item, Kind::kCategorical, "the item itself");
     DropNested();
     NameFeatures();
-    if (roles_.plain_json && !StaysPlain()) roles_.plain_json = false;
+    if (!StaysPlain() || !roles_.missing.empty()) roles_.plain_json = false;
     return std::move(roles_);
   }
 
@@ -271,6 +273,47 @@ class RoleFinder {
         roles_.item_reason = "of the ids that a user meets about once it has the most values";
     }
     if (roles_.item) taken_[*roles_.item] = 1;
+  }
+
+  // A text that stands for no user counts as one person, and so does a robot.
+  void LookForHeavyUsers(size_t c) {
+    const Column& column = At(c);
+    std::map<uint32_t, uint64_t> none;  // records of each text that stands for none
+    for (const auto& [code, text] : column.texts)
+      if (StandsForNone(text)) none[code] = 0;
+    for (const uint32_t code : column.code)
+      if (const auto at = none.find(code); at != none.end()) ++at->second;
+    for (const auto& [code, count] : none) {
+      const double share = static_cast<double>(count) / static_cast<double>(sample_.rows);
+      if (share > kHeavyShare) TellOfNone(column, column.TextOf(code), share);
+    }
+    const double share = Of(c).top * (1 - Of(c).missing);
+    if (share <= kHeavyShare || none.contains(Of(c).top_code)) return;
+    const auto first = std::ranges::find(column.code, Of(c).top_code);
+    const std::string place =
+        first == column.code.end()
+            ? ""
+            : sample_.PlaceOf(static_cast<uint64_t>(first - column.code.begin()));
+    roles_.warnings.push_back(fmt::format(
+        "one user has {:.1f} % of the records{}: with unit user it is one person, clipped as one, "
+        "with one allowance",
+        100 * share, place.empty() ? "" : fmt::format(", the first at {}", place)));
+  }
+  // A number may be a label or a category too, so that a person has to list it.
+  void TellOfNone(const Column& column, const std::string& text, double share) {
+    const bool label =
+        roles_.label && std::ranges::any_of(roles_.label->values,
+                                            [&](const auto& value) { return value.first == text; });
+    const bool listed = !label && !event::ReadNumber(text);
+    if (listed) roles_.missing.push_back(text);
+    roles_.warnings.push_back(fmt::format(
+        "{:.1f} % of the records have the user {}, who seems to be none: {}", 100 * share,
+        config::QuotedYaml(text),
+        listed
+            ? "the proposal lists it as missing, so that these records have no user"
+            : fmt::format("as it is, it is one person, clipped as one, with one allowance; leave "
+                          "{} empty in such records, or list it in source.{}.missing",
+                          config::QuotedYaml(column.place), NameOf(sample_.shape.format))));
   }
 
   bool EachHasItsOwn(size_t c) const {

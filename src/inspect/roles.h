@@ -19,6 +19,7 @@ struct Profile {
   uint64_t present = 0, distinct = 0;
   double missing = 0;                            // share of the records
   double missing_first = 0, missing_second = 0;  // the same in either half
+  uint32_t top_code = 0;                         // the most frequent value; 0 if it is not known
   double top = 0, top_10 = 0;  // shares of the one and of the ten most frequent values
   double growth = 0;           // power of the records with which values grow
   double fresh = 0;            // share of the second half with values the first has not
@@ -77,8 +78,9 @@ struct Roles {
   std::vector<FeatureRole> features;
   std::vector<std::pair<size_t, std::string>> left_out;  // with the reason
   std::vector<std::string> warnings;
-  bool plain_json = false;    // records are of schemas/interaction.schema.json
-  bool label_denied = false;  // a person says that there is none
+  std::vector<std::string> missing;  // texts in place of a user that stand for none
+  bool plain_json = false;           // records are of schemas/interaction.schema.json
+  bool label_denied = false;         // a person says that there is none
 
   // There is no label: each record says that a user has met an item.
   bool are_meetings() const { return !label && user && item; }

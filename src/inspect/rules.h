@@ -38,6 +38,9 @@ struct HalvesCount {
 // first half says of each value. `rate`: labels of 1 in the first half.
 double ForetellingLoss(std::span<const HalvesCount> values, double rate);
 
+// The share of the records from which a user, or a text that stands for no user, is told of.
+inline constexpr double kHeavyShare = 0.03;
+
 // Returns the AUC of the same foretelling: how often a label of 1 is ranked above one of 0.
 double ForetellingAuc(std::span<const HalvesCount> values, double rate);
 // The AUC from which a column alone says what the label is.

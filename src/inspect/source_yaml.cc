@@ -57,6 +57,11 @@ std::string PlacesYaml(const Sample& sample, const Roles& roles) {
   yaml += fmt::format("    timestamp: {}\n",
                       place(roles.time ? std::optional(roles.time->column) : std::nullopt));
   if (roles.time) yaml += fmt::format("    timestamp_unit: {}\n", NameOfUnit(roles.time->unit));
+  if (!roles.missing.empty()) {
+    yaml += "    # Texts that stand for no user.\n    missing:\n";
+    for (const std::string& text : roles.missing)
+      yaml += fmt::format("      - {}\n", QuotedYaml(text));
+  }
   return yaml;
 }
 

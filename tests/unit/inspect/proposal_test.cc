@@ -300,6 +300,25 @@ TEST(ProposalTest, LabelValuesStayOpenUntilTheyAreGiven) {
   EXPECT_EQ(ReportJson(*sample, roles, *trial).at("label").at("guessed"), true);
 }
 
+// Records of a user who is none lose their user, in the plain form too, which is then written out.
+TEST(ProposalTest, APlaceholderIsMissingInTheProposal) {
+  const test::TempDir dir;
+  std::string text;
+  for (int i = 0; i < 900; ++i)
+    text += fmt::format(R"({{"label":{},"user":"{}","features":{{"c":"x{}"}}}})"
+                        "\n",
+                        i % 3 / 2, i % 4 == 0 ? "unknown" : fmt::format("u{}", i), i % 7);
+  test::WriteFile(dir / "plain.jsonl", text);
+  const auto sample = ReadSample({dir / "plain.jsonl"}, {});
+  ASSERT_TRUE(sample) << sample.error().message;
+  const auto proposal = Propose(*sample, FindRoles(*sample), {});
+  ASSERT_TRUE(proposal) << proposal.error().message;
+  EXPECT_THAT(proposal->config.source.json.missing, ElementsAre("unknown"));
+  const auto trial = TryOut(*sample, proposal->config);
+  ASSERT_TRUE(trial) << trial.error().message;
+  EXPECT_EQ(trial->good, 900u);
+}
+
 TEST_F(ShopProposalTest, ModesThatSampleHaveTheNetworkAndTheirSteps) {
   for (const char* mode : {"poisson", "allocate"}) {
     const Proposal proposal = Make({.epsilon = 8, .delta = 1e-6, .unit = "event", .mode = mode});

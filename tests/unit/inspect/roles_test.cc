@@ -238,6 +238,32 @@ TEST_F(RolesTest, AColumnThatForetellsTheLabelAloneIsLeftOutWithAWarning) {
     EXPECT_NE(FeatureOf(sample, roles, kept), nullptr) << kept;
 }
 
+// A text that stands for no user is listed as missing, unless it is a number; a user with much of
+// the log is told of by its place.
+TEST_F(RolesTest, HeavyUsersAndPlaceholdersAreToldOf) {
+  const auto roles_of = [&](const std::string& heavy, int every) -> Roles {
+    std::string text = "user,colour,clicked\n";
+    for (int i = 0; i < 4000; ++i)
+      text += fmt::format("{},c{},{}\n", i % every == 0 ? heavy : fmt::format("u{}", i % 997),
+                          i % 9, i % 10 < 3 ? 1 : 0);
+    return FindRoles(Read("users.csv", text));
+  };
+  const Roles guest = roles_of("Guest", 3);
+  EXPECT_THAT(guest.missing, testing::ElementsAre("Guest"));
+  ASSERT_EQ(guest.warnings.size(), 1u);
+  EXPECT_THAT(guest.warnings[0], HasSubstr(" % of the records have the user \"Guest\""));
+  const Roles number = roles_of("-1", 3);
+  EXPECT_THAT(number.missing, testing::IsEmpty());
+  ASSERT_EQ(number.warnings.size(), 1u);
+  EXPECT_THAT(number.warnings[0], HasSubstr("or list it in source.csv.missing"));
+  const Roles robot = roles_of("r2d2", 10);
+  EXPECT_THAT(robot.missing, testing::IsEmpty());
+  ASSERT_EQ(robot.warnings.size(), 1u);
+  EXPECT_THAT(robot.warnings[0], HasSubstr("one user has 10.0 % of the records, the first at "));
+  EXPECT_THAT(robot.warnings[0], HasSubstr("users.csv:2"));
+  EXPECT_THAT(roles_of("r2d2", 40).warnings, testing::IsEmpty()) << "2.5 % is no news";
+}
+
 // Ids are names unless their size foretells the label.
 TEST_F(RolesTest, ColumnsCalledIdAreNamesWhereDataDoNotDecide) {
   std::mt19937_64 random(5);
@@ -315,11 +341,11 @@ TEST_F(RolesTest, ThePlainFormIsKnown) {
     text += fmt::format(
         R"({{"label":{},"user":"u{}","timestamp_ms":{},"features":{{"n":{},"c":"x{}"}}}})"
         "\n",
-        i % 2, i % 40, 1'700'000'000'000 + i * 1000, i % 90, i % 7);
+        i % 11 / 6, i % 40, 1'700'000'000'000 + i * 1000, i % 90, i % 7);
     // A flag is no category of the plain form.
     other += fmt::format(R"({{"label":{},"features":{{"new":{},"c":"x{}"}}}})"
                          "\n",
-                         i % 2, i % 3 == 0 ? "true" : "false", i % 7);
+                         i % 11 / 6, i % 3 == 0 ? "true" : "false", i % 7);
   }
   const Roles plain = FindRoles(Read("plain.jsonl", text));
   EXPECT_TRUE(plain.plain_json);
