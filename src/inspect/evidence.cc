@@ -93,19 +93,20 @@ class RawRecords final : public Evidence {
                     .filled_is_one = share(by_presence[1]) > share(by_presence[0])};
   }
 
-  std::vector<uint32_t> UserPeriods(size_t user, uint64_t period) const override {
+  UserVisits Visits(size_t user, uint64_t period) const override {
+    UserVisits visits;
     std::unordered_map<uint32_t, std::pair<uint64_t, uint32_t>> users;  // last period, how many
     const std::vector<uint32_t>& codes = sample_.columns[user].code;
     for (uint64_t row = 0; row < sample_.rows; ++row) {
       if (codes[row] == 0) continue;
       auto& [last, number] = users[codes[row]];
-      if (number > 0 && last == row / period) continue;
+      if (number == 0 || last != row / period) ++number;
       last = row / period;
-      ++number;
+      if (visits.records.size() < number) visits.records.resize(number);
+      ++visits.records[number - 1];
     }
-    std::vector<uint32_t> periods;
-    for (const auto& [code, story] : users) periods.push_back(story.second);
-    return periods;
+    for (const auto& [code, story] : users) visits.periods.push_back(story.second);
+    return visits;
   }
 
  private:

@@ -64,10 +64,10 @@ class NoisedEvidence final : public Evidence {
     return std::nullopt;
   }
 
-  std::vector<uint32_t> UserPeriods(size_t user, uint64_t period) const override {
+  UserVisits Visits(size_t user, uint64_t period) const override {
     if (asked_) {
       TACIT_CHECK(asked_->first == std::pair(user, period), "users are counted once");
-      return asked_->second;
+      return {.periods = asked_->second};
     }
     const bool of_users = look_.unit == privacy::Unit::kUser;
     const std::vector<double> users =
@@ -84,7 +84,7 @@ class NoisedEvidence final : public Evidence {
       periods.insert(periods.end(), times, static_cast<uint32_t>(i + 1));
     }
     asked_ = {{user, period}, periods};
-    return periods;
+    return {.periods = std::move(periods)};
   }
 
  private:

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <set>
 
 #include "base/text.h"
 #include "inspect/rules.h"
@@ -103,14 +105,12 @@ class Proposer {
     if (held()) period_ = std::min(period_, static_cast<uint64_t>(records()));
     PlanFiles();
     if (!roles_.user) return;
-    const std::vector<uint32_t> numbers = evidence_.UserPeriods(*roles_.user, period_);
-    uint64_t pairs = 0;
-    for (const uint32_t number : numbers) pairs += number;
-    allowance_ = UserAllowance(numbers);
+    visits_ = evidence_.Visits(*roles_.user, period_);
+    const uint64_t pairs = std::reduce(visits_.periods.begin(), visits_.periods.end(), uint64_t{0});
+    allowance_ = UserAllowance(visits_.periods);
     const double periods =
         std::ceil(static_cast<double>(sample_.rows) / static_cast<double>(period_));
     users_of_period_ = static_cast<double>(pairs) / std::max(1.0, periods);
-    users_ = numbers.size();
   }
 
   // A step has as many files of few records as make a period, or, by the configuration's own rule,
@@ -279,16 +279,39 @@ class Proposer {
           CommentLines(
               6, fmt::format("Privacy: {} that a user may be in, ever. Noise goes with the root "
                              "of it, and who has used it up is left out; {} of each of {} "
-                             "leave{} most to be learnt. Epsilon is that of all of them.",
+                             "leave{} most to be learnt. Epsilon is that of all of them.{}",
                              held() ? "steps" : "periods", Counted(allowance_, "period"),
-                             Counted(users_, "user"), allowance_ == 1 ? "s" : "")) +
-          fmt::format("      max_participations: {}\n", Allowance());
+                             Counted(visits_.periods.size(), "user"), allowance_ == 1 ? "s" : "",
+                             Choices())) +
+          fmt::format("      max_participations: {}\n", Allowance(allowance_));
     else if (!asked_.unit && roles_.user)
       yaml +=
           CommentLines(6, fmt::format("With unit user, the periods that a user may be in, ever; "
-                                      "noise goes with the root of it: max_participations: {}",
-                                      Allowance()));
+                                      "noise goes with the root of it: max_participations: {}.{}",
+                                      Allowance(allowance_), Choices()));
     return yaml;
+  }
+
+  // The noise that each number of a user's periods costs, and the records that it leaves out.
+  std::string Choices() const {
+    const uint32_t most = visits_.periods.empty() ? 1 : std::ranges::max(visits_.periods);
+    if (most == 1) return " No user comes in a second period of these records.";
+    std::set<uint32_t> numbers = {allowance_};
+    for (uint32_t k = 1; k <= most; k *= 2) numbers.insert(k);
+    config::Learner learner = ForPrices();
+    learner.privacy.unit = privacy::Unit::kUser;
+    learner.privacy.epsilon = asked_.epsilon.value_or(1);
+    std::string choices;
+    for (const uint32_t k : numbers) {
+      learner.participation.max_participations = static_cast<uint32_t>(Allowance(k));
+      const auto noise = wiring::StepNoise(learner, wiring::ExposureOf(learner, {}));
+      if (!noise) return "";
+      choices += fmt::format("{}{}: {:.3g}, {:.1f} %", choices.empty() ? "" : "; ", Allowance(k),
+                             *noise, 100 * LeftOutShare(visits_, k));
+    }
+    return fmt::format(" The noise at epsilon {}, and the share of {} that is left out: {}.",
+                       learner.privacy.epsilon,
+                       visits_.records.empty() ? "the users' periods" : "records", choices);
   }
 
   std::string RecordsOfAPeriod() const {
@@ -335,8 +358,8 @@ class Proposer {
   uint64_t HeldSteps() const {
     return std::max<uint64_t>(1, (period_ + HeldBatch() - 1) / HeldBatch());
   }
-  uint64_t Allowance() const {
-    return std::min<uint64_t>(1'000'000, allowance_ * (held() ? HeldSteps() : 1));
+  uint64_t Allowance(uint64_t periods) const {
+    return std::min<uint64_t>(1'000'000, periods * (held() ? HeldSteps() : 1));
   }
   std::string HeldYaml() const {
     const double rate = 1 / static_cast<double>(HeldSteps());
@@ -369,8 +392,9 @@ class Proposer {
     yaml += Prices();
     yaml += asked_.epsilon ? fmt::format("      epsilon: {}\n", *asked_.epsilon)
                            : "      epsilon:  # above 0; 1 to 10 are usual, less hides more\n";
-    const bool users = users_ > 0 && (of_users() || next);
-    const double units = users ? static_cast<double>(users_) : std::round(records());
+    const bool users = !visits_.periods.empty() && (of_users() || next);
+    const double units =
+        users ? static_cast<double>(visits_.periods.size()) : std::round(records());
     yaml += asked_.delta ? fmt::format("      delta: {}\n", *asked_.delta)
                          : fmt::format("      delta:  # well below 1 / {}, the number of {}\n",
                                        WithThousands(static_cast<uint64_t>(units)),
@@ -417,7 +441,7 @@ class Proposer {
     if (asked_.mode == "allocate")
       learner.participation.mode = config::Participation::Mode::kAllocate;
     if (learner.privacy.of_users())
-      learner.participation.max_participations = static_cast<uint32_t>(Allowance());
+      learner.participation.max_participations = static_cast<uint32_t>(Allowance(allowance_));
     return learner;
   }
 
@@ -447,7 +471,7 @@ class Proposer {
   bool batch_by_rule_ = false;
   uint64_t step_files_ = 1;
   uint32_t allowance_ = 1;
-  uint64_t users_ = 0;
+  UserVisits visits_;
   double users_of_period_ = 0;
 };
 

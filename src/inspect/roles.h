@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "config/config.h"
+#include "inspect/rules.h"
 #include "inspect/sample.h"
 
 namespace tacit::inspect {
@@ -113,8 +114,8 @@ class Evidence {
   // The AUC of the second half's labels foretold by a column alone; nothing if it is not known, or
   // if there are too few labels.
   virtual std::optional<Foretold> ForetoldAlone(const LabelRole& label, size_t column) const = 0;
-  // For each user, the number of periods (`period` records each) with a record of this user.
-  virtual std::vector<uint32_t> UserPeriods(size_t user, uint64_t period) const = 0;
+  // How often users come, in periods of `period` records.
+  virtual UserVisits Visits(size_t user, uint64_t period) const = 0;
 };
 // The evidence of a raw sample, which must outlive it.
 std::unique_ptr<Evidence> RawEvidence(const Sample& sample);

@@ -148,6 +148,20 @@ uint32_t UserAllowance(std::span<const uint32_t> periods) {
   return allowance;
 }
 
+double LeftOutShare(const UserVisits& visits, uint32_t allowance) {
+  double all = 0, out = 0;
+  for (size_t k = 0; k < visits.records.size(); ++k) {
+    all += visits.records[k];
+    out += k < allowance ? 0 : visits.records[k];
+  }
+  if (visits.records.empty())
+    for (const uint32_t periods : visits.periods) {
+      all += periods;
+      out += periods - std::min(periods, allowance);
+    }
+  return all > 0 ? out / all : 0;
+}
+
 NetworkRule NetworkFor(uint64_t categories) {
   const double columns = std::max(1.0, static_cast<double>(categories));
   return {.hidden = {std::begin(kNetworkLayers), std::end(kNetworkLayers)},

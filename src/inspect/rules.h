@@ -67,6 +67,16 @@ uint64_t CountsPeriodRecords(double records);
 // number of periods with a record of this user.
 uint32_t UserAllowance(std::span<const uint32_t> periods);
 
+// How often users come.
+struct UserVisits {
+  std::vector<uint32_t> periods;     // of each user, with a record of this user
+  std::vector<double> records = {};  // of all users in their first period, their second, ...;
+                                     // if empty, they are not known
+};
+// Returns the share of the records that an allowance of so many periods leaves out, or of the
+// users' periods where the records are not known.
+double LeftOutShare(const UserVisits& visits, uint32_t allowance);
+
 // A network over embeddings whose steps add noise. Its steps, at the configuration's default of a
 // batch, pass once over a period.
 struct NetworkRule {

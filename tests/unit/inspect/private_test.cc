@@ -262,7 +262,7 @@ TEST_F(PrivateTest, AUserWhoseCodeIsAnotherUsersMovesOneCountOfUsers) {
                              .user = "/uid",
                              .user_records = 4096},
                             0, silent_);
-    return found->evidence().UserPeriods(0, kPeriod);
+    return found->evidence().Visits(0, kPeriod).periods;
   };
   // Each of them is in two periods. As one user they would be in four, and one that is nulled would
   // move two counts.

@@ -7,6 +7,7 @@
 
 #include <boost/json.hpp>
 #include <random>
+#include <regex>
 
 #include "inspect/report.h"
 #include "inspect/trial.h"
@@ -317,6 +318,33 @@ TEST(ProposalTest, APlaceholderIsMissingInTheProposal) {
   const auto trial = TryOut(*sample, proposal->config);
   ASSERT_TRUE(trial) << trial.error().message;
   EXPECT_EQ(trial->good, 900u);
+}
+
+// Of four periods a hundred users are in each, with half of the records; the others come once.
+TEST(ProposalTest, AnAllowanceHasItsPriceInNoiseAndInRecords) {
+  const test::TempDir dir;
+  std::mt19937_64 random(9);
+  std::string text = "user,colour,clicked\n";
+  for (int i = 0; i < 40'000; ++i)
+    text += fmt::format("{},c{},{}\n",
+                        i % 2 == 0 ? fmt::format("a{}", i / 2 % 100) : fmt::format("b{}", i),
+                        random() % 9, random() % 3 == 0 ? 1 : 0);
+  test::WriteFile(dir / "users.csv", text);
+  const auto sample = ReadSample({dir / "users.csv"}, {});
+  ASSERT_TRUE(sample) << sample.error().message;
+  const auto proposal = Propose(*sample, FindRoles(*sample),
+                                {.epsilon = 8, .delta = 1e-6, .unit = "user", .mode = "once"});
+  ASSERT_TRUE(proposal) << proposal.error().message;
+  EXPECT_EQ(proposal->config.learners[0].participation.max_participations, 1u);
+  const std::string yaml = std::regex_replace(proposal->yaml, std::regex("\n +# "), " ");
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(
+      yaml, found,
+      std::regex("noise at epsilon 8, and the share of records that is left out: 1: ([0-9.]+), "
+                 "37\\.5 %; 2: ([0-9.]+), 25\\.0 %; 4: ([0-9.]+), 0\\.0 %\\.")))
+      << yaml;
+  EXPECT_LT(std::stod(found[1]), std::stod(found[2]));
+  EXPECT_LT(std::stod(found[2]), std::stod(found[3]));
 }
 
 TEST_F(ShopProposalTest, ModesThatSampleHaveTheNetworkAndTheirSteps) {

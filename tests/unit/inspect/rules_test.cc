@@ -125,6 +125,16 @@ TEST(RulesTest, ARatingIsDividedInTheMiddle) {
   EXPECT_EQ(RatingThreshold(kTwo), 2);
 }
 
+TEST(RulesTest, WhatAnAllowanceLeavesOutIsWhatComesLater) {
+  // Two users of three periods and one of one; the later periods have fewer records.
+  const UserVisits visits{.periods = {3, 1, 3}, .records = {50, 30, 20}};
+  EXPECT_DOUBLE_EQ(LeftOutShare(visits, 1), 0.5);
+  EXPECT_DOUBLE_EQ(LeftOutShare(visits, 2), 0.2);
+  EXPECT_DOUBLE_EQ(LeftOutShare(visits, 3), 0);
+  EXPECT_DOUBLE_EQ(LeftOutShare({.periods = {3, 1, 3}}, 1), 4.0 / 7) << "by periods";
+  EXPECT_DOUBLE_EQ(LeftOutShare({}, 1), 0);
+}
+
 TEST(RulesTest, TheAllowanceIsWhatKeepsMostOverTheRootOfItsNoise) {
   EXPECT_EQ(UserAllowance({}), 1u);
   const uint32_t kOnce[] = {1, 1, 1, 1, 2};
