@@ -76,7 +76,7 @@ serve::LearnerFigures FigureRecorder::OfLearner(const wiring::LearnerPlan& plan,
   figures.examples = steps.examples;
   figures.units = steps.units;
   figures.units_clipped = steps.units_clipped;
-  figures.units_refused = steps.units_refused;
+  figures.came = steps.came;
   figures.rows_touched = steps.rows_touched;
   figures.rows_written = steps.rows_written;
   figures.cache_hits = steps.cache.hits;

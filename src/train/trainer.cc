@@ -426,12 +426,11 @@ void Trainer::Record(Seat& seat, const stream::StepBatch& batch, const StepRepor
   for (const event::PublicCut& cut : batch.cuts)
     if (cut.kind == event::PublicCut::Kind::kFileEnd)
       if (const auto day = progress_.EndDay(index.value, cut.name)) TellOddDay(seat, *day);
-  metrics_.Step(index.value, report, batch.units_refused, seconds.learn);
+  metrics_.Step(index.value, report, batch.came, seconds.learn);
   // Later steps of a held period count nobody.
-  if (batch.counts_users && seat.left_out)
-    seat.left_out->See(batch.uses.size(), batch.units_refused);
+  if (batch.counts_users && seat.left_out) seat.left_out->See(batch.came);
   seconds.observe = Seconds(clock_.Now() - begin);
-  totals_.AddStep(index.value, seconds, report, batch.units, batch.units_refused,
+  totals_.AddStep(index.value, seconds, report, batch.units, batch.came,
                   store_.working_rows(index).stats());
 }
 

@@ -54,7 +54,8 @@ TrainerMetrics::TrainerMetrics(metrics::Registry& registry,
          .rows_touched = counter("tacit_rows_touched_total"),
          .rows_written = counter("tacit_rows_written_total"),
          .units_clipped = counter("tacit_units_clipped_total"),
-         .units_refused = counter("tacit_users_left_out_total"),
+         .users_left_out = counter("tacit_users_left_out_total"),
+         .records_left_out = counter("tacit_records_left_out_total"),
          .loss = gauge("tacit_training_loss"),
          .step_seconds = registry.AddHistogram("tacit_step_seconds", seconds, labels),
          .phase_seconds = {},
@@ -80,14 +81,15 @@ TrainerMetrics::TrainerMetrics(metrics::Registry& registry,
   witnesses_lost_ = registry.AddCounter("tacit_witness_lost_total");
 }
 
-void TrainerMetrics::Step(size_t learner, const StepReport& report, uint64_t units_refused,
+void TrainerMetrics::Step(size_t learner, const StepReport& report, const UsersCame& came,
                           double seconds) {
   const PerLearner& l = learners_[learner];
   l.events.Add(static_cast<double>(report.examples));
   l.rows_touched.Add(static_cast<double>(report.rows_touched));
   l.rows_written.Add(static_cast<double>(report.rows_written));
   l.units_clipped.Add(static_cast<double>(report.units_clipped));
-  l.units_refused.Add(static_cast<double>(units_refused));
+  l.users_left_out.Add(static_cast<double>(came.users_left_out));
+  l.records_left_out.Add(static_cast<double>(came.records_left_out));
   if (const uint64_t losses = report.losses + report.earlier_losses; losses > 0)
     l.loss.Set((report.loss_sum + report.earlier_loss_sum) / static_cast<double>(losses));
   l.step_seconds.Observe(seconds);

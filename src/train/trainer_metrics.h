@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/user_uses.h"
 #include "metrics/registry.h"
 #include "store/committer.h"
 #include "train/learner/learner.h"
@@ -20,7 +21,7 @@ class TrainerMetrics {
   TrainerMetrics(metrics::Registry& registry, const std::vector<std::string>& learners,
                  const Progress& progress);
 
-  void Step(size_t learner, const StepReport& report, uint64_t units_refused, double seconds);
+  void Step(size_t learner, const StepReport& report, const UsersCame& came, double seconds);
   // The learner's row cache, as its own thread sees it.
   void Cached(size_t learner, const store::WorkingRows::Stats& stats);
   // A commit was published; nothing new where `stats` is of no further one.
@@ -32,8 +33,9 @@ class TrainerMetrics {
 
  private:
   struct PerLearner {
-    metrics::Gauge exhausted;                                                           // public
-    metrics::Counter events, rows_touched, rows_written, units_clipped, units_refused;  // operator
+    metrics::Gauge exhausted;                                            // public
+    metrics::Counter events, rows_touched, rows_written, units_clipped;  // operator
+    metrics::Counter users_left_out, records_left_out;                   // operator
     metrics::Gauge loss;
     metrics::Histogram step_seconds;
     std::array<metrics::Counter, kStepPhaseNames.size()> phase_seconds;

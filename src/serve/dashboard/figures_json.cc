@@ -63,11 +63,13 @@ void AppendLearnerFigures(const LearnerFigures& learner, std::string* out) {
   AppendQuality(learner.quality, out);
   WriteJson(out,
             R"(,"seconds":{{"account":{:.6f},"learn":{:.6f},"observe":{:.6f}}},"steps":{},)"
-            R"("examples":{},"units":{},"units_clipped":{},"units_refused":{},"rows_touched":{},)"
+            R"("examples":{},"units":{},"units_clipped":{},"came":{{"users":{},)"
+            R"("users_left_out":{},"records":{},"records_left_out":{}}},"rows_touched":{},)"
             R"("rows_written":{},"cache":{{"hits":{},"misses":{},"read_ahead":{},"evictions":{},)"
             R"("bytes":{}}},)",
             learner.account_seconds, learner.learn_seconds, learner.observe_seconds, learner.steps,
-            learner.examples, learner.units, learner.units_clipped, learner.units_refused,
+            learner.examples, learner.units, learner.units_clipped, learner.came.users,
+            learner.came.users_left_out, learner.came.records, learner.came.records_left_out,
             learner.rows_touched, learner.rows_written, learner.cache_hits, learner.cache_misses,
             learner.cache_read_ahead, learner.cache_evictions, learner.cache_bytes);
   AppendUsers(learner, out);

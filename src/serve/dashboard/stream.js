@@ -224,15 +224,16 @@ function rowsSection(d) {
       'No row was touched since the start.'));
   return section('rows', 'Rows and cache', null,
     table('Of a step, and of all look-ups of rows since the start', ['learner', 'records', 'touched',
-      'written', 'clipped', 'left out', 'hits', 'ahead', 'cache'],
+      'written', 'clipped', 'users out', 'records out', 'hits', 'ahead', 'cache'],
     f.learners.map(l => {
       const looked = l.cache.hits + l.cache.misses;
       return [l.learner, fig(`examples ${l.learner}`, per(l, l.examples)), per(l, l.rows_touched),
-        per(l, l.rows_written), share(l.units_clipped, l.units), whole(l.units_refused),
+        per(l, l.rows_written), share(l.units_clipped, l.units),
+        share(l.came.users_left_out, l.came.users), share(l.came.records_left_out, l.came.records),
         share(l.cache.hits, looked), share(l.cache.read_ahead, l.cache.misses), bytes(l.cache.bytes)];
-    }), [1, 2, 3, 4, 5, 6, 7, 8]),
-    h('p', {class: 'quiet'}, 'Touched and written: rows of a step. Clipped: share of units. Left out: ' +
-      'users whose allowance is used. Hits: of rows looked up; ahead: misses that were read before ' +
+    }), [1, 2, 3, 4, 5, 6, 7, 8, 9]),
+    h('p', {class: 'quiet'}, 'Touched and written: rows of a step. Clipped: share of units. Out: ' +
+      'share of users whose allowance is used, and of their records. Hits: of rows looked up; ahead: misses that were read before ' +
       'they were needed.'));
 }
 function deadSection(d) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/user_uses.h"
 #include "privacy/allowance_forecast.h"
 #include "privacy/forecast.h"
 
@@ -47,7 +48,8 @@ struct LearnerFigures {
   std::vector<QualityFigures> quality;
   // Seconds by phase of a step.
   double account_seconds = 0, learn_seconds = 0, observe_seconds = 0;
-  uint64_t steps = 0, examples = 0, units = 0, units_clipped = 0, units_refused = 0;
+  uint64_t steps = 0, examples = 0, units = 0, units_clipped = 0;
+  UsersCame came;
   uint64_t rows_touched = 0, rows_written = 0;
   uint64_t cache_hits = 0, cache_misses = 0, cache_read_ahead = 0, cache_evictions = 0;
   uint64_t cache_bytes = 0;

@@ -150,7 +150,7 @@ bool HeldPeriods::TakeSteps(const StepBatch& period, UnitBatch* units, const Emi
     if (step.counts_users && first) {
       options_.users->allowances->Count(step.after.step, units->uses);
       step.uses = units->uses;
-      step.units_refused = units->refused;
+      step.came = units->came;
     }
     if (!emit(std::move(step))) return false;
     if (last) return true;

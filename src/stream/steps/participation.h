@@ -106,7 +106,7 @@ struct StepBatch {
   // the first step of one, and the first one after a crash, has the counts for all of its steps.)
   bool counts_users = false;
   std::vector<UserUses> uses;
-  uint32_t units_refused = 0;  // users left out because their allowance is used. Un-noised
+  UsersCame came;  // with these counts
 
   bool preview() const {
     return kind == Kind::kPreview || kind == Kind::kPreviewAgain || kind == Kind::kHeldOut;

@@ -84,7 +84,7 @@ bool UserOnceParticipation::Take(StepBatch&& step, const Emit& emit) {
   step.examples = std::move(taken.examples);
   step.uses = std::move(taken.uses);
   step.counts_users = true;
-  step.units_refused = taken.refused;
+  step.came = taken.came;
   return emit(std::move(step));
 }
 

@@ -48,7 +48,7 @@ struct UnitBatch {
   std::vector<uint32_t> unit_end;
   std::vector<UserUses> uses;          // as counted, of the users let in
   std::vector<uint64_t> block_hashes;  // of these users
-  uint32_t refused = 0;                // users left out
+  UsersCame came;
 
   size_t units() const { return unit_end.size(); }
 };
@@ -64,12 +64,16 @@ Status TakeUsers(const UserOptions& options, const event::Batch& examples, UserG
   for (size_t i = 0; i < uses.size(); ++i) uses[i].user = groups->users()[i];
   TACIT_RETURN_IF_ERROR(book->Read(uses));
   out->examples = EmptyLike(examples);
+  UsersCame& came = out->came;
   for (const uint32_t i : groups->ByBlock()) {
+    auto own = groups->Examples(i);
+    ++came.users;
+    came.records += own.size();
     if (!admit(&uses[i])) {
-      ++out->refused;
+      ++came.users_left_out;
+      came.records_left_out += own.size();
       continue;
     }
-    auto own = groups->Examples(i);
     if (options.records_max > 0 && own.size() > options.records_max)
       own = own.first(options.records_max);
     for (uint32_t example : own) out->examples.AppendRange(examples, example, example + 1);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/threads/mutex.h"
+#include "base/user_uses.h"
 #include "store/rows/working_rows.h"
 #include "train/learner/learner.h"
 
@@ -21,7 +22,8 @@ class StepTotals {
   };
   struct Learner {
     Phases seconds;
-    uint64_t steps = 0, examples = 0, units = 0, units_clipped = 0, units_refused = 0;
+    uint64_t steps = 0, examples = 0, units = 0, units_clipped = 0;
+    UsersCame came;
     uint64_t rows_touched = 0, rows_written = 0;
     store::WorkingRows::Stats cache = {};
   };
@@ -35,7 +37,7 @@ class StepTotals {
   explicit StepTotals(size_t learners) { view_.learners.resize(learners); }
 
   void AddStep(size_t learner, const Phases& seconds, const StepReport& report, uint64_t units,
-               uint64_t units_refused, const store::WorkingRows::Stats& cache) {
+               const UsersCame& came, const store::WorkingRows::Stats& cache) {
     const MutexLock lock(mutex_);
     Learner& to = view_.learners[learner];
     to.seconds.account += seconds.account;
@@ -45,7 +47,7 @@ class StepTotals {
     to.examples += report.examples;
     to.units += units;
     to.units_clipped += report.units_clipped;
-    to.units_refused += units_refused;
+    to.came.Add(came);
     to.rows_touched += report.rows_touched;
     to.rows_written += report.rows_written;
     to.cache = cache;

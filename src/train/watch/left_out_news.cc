@@ -1,5 +1,6 @@
 #include "train/watch/left_out_news.h"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -20,29 +21,36 @@ constexpr std::array<double, 4> kSharesTold = {0.1, 0.25, 0.5, 0.9};
 
 LeftOutNews::LeftOutNews(std::string learner, metrics::Registry& registry)
     : learner_(std::move(learner)),
-      share_(registry.AddGauge("tacit_users_left_out_share", {{"learner", learner_}})) {}
+      users_share_(registry.AddGauge("tacit_users_left_out_share", {{"learner", learner_}})),
+      records_share_(registry.AddGauge("tacit_records_left_out_share", {{"learner", learner_}})) {}
 
-void LeftOutNews::See(uint64_t let_in, uint64_t left_out) {
-  let_in_ += let_in;
-  left_out_ += left_out;
-  if (let_in_ + left_out_ >= kUsersOfWindow) EndWindow();
+void LeftOutNews::See(const UsersCame& came) {
+  window_.Add(came);
+  if (window_.users >= kUsersOfWindow) EndWindow();
 }
 
 void LeftOutNews::EndWindow() {
-  const uint64_t users = let_in_ + left_out_, left_out = std::exchange(left_out_, 0);
-  let_in_ = 0;
-  const double share = static_cast<double>(left_out) / static_cast<double>(users);
-  share_.Set(share);
-  const auto reached = static_cast<size_t>(
-      std::ranges::count_if(kSharesTold, [share](double told) { return share >= told; }));
+  const UsersCame came = std::exchange(window_, {});
+  const auto share = [](uint64_t left_out, uint64_t all) {
+    return static_cast<double>(left_out) / static_cast<double>(std::max<uint64_t>(1, all));
+  };
+  const double users = share(came.users_left_out, came.users);
+  const double records = share(came.records_left_out, came.records);
+  users_share_.Set(users);
+  records_share_.Set(records);
+  const auto reached = static_cast<size_t>(std::ranges::count_if(
+      kSharesTold, [&](double told) { return std::max(users, records) >= told; }));
+  const std::string left_out = fmt::format(
+      "learner '{}': {:.0f} % of the last {} and {:.0f} % of their {} could not be learnt from",
+      learner_, 100 * users, Counted(came.users, "user"), 100 * records,
+      Counted(came.records, "record"));
   if (reached > told_)
     spdlog::warn(
-        "learner '{}': {:.0f} % of the last {} could not be learnt from: their allowance "
-        "(participation.max_participations) is used up, and nothing gives it back",
-        learner_, 100 * share, Counted(users, "user"));
+        "{}: allowances (participation.max_participations) are used up, and nothing gives them "
+        "back",
+        left_out);
   else if (reached == 0 && told_ > 0)
-    spdlog::info("learner '{}': {:.0f} % of the last {} could not be learnt from", learner_,
-                 100 * share, Counted(users, "user"));
+    spdlog::info("{}", left_out);
   told_ = reached == 0 ? 0 : std::max(told_, reached);
 }
 

@@ -106,8 +106,8 @@ TEST(UserUnitTest, PoissonCountsAPeriodForAllOfItsSteps) {
       "max_participations: 30}");
   const Ended ended = test::Run({TACITD, "--config", run.WriteConfig(dir), "--until-end"});
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
-  EXPECT_THAT(ended.err, HasSubstr("100 % of the last 100 users could not be learnt from: their "
-                                   "allowance"));
+  EXPECT_THAT(ended.err, HasSubstr("100 % of the last 100 users and 100 % of their 500 "
+                                   "records could not be learnt from: allowances"));
   const Ended shown = test::Run({TACIT, "ledger", "show", "--json", "--store", dir / "store"});
   const json::object ledger = json::parse(shown.out).as_object();
   // All hundred users are in each of the six periods, and in three of them count: thirty steps of

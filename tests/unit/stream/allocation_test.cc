@@ -385,7 +385,9 @@ TEST(AllocationTest, UsersAreCountedForThePartBegunAndForTheNewOne) {
     ASSERT_EQ(rest.size(), 8u);
     const bool room = allowance == 16;
     EXPECT_EQ(rest[0].uses.size(), room ? 50u : 0u);
-    EXPECT_EQ(rest[0].units_refused, room ? 0u : 50u);
+    EXPECT_EQ(rest[0].came.users, 50u);
+    EXPECT_EQ(rest[0].came.users_left_out, room ? 0u : 50u);
+    EXPECT_EQ(rest[0].came.records_left_out, room ? 0u : rest[0].came.records);
     for (const UserUses& uses : rest[0].uses) EXPECT_EQ(uses.used, 16u);
   }
 }
