@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <unordered_map>
@@ -13,7 +14,7 @@ namespace {
 
 constexpr double kMetOnce = 0.9;     // of the records have a pair of their own
 constexpr double kLabelsLeast = 10;  // of either kind, by which a column may be judged
-constexpr uint64_t kNoNumber = uint64_t{1} << 32;  // texts have keys from here on beside bins
+constexpr uint64_t kNoNumber = uint64_t{1} << 32;  // keys of texts beside bins begin here
 
 class RawRecords final : public Evidence {
  public:
@@ -67,29 +68,32 @@ class RawRecords final : public Evidence {
   std::optional<Foretold> ForetoldAlone(const LabelRole& label, size_t c) const override {
     const model::linear::Bins bins;
     const Column& column = sample_.columns[c];
-    std::unordered_map<uint64_t, HalvesCount> by_presence, by_value, by_bin;
+    std::array<HalvesCount, 2> by_presence;
+    std::unordered_map<uint64_t, HalvesCount> by_value, by_bin;  // texts have bins of their own
     HalvesCount all;
     for (uint64_t row = 0; row < sample_.rows; ++row) {
       const auto is_one = LabelOfRow(sample_, label, row);
       if (!is_one) continue;
       const uint32_t code = column.code[row];
       const double number = column.number.empty() ? NAN : column.number[row];
-      const uint64_t bin = std::isnan(number) ? kNoNumber + code : bins.Of(Scaled(number));
       const bool later = row * 2 >= sample_.rows;
-      for (HalvesCount* count :
-           {&by_presence[code == 0 ? 0 : 1], &by_value[code], &by_bin[bin], &all})
+      if (!column.number.empty()) {
+        const uint64_t bin = std::isnan(number) ? kNoNumber + code : bins.Of(Scaled(number));
+        by_bin[bin].Add(later, *is_one);
+      }
+      for (HalvesCount* count : {&by_presence[code == 0 ? 0 : 1], &by_value[code], &all})
         count->Add(later, *is_one);
     }
     const double later_zeros = all.later_events - all.later_positives;
     if (all.events == 0 || std::min(all.later_positives, later_zeros) < kLabelsLeast)
       return std::nullopt;
     const double rate = all.positives / all.events;
-    const auto auc = [&](const auto& counts) { return ForetellingAuc(Listed(counts), rate); };
     const auto share = [](const HalvesCount& count) {
       return count.later_events > 0 ? count.later_positives / count.later_events : 0;
     };
-    return Foretold{.by_presence = auc(by_presence),
-                    .by_value = std::max(auc(by_value), auc(by_bin)),
+    return Foretold{.by_presence = ForetellingAuc(by_presence, rate),
+                    .by_value = std::max(ForetellingAuc(Listed(by_value), rate),
+                                         ForetellingAuc(Listed(by_bin), rate)),
                     .filled_is_one = share(by_presence[1]) > share(by_presence[0])};
   }
 

@@ -36,7 +36,7 @@ class RoleFinder {
 
   Roles Find() {
     const bool criteo = sample_.shape.format == Format::kCriteoTsv;
-    roles_.plain_json = LooksPlain();
+    roles_.plain_json = LooksPlain() && !named_.no_label;
     if (!criteo) FindTime();
     FindLabel();
     if (!criteo) {

@@ -73,7 +73,7 @@ struct UserVisits {
   std::vector<double> records = {};  // of all users in their first period, their second, ...;
                                      // if empty, they are not known
 };
-// Returns the share of the records that an allowance of so many periods leaves out, or of the
+// Returns the share of the records that an allowance of this many periods leaves out, or of the
 // users' periods where the records are not known.
 double LeftOutShare(const UserVisits& visits, uint32_t allowance);
 

@@ -320,7 +320,7 @@ TEST(ProposalTest, APlaceholderIsMissingInTheProposal) {
   EXPECT_EQ(trial->good, 900u);
 }
 
-// Of four periods a hundred users are in each, with half of the records; the others come once.
+// A hundred users are in each of four periods, with half of the records; the others come once.
 TEST(ProposalTest, AnAllowanceHasItsPriceInNoiseAndInRecords) {
   const test::TempDir dir;
   std::mt19937_64 random(9);
