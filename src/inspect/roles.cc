@@ -357,9 +357,8 @@ class RoleFinder {
     if (profile.distinct == 1 && profile.present == sample_.rows)
       return LeaveOut(c, "it has one value");
     if (const std::string leak = WhyLeak(c); !leak.empty()) {
-      roles_.warnings.push_back(
-          fmt::format("{} is left out: {}; if it is not, name it in schema.features",
-                      config::QuotedYaml(column.place), leak));
+      roles_.warnings.push_back(fmt::format("{} is left out: {} If not, name it in schema.features",
+                                            config::QuotedYaml(column.place), leak));
       return LeaveOut(c, leak);
     }
     if (column.lists > 0) return Add(c, Kind::kMultiHot, "a list");
