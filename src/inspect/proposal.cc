@@ -295,7 +295,9 @@ class Proposer {
   // The noise that each number of a user's periods costs, and the records that it leaves out.
   std::string Choices() const {
     const uint32_t most = visits_.periods.empty() ? 1 : std::ranges::max(visits_.periods);
-    if (most == 1) return " No user comes in a second period of these records.";
+    if (most == 1)
+      return " No user of these records comes in a second period; one who does so later is left "
+             "out.";
     std::set<uint32_t> numbers = {allowance_};
     for (uint32_t k = 1; k <= most; k *= 2) numbers.insert(k);
     config::Learner learner = ForPrices();
