@@ -67,7 +67,7 @@ uint64_t CountsPeriodRecords(double records);
 // number of periods with a record of this user.
 uint32_t UserAllowance(std::span<const uint32_t> periods);
 
-// How often users come.
+// The visits of users.
 struct UserVisits {
   std::vector<uint32_t> periods;     // of each user, with a record of this user
   std::vector<double> records = {};  // of all users in their first period, their second, ...;
