@@ -439,9 +439,9 @@ TEST_F(ShopProposalTest, AUserMustBeNamedWhereOneIsTheUnit) {
 // Every value has its reason, or its price, in a comment before it or behind it.
 TEST_F(ShopProposalTest, ValuesHaveTheirReasons) {
   const std::string yaml = Make({}).yaml;
-  for (const char* words :
-       {"# The label:", "has two rows", "best click model here", "follows from epsilon",
-        "The price, as noise", "epsilon 1: ", "epsilon 8: ", "well below 1 / 3,000"})
+  for (const char* words : {"# The label is GUESSED: it has 2 values", "has two rows",
+                            "best click model here", "follows from epsilon", "The price, as noise",
+                            "epsilon 1: ", "epsilon 8: ", "well below 1 / 3,000"})
     EXPECT_THAT(yaml, HasSubstr(words));
   EXPECT_THAT(yaml, Not(HasSubstr("epsilon: 1")));
 }
