@@ -232,7 +232,7 @@ TEST_F(RolesTest, AColumnThatForetellsTheLabelAloneIsLeftOutWithAWarning) {
   EXPECT_THAT(ReasonLeftOut(sample, roles, "sum"), HasSubstr("filled in where the label is 1"));
   EXPECT_THAT(ReasonLeftOut(sample, roles, "why_not"), HasSubstr("filled in where the label is 0"));
   EXPECT_THAT(ReasonLeftOut(sample, roles, "state"), HasSubstr("alone foretells the label (AUC "));
-  EXPECT_EQ(roles.warnings.size(), 3u);
+  ASSERT_EQ(roles.warnings.size(), 3u);
   EXPECT_THAT(roles.warnings[0], HasSubstr("\"sum\" is left out"));
   for (const char* kept : {"honest", "price"})
     EXPECT_NE(FeatureOf(sample, roles, kept), nullptr) << kept;
