@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <set>
@@ -110,9 +111,29 @@ void DescribeRegistry(Fields& fields, SchemaRegistry& registry, bool used) {
                   &registry.schemas, UsedIf(used));
 }
 
+// The minutes that a zone's clock is ahead of UTC. Nothing if the text is no fixed offset.
+std::optional<int32_t> ZoneMinutes(std::string_view text) {
+  if (text == "UTC") return 0;
+  const auto is_digit = [&](size_t at) { return text[at] >= '0' && text[at] <= '9'; };
+  if (text.size() != 6 || (text[0] != '+' && text[0] != '-') || text[3] != ':' || !is_digit(1) ||
+      !is_digit(2) || !is_digit(4) || !is_digit(5))
+    return std::nullopt;
+  const int32_t hours = 10 * (text[1] - '0') + text[2] - '0';
+  const int32_t minutes = 10 * (text[4] - '0') + text[5] - '0';
+  if (hours > 23 || minutes > 59) return std::nullopt;
+  return (text[0] == '-' ? -1 : 1) * (60 * hours + minutes);
+}
+
+std::string ZoneText(int32_t minutes) {
+  if (minutes == 0) return "UTC";
+  const int32_t size = std::abs(minutes);
+  return fmt::format("{}{:02}:{:02}", minutes < 0 ? '-' : '+', size / 60, size % 60);
+}
+
 // Describes the keys that JSON and lines of values have in common.
 void DescribeShape(Fields& fields, event::RecordShape& shape, Use use) {
-  static constexpr std::array<std::string_view, 5> kUnits = {"ms", "s", "us", "ns", "rfc3339"};
+  static constexpr std::array<std::string_view, 6> kUnits = {"ms", "s",       "us",
+                                                             "ns", "rfc3339", "datetime"};
   fields.Text({"label",
                "The place of the label: 0, 1, false or true, unless `label_values` or "
                "`label_at_least` says otherwise. Empty: records have no label, and each says that "
@@ -131,8 +152,17 @@ void DescribeShape(Fields& fields, event::RecordShape& shape, Use use) {
   fields.Text({"timestamp", "The place of the record's time. Empty: records have none."},
               &shape.timestamp, use);
   fields.Enum(
-      {"timestamp_unit", "The unit of times; `rfc3339` is a text such as `2026-11-25T03:22:06Z`."},
+      {"timestamp_unit",
+       "The unit of times; `rfc3339` is a text such as `2026-11-25T03:22:06Z`, `datetime` one "
+       "without a zone, such as `2026-11-25 03:22:06` or `2026-11-25`."},
       &shape.timestamp_unit, kUnits, use);
+  const bool has_zone = shape.timestamp_unit == event::TimeUnit::kDatetime;
+  std::string zone = ZoneText(shape.timestamp_zone_minutes);
+  fields.Text({"timestamp_zone",
+               "The zone of times of unit `datetime`: `UTC`, or a fixed offset such as `+02:00`. "
+               "Names such as `Europe/Berlin` are refused: their offset changes over the year."},
+              &zone, UsedIf(IsUsed(use) && has_zone));
+  shape.timestamp_zone_minutes = ZoneMinutes(zone).value_or(0);
   fields.Texts(
       {"missing",
        "Texts that stand for no value, such as `[guest, \"-1\"]`, in the user, the item, "
@@ -214,6 +244,14 @@ Status CheckLabelValues(const Place& values) {
   return {};
 }
 
+Status CheckZone(const Place& zone) {
+  if (zone.tree() == nullptr || ZoneMinutes(zone.tree()->text)) return {};
+  return zone.Fail(fmt::format(
+      "must be UTC or a fixed offset such as +02:00, is '{}'; the offset of a named zone changes "
+      "over the year, so write times in UTC where it does",
+      zone.tree()->text));
+}
+
 Status CheckPointer(const Place& place) {
   if (place.tree() == nullptr || place.tree()->text.empty()) return {};
   const auto keys = KeysOfPointer(place.tree()->text);
@@ -223,6 +261,7 @@ Status CheckPointer(const Place& place) {
 
 Status CheckJsonKeys(const Place& json) {
   TACIT_RETURN_IF_ERROR(CheckLabelValues(json.Key("label_values")));
+  TACIT_RETURN_IF_ERROR(CheckZone(json.Key("timestamp_zone")));
   for (const char* key :
        {"label", "user", "item", "event_id", "timestamp", "weight", "features_at"})
     TACIT_RETURN_IF_ERROR(CheckPointer(json.Key(key)));
@@ -235,6 +274,7 @@ Status CheckJsonKeys(const Place& json) {
 
 Status CheckCsvKeys(const Place& csv) {
   TACIT_RETURN_IF_ERROR(CheckLabelValues(csv.Key("label_values")));
+  TACIT_RETURN_IF_ERROR(CheckZone(csv.Key("timestamp_zone")));
   for (const char* key : {"separator", "set_separator"}) {
     const Place at = csv.Key(key);
     if (at.tree() == nullptr) continue;

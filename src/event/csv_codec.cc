@@ -119,7 +119,7 @@ class CsvCodec final : public RunCodec<CsvCodec> {
         scratch->own.event_id = value;
         return std::nullopt;
       case PartKind::kTime:
-        scratch->own.timestamp_ms = ReadTime(value, shape_.timestamp_unit);
+        scratch->own.timestamp_ms = ReadTime(value, shape_);
         if (scratch->own.timestamp_ms) return std::nullopt;
         return Wrong(part, "is no such time", BadPart::kTime);
       case PartKind::kWeight: {

@@ -129,12 +129,6 @@ bool ReadScalar(ondemand::value& value, Scalar* scalar, simdjson::error_code* br
   }
 }
 
-// A number is in the unit as it is; a time of RFC 3339 must be a text.
-std::optional<int64_t> InMilliseconds(const Scalar& scalar, TimeUnit unit) {
-  if (unit == TimeUnit::kRfc3339 && scalar.kind != Scalar::Kind::kText) return std::nullopt;
-  return ReadTime(scalar.text, unit);
-}
-
 class ShapedJsonCodec final : public RunCodec<ShapedJsonCodec> {
  public:
   struct Scratch {
@@ -276,7 +270,7 @@ class ShapedJsonCodec final : public RunCodec<ShapedJsonCodec> {
         scratch->own.event_id = scalar.text;
         return std::nullopt;
       case PartKind::kTime:
-        scratch->own.timestamp_ms = InMilliseconds(scalar, shape_.timestamp_unit);
+        scratch->own.timestamp_ms = ReadTime(scalar.text, shape_);
         if (!scratch->own.timestamp_ms) return Wrong(part, "is no such time");
         return std::nullopt;
       case PartKind::kWeight:

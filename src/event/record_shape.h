@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -8,7 +9,14 @@
 // Shapes of records that their producers chose, as a configuration writes them. Plain values.
 namespace tacit::event {
 
-enum class TimeUnit { kMilliseconds, kSeconds, kMicroseconds, kNanoseconds, kRfc3339 };
+enum class TimeUnit {
+  kMilliseconds,
+  kSeconds,
+  kMicroseconds,
+  kNanoseconds,
+  kRfc3339,
+  kDatetime,  // a text without a zone
+};
 
 // The label is 0, 1, false or true; or one of `values`, each with its label; or a number, which is
 // a label of 1 from `at_least` on.
@@ -29,6 +37,7 @@ struct RecordShape {
   LabelRule label_rule = {};
   std::string user = {}, item = {}, event_id = {}, timestamp = {};
   TimeUnit timestamp_unit = TimeUnit::kMilliseconds;
+  int32_t timestamp_zone_minutes = 0;  // kDatetime: the clock of times is so much ahead of UTC
   // A number of at least 0 by which a record counts; a record without it has a weight of 1.
   std::string weight = {};
   double weight_most = 1;                                          // larger ones count as this one

@@ -24,62 +24,116 @@ Constants::const_iterator FindNamed(const Constants& pairs, std::string_view nam
                            [](const auto& pair) { return std::string_view(pair.first); });
 }
 
-}  // namespace
+namespace chrono = std::chrono;
 
-std::optional<int64_t> ReadRfc3339(std::string_view text) {
-  namespace chrono = std::chrono;
-  // Takes `digits` digits, then one of `ends` unless that is empty.
-  const auto take = [&text](size_t digits, std::string_view ends) -> std::optional<int> {
-    if (text.size() < digits) return std::nullopt;
+// Takes the parts of a time off a text, from its left end.
+class TimeText {
+ public:
+  explicit TimeText(std::string_view text) : rest_(text) {}
+
+  bool at_end() const { return rest_.empty(); }
+  // Takes one of these characters.
+  bool One(std::string_view of) {
+    if (at_end() || of.find(rest_[0]) == of.npos) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+  std::optional<int> Number(size_t digits) {
+    if (rest_.size() < digits) return std::nullopt;
     int number = 0;
-    for (const char c : text.substr(0, digits)) {
+    for (const char c : rest_.substr(0, digits)) {
       if (c < '0' || c > '9') return std::nullopt;
       number = 10 * number + (c - '0');
     }
-    text.remove_prefix(digits);
-    if (ends.empty()) return number;
-    if (text.empty() || ends.find(text[0]) == std::string_view::npos) return std::nullopt;
-    text.remove_prefix(1);
+    rest_.remove_prefix(digits);
     return number;
-  };
-  const auto year = take(4, "-"), month = take(2, "-"), day = take(2, "Tt ");
-  const auto hour = take(2, ":"), minute = take(2, ":"), second = take(2, "");
-  if (!year || !month || !day || !hour || !minute || !second) return std::nullopt;
-  const chrono::year_month_day date(chrono::year(*year),
-                                    chrono::month(static_cast<unsigned>(*month)),
-                                    chrono::day(static_cast<unsigned>(*day)));
-  if (!date.ok() || *hour > 23 || *minute > 59 || *second > 60) return std::nullopt;
-  int64_t milliseconds = 0;
-  if (text.starts_with('.')) {
-    text.remove_prefix(1);
-    size_t digits = 0;
-    for (int64_t unit = 100; digits < text.size() && text[digits] >= '0' && text[digits] <= '9';
-         ++digits, unit /= 10)
-      milliseconds += unit * (text[digits] - '0');
-    if (digits == 0) return std::nullopt;
-    text.remove_prefix(digits);
   }
-  chrono::minutes offset(0);
-  if (text.starts_with('+') || text.starts_with('-')) {
-    const int sign = text[0] == '+' ? 1 : -1;
-    text.remove_prefix(1);
-    const auto hours = take(2, ":"), minutes = take(2, "");
-    if (!hours || !minutes || *hours > 23 || *minutes > 59) return std::nullopt;
-    offset = sign * (chrono::hours(*hours) + chrono::minutes(*minutes));
-  } else if (text.starts_with('Z') || text.starts_with('z')) {
-    text.remove_prefix(1);
-  } else {
-    return std::nullopt;
+  std::optional<chrono::sys_days> Date() {
+    const auto year = Number(4), month = One("-") ? Number(2) : std::nullopt,
+               day = One("-") ? Number(2) : std::nullopt;
+    if (!year || !month || !day) return std::nullopt;
+    const chrono::year_month_day date(chrono::year(*year),
+                                      chrono::month(static_cast<unsigned>(*month)),
+                                      chrono::day(static_cast<unsigned>(*day)));
+    return date.ok() ? std::optional(chrono::sys_days(date)) : std::nullopt;
   }
-  if (!text.empty()) return std::nullopt;
-  const auto time = chrono::sys_days(date) + chrono::hours(*hour) + chrono::minutes(*minute) +
-                    chrono::seconds(*second) - offset;
-  return chrono::duration_cast<chrono::milliseconds>(time.time_since_epoch()).count() +
-         milliseconds;
+  // Takes ":59".
+  std::optional<chrono::minutes> Minutes() {
+    const auto minutes = One(":") ? Number(2) : std::nullopt;
+    return minutes && *minutes < 60 ? std::optional(chrono::minutes(*minutes)) : std::nullopt;
+  }
+  // Takes ":60.123999", 60 for a leap second; parts of a millisecond are dropped.
+  std::optional<chrono::milliseconds> Seconds() {
+    const auto seconds = One(":") ? Number(2) : std::nullopt;
+    if (!seconds || *seconds > 60) return std::nullopt;
+    chrono::milliseconds time = chrono::seconds(*seconds);
+    if (!One(".")) return time;
+    auto digit = Number(1);
+    if (!digit) return std::nullopt;
+    for (int unit = 100; digit; unit /= 10, digit = Number(1))
+      time += chrono::milliseconds(unit * *digit);
+    return time;
+  }
+  // Takes "+02:00".
+  std::optional<chrono::minutes> Offset() {
+    const bool behind = One("-");
+    const auto hours = behind || One("+") ? Number(2) : std::nullopt;
+    if (!hours || *hours > 23) return std::nullopt;
+    const auto minutes = Minutes();
+    if (!minutes) return std::nullopt;
+    const chrono::minutes offset = chrono::hours(*hours) + *minutes;
+    return behind ? -offset : offset;
+  }
+
+ private:
+  std::string_view rest_;
+};
+
+int64_t InMilliseconds(chrono::sys_time<chrono::milliseconds> time) {
+  return time.time_since_epoch().count();
 }
 
-std::optional<int64_t> ReadTime(std::string_view text, TimeUnit unit) {
+}  // namespace
+
+std::optional<int64_t> ReadRfc3339(std::string_view text) {
+  TimeText rest(text);
+  const auto date = rest.Date();
+  if (!date || !rest.One("Tt ")) return std::nullopt;
+  const auto hour = rest.Number(2);
+  if (!hour || *hour > 23) return std::nullopt;
+  const auto minute = rest.Minutes();
+  const auto second = rest.Seconds();
+  if (!minute || !second) return std::nullopt;
+  chrono::minutes offset(0);
+  if (!rest.One("Zz")) {
+    const auto minutes = rest.Offset();
+    if (!minutes) return std::nullopt;
+    offset = *minutes;
+  }
+  if (!rest.at_end()) return std::nullopt;
+  return InMilliseconds(*date + chrono::hours(*hour) + *minute + *second - offset);
+}
+
+std::optional<int64_t> ReadDatetime(std::string_view text, int32_t zone_minutes) {
+  TimeText rest(text);
+  const auto date = rest.Date();
+  if (!date) return std::nullopt;
+  chrono::milliseconds of_day(0);
+  if (!rest.at_end()) {
+    const auto hour = rest.One("Tt ") ? rest.Number(2) : std::nullopt;
+    const auto minute = hour ? rest.Minutes() : std::nullopt;
+    const auto second = minute && rest.at_end() ? chrono::milliseconds(0) : rest.Seconds();
+    if (!minute || !second || !rest.at_end()) return std::nullopt;
+    of_day = chrono::hours(*hour) + *minute + *second;
+    if (*hour > 23 && of_day != chrono::hours(24)) return std::nullopt;
+  }
+  return InMilliseconds(*date + of_day - chrono::minutes(zone_minutes));
+}
+
+std::optional<int64_t> ReadTime(std::string_view text, const RecordShape& shape) {
+  const TimeUnit unit = shape.timestamp_unit;
   if (unit == TimeUnit::kRfc3339) return ReadRfc3339(text);
+  if (unit == TimeUnit::kDatetime) return ReadDatetime(text, shape.timestamp_zone_minutes);
   const int64_t divisor = unit == TimeUnit::kMicroseconds  ? 1000
                           : unit == TimeUnit::kNanoseconds ? 1'000'000
                                                            : 1;

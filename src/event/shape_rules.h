@@ -17,8 +17,12 @@ namespace tacit::event {
 // Reads a time as RFC 3339 has it, "2026-11-25T03:22:06.5+01:00", in milliseconds since 1970;
 // finer parts are dropped. nullopt if it is none.
 std::optional<int64_t> ReadRfc3339(std::string_view text);
-// Reads a time in this unit, in milliseconds since 1970. nullopt if it is none.
-std::optional<int64_t> ReadTime(std::string_view text, TimeUnit unit);
+// Reads a time without a zone by ISO 8601, "2019-11-01 17:59:13.5", "2019-11-01T17:59" or a date
+// alone, which is its midnight; 24:00 is the midnight after. Its clock is `zone_minutes` ahead of
+// UTC. nullopt if it is none.
+std::optional<int64_t> ReadDatetime(std::string_view text, int32_t zone_minutes);
+// Reads a time in the shape's unit, in milliseconds since 1970. nullopt if it is none.
+std::optional<int64_t> ReadTime(std::string_view text, const RecordShape& shape);
 
 // A part of the example that is read from a place.
 enum class PartKind : uint8_t { kLabel, kUser, kItem, kEventId, kTime, kWeight, kFeature };

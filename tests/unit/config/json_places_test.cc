@@ -50,6 +50,37 @@ TEST(JsonPlaces, AreReadAndWritten) {
   EXPECT_EQ(again->source.json, places);
 }
 
+TEST(JsonPlaces, AZoneIsUtcOrAFixedOffset) {
+  const auto zone = [](const std::string& text) -> std::optional<int32_t> {
+    const auto config =
+        Parse(JsonSample("  json: {timestamp_unit: datetime, timestamp_zone: \"" + text + "\"}\n"),
+              "c.yaml", {});
+    if (!config) return std::nullopt;
+    const auto again = Parse(Dump(*config), "dump", {});
+    EXPECT_TRUE(again && again->source.json == config->source.json) << Dump(*config);
+    return config->source.json.timestamp_zone_minutes;
+  };
+  EXPECT_EQ(zone("UTC"), 0);
+  EXPECT_EQ(zone("+00:00"), 0);
+  EXPECT_EQ(zone("+02:00"), 120);
+  EXPECT_EQ(zone("-03:30"), -210);
+  EXPECT_EQ(zone("-00:30"), -30);
+  EXPECT_EQ(zone("+23:59"), 1439);
+  for (const char* wrong : {"", "Z", "utc", "CET", "Europe/Berlin", "+2:00", "+0200", "02:00",
+                            "+24:00", "+01:60", "+01:0x", "+01:00 "})
+    EXPECT_EQ(zone(wrong), std::nullopt) << wrong;
+  EXPECT_THAT(RefusalOf("  json: {timestamp_unit: datetime, timestamp_zone: Europe/Berlin}\n"),
+              HasSubstr("c.yaml:5: source.json.timestamp_zone: must be UTC or a fixed offset such "
+                        "as +02:00, is 'Europe/Berlin'"));
+  EXPECT_THAT(RefusalOf("  csv: {timestamp_zone: CET}\n"),
+              HasSubstr("source.csv.timestamp_zone: must be UTC or a fixed offset"));
+  // A time that has a zone of its own takes no other.
+  const auto other = Parse(
+      JsonSample("  json: {timestamp_unit: rfc3339, timestamp_zone: \"+02:00\"}\n"), "c.yaml", {});
+  ASSERT_TRUE(other) << other.error().message;
+  EXPECT_EQ(other->source.json.timestamp_zone_minutes, 0);
+}
+
 TEST(JsonPlaces, AreOursWhereNothingIsSaid) {
   const auto config = Parse(JsonSample(""), "c.yaml", {});
   ASSERT_TRUE(config) << config.error().message;
@@ -80,8 +111,9 @@ TEST(JsonPlaces, WhatCannotBeIsRefused) {
               HasSubstr("source.json.features: must be a section of keys"));
   EXPECT_THAT(RefusalOf("  json:\n    features: {price: [1]}\n"),
               HasSubstr("source.json.features.price: expected a text, found a list"));
-  EXPECT_THAT(RefusalOf("  json:\n    timestamp_unit: minutes\n"),
-              HasSubstr("source.json.timestamp_unit: must be one of ms, s, us, ns, rfc3339"));
+  EXPECT_THAT(
+      RefusalOf("  json:\n    timestamp_unit: minutes\n"),
+      HasSubstr("source.json.timestamp_unit: must be one of ms, s, us, ns, rfc3339, datetime"));
   EXPECT_THAT(RefusalOf("  json:\n    lable: /x\n"), HasSubstr("source.json.lable: unknown key"));
   EXPECT_EQ(RefusalOf("  json:\n    user: id\n"),
             "c.yaml:6: source.json.user: 'id' is no JSON pointer: it must begin with a slash");

@@ -236,6 +236,12 @@ TEST_F(JsonShapeTest, TimesComeInUnits) {
   EXPECT_EQ(time(Unit::kSeconds, "1e300"), -1);
   EXPECT_EQ(time(Unit::kSeconds, "true"), -1);
   EXPECT_EQ(time(Unit::kRfc3339, "5"), -1);
+  EXPECT_EQ(time(Unit::kRfc3339, R"("2019-11-01 17:59:13")"), -1);
+  EXPECT_EQ(time(Unit::kDatetime, R"("2019-11-01 17:59:13")"), 1572631153000);
+  EXPECT_EQ(time(Unit::kDatetime, R"("2019-11-01 17:59:13Z")"), -1);
+  EXPECT_EQ(time(Unit::kDatetime, "20191101"), -1);
+  shape_.timestamp_zone_minutes = -90;
+  EXPECT_EQ(time(Unit::kDatetime, R"("1970-01-01")"), 90 * 60'000);
 }
 
 TEST(Rfc3339Test, IsReadToTheMillisecond) {
