@@ -160,6 +160,7 @@ Result<PrivateSample> ReadPrivately(const PrivateLook& look, const Shape& shape,
   sample.shape = shape;
   Splitter splitter(&sample, &places);
   splitter.BoundElements(kElementsOfRecordMost);
+  splitter.PassOverDatetimes();  // no noised count tells them from times with a zone
   std::unordered_set<uint64_t> distinct;
   Walk walk(look, shape);
   TACIT_RETURN_IF_ERROR(walk.ForEach([&](uint64_t place, std::string_view text, uint32_t user) {

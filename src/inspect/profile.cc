@@ -106,6 +106,7 @@ void AddNumbers(const Column& column, Profile* profile) {
 std::optional<event::TimeUnit> UnitOfTimes(const Column& column, const Profile& profile) {
   if (profile.present == 0) return std::nullopt;
   if (column.times == profile.present) return event::TimeUnit::kRfc3339;
+  if (column.datetimes == profile.present) return event::TimeUnit::kDatetime;
   if (column.numbers() != profile.present) return std::nullopt;
   for (const auto& [unit, factor] : kTimeUnits)
     if (profile.least * factor >= kTimesFrom && profile.most * factor <= kTimesTo) return unit;

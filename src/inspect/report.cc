@@ -31,8 +31,9 @@ std::string TypeOf(const Column& column) {
   const bool texts = column.words > 0 && column.quoted == column.numbers();
   add(texts ? 0 : column.integers, "integer");
   add(texts ? 0 : column.fractions, "number");
-  add(column.words - column.times, "text");
-  add(column.times, "time");
+  const uint64_t times = column.times + column.datetimes;
+  add(column.words - times, "text");
+  add(times, "time");
   add(column.flags, "flag");
   add(column.lists, "list");
   add(column.nested, "objects");
@@ -159,8 +160,12 @@ std::string ReportText(const Sample& sample, const Roles& roles,
                         complaint.file, complaint.line, complaint.reason);
   line("label", LabelText(sample, roles, trial));
   if (const auto days = DaysOf(sample, roles, trial)) {
-    line("time", fmt::format("'{}': from {} to {}", Shown(sample.columns[roles.time->column].place),
-                             days->from, days->to));
+    line("time", fmt::format("'{}': from {} to {}{}",
+                             Shown(sample.columns[roles.time->column].place), days->from, days->to,
+                             roles.time->unit == event::TimeUnit::kDatetime
+                                 ? ", if its times, which name no zone, are in UTC: "
+                                   "timestamp_zone says so"
+                                 : ""));
     line("a day", fmt::format("{:.1f} events{}, over {} with records", days->events,
                               roles.user ? fmt::format(" of {:.1f} users", days->users) : "",
                               Counted(days->days, "day")));

@@ -109,7 +109,7 @@ class RoleFinder {
     const Profile& profile = Of(c);
     const bool json = sample_.shape.format == Format::kJson;
     if (taken_[c] != 0 || profile.missing > 1 - kMostRecords || profile.distinct < 2 ||
-        column.lists + column.nested > 0)
+        column.lists + column.nested + column.times + column.datetimes > 0)
       return std::nullopt;
     const bool named = IsLabelName(column), quotes = json && column.quoted > 0;
     if (IsZeroOrOne(c) && !quotes) return named ? 1 : 12;
@@ -237,7 +237,7 @@ class RoleFinder {
   bool MayBeId(size_t c) const {
     const Column& column = At(c);
     return taken_[c] == 0 && Of(c).present > 0 && column.fractions == 0 && column.flags == 0 &&
-           column.lists == 0 && column.nested == 0 && column.times == 0;
+           column.lists == 0 && column.nested == 0 && column.times + column.datetimes == 0;
   }
 
   void FindItem() {
@@ -365,7 +365,8 @@ class RoleFinder {
     const bool unique =
         static_cast<double>(profile.distinct) > kNearlyAll * static_cast<double>(profile.present);
     if (IsNumeric(c)) return JudgeNumber(c, unique);
-    if (column.times == profile.present) return LeaveOut(c, "it is a time beside the record's own");
+    if (std::max(column.times, column.datetimes) == profile.present)
+      return LeaveOut(c, "it is a time beside the record's own");
     if (unique && profile.present > kTextsMost)
       return LeaveOut(c, "nearly every record has a value of its own");
     if (sample_.shape.format == Format::kCsv && sample_.shape.separator != '|' &&

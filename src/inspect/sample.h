@@ -49,10 +49,11 @@ struct Column {
   std::vector<double> number = {};  // per record, NaN where it is none; if empty, none is
   // Values by the form in which they are written.
   uint64_t integers = 0, fractions = 0, words = 0, flags = 0, lists = 0, nested = 0;
-  uint64_t quoted = 0;   // numbers that JSON has in quotes, among the above
-  uint64_t times = 0;    // words that are times by RFC 3339; their number is in milliseconds
-  uint64_t barred = 0;   // words with a set's separator between their parts
-  size_t list_most = 0;  // values of the longest list, or set
+  uint64_t quoted = 0;     // numbers that JSON has in quotes, among the above
+  uint64_t times = 0;      // words that are times by RFC 3339; their number is in milliseconds
+  uint64_t datetimes = 0;  // words that are times without a zone; the same, as if in UTC
+  uint64_t barred = 0;     // words with a set's separator between their parts
+  size_t list_most = 0;    // values of the longest list, or set
   std::unordered_set<uint32_t> elements = {};  // of lists and sets, up to kElementsMost
   // The first kTextsMost different values, each cut after kTextBytesMost.
   std::map<uint32_t, std::string> texts = {};

@@ -222,11 +222,19 @@ struct Splitter::Filler {
       if (const auto time = event::ReadRfc3339(text)) {
         ++column->times;
         KeepNumber(column, row, static_cast<double>(*time));
+      } else if (const auto local = DatetimeOf(text)) {
+        ++column->datetimes;
+        KeepNumber(column, row, static_cast<double>(*local));
       } else if (text.find(kSetSeparator) != text.npos) {
         Set(column, text);
       }
     }
     Keep(column, row, CodeOfValue(text), text);
+  }
+
+  std::optional<int64_t> DatetimeOf(std::string_view text) const {
+    if (!splitter.finds_datetimes_) return std::nullopt;
+    return event::ReadDatetime(text, /*zone_minutes=*/0);
   }
 
   void Set(Column* column, std::string_view text) {

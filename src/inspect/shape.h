@@ -26,6 +26,8 @@ class Splitter {
   explicit Splitter(Sample* sample, const std::vector<std::string>* places = nullptr);
   // Looks at the first `most` values of a list or set.
   void BoundElements(size_t most) { elements_most_ = most; }
+  // Takes times without a zone for texts.
+  void PassOverDatetimes() { finds_datetimes_ = false; }
   // Appends a row, or returns the reason why the line is none.
   std::optional<std::string> Append(std::string_view line);
   // Makes all columns equally long.
@@ -40,6 +42,7 @@ class Splitter {
   Sample& sample_;
   std::unordered_map<std::string, size_t> by_place_;
   bool places_given_ = false;
+  bool finds_datetimes_ = true;
   size_t elements_most_ = SIZE_MAX;
   std::string text_;
   std::vector<std::string_view> values_;

@@ -16,7 +16,7 @@ using config::QuotedYaml;
 using FeatureKind = config::Feature::Kind;
 
 std::string_view NameOfUnit(event::TimeUnit unit) {
-  static constexpr std::string_view kNames[] = {"ms", "s", "us", "ns", "rfc3339"};
+  static constexpr std::string_view kNames[] = {"ms", "s", "us", "ns", "rfc3339", "datetime"};
   return kNames[static_cast<size_t>(unit)];
 }
 
@@ -57,6 +57,11 @@ std::string PlacesYaml(const Sample& sample, const Roles& roles) {
   yaml += fmt::format("    timestamp: {}\n",
                       place(roles.time ? std::optional(roles.time->column) : std::nullopt));
   if (roles.time) yaml += fmt::format("    timestamp_unit: {}\n", NameOfUnit(roles.time->unit));
+  if (roles.time && roles.time->unit == event::TimeUnit::kDatetime)
+    yaml += CommentLines(4,
+                         "Nothing in the records says in which zone their times are: UTC, or the "
+                         "offset of the clock that wrote them, such as \"+02:00\".") +
+            "    timestamp_zone: UTC\n";
   if (!roles.missing.empty()) {
     yaml += "    # Texts that stand for no user.\n    missing:\n";
     for (const std::string& text : roles.missing)

@@ -149,4 +149,37 @@ inline std::string ShopAsCsv(uint64_t seed, size_t rows, char separator = ';') {
   return text;
 }
 
+// A shop's log with users, items and other columns: shelves are whole numbers, times name no zone.
+inline std::string DatedShopAsCsv(uint64_t seed, size_t rows, size_t users = 400,
+                                  char separator = ',') {
+  std::mt19937_64 random(seed);
+  const auto uniform = [&] { return static_cast<double>(random() >> 11) * 0x1p-53; };
+  std::string text = "at,customer,sku,shelf,price,clicked\n";
+  for (size_t i = 0; i < rows; ++i) {
+    const uint64_t sku = random() % 100, shelf = sku % 12;
+    const bool clicked = uniform() < (shelf % 4 == 0 ? 0.5 : 0.1);
+    text += fmt::format("2019-11-{:02} {:02}:{:02}:13,u{},{},{},{:.2f},{}\n", 1 + i * 28 / rows,
+                        i * 24 * 28 / rows % 24, i % 60, random() % users, 7000 + sku, shelf,
+                        std::exp(5 * uniform()), clicked ? 1 : 0);
+  }
+  if (separator != ',')
+    for (char& c : text) c = c == ',' ? separator : c;
+  return text;
+}
+// The same records as JSON lines.
+inline std::string DatedShopAsJson(const std::string& csv) {
+  std::string text;
+  std::istringstream in(csv);
+  std::string line;
+  std::getline(in, line);  // the header
+  while (std::getline(in, line)) {
+    const std::vector<std::string> fields = SplitAt(line, ',');
+    text += fmt::format(
+        R"({{"at":"{}","customer":"{}","what":{{"sku":{},"shelf":{},"price":{}}},"clicked":{}}})",
+        fields[0], fields[1], fields[2], fields[3], fields[4], fields[5]);
+    text += '\n';
+  }
+  return text;
+}
+
 }  // namespace tacit::test

@@ -105,6 +105,31 @@ TEST_F(RolesTest, CriteosColumnsAreToldByTheirValues) {
   EXPECT_EQ(FindRoles(plain).features.size(), 39u);
 }
 
+// Times without a zone are the record's time, and no id, label or feature.
+TEST_F(RolesTest, TimesWithoutAZoneAreTimes) {
+  const std::string csv = test::DatedShopAsCsv(4, 3000);
+  std::string dates = csv, mixed = csv;
+  for (size_t at = 0; (at = dates.find(":13,", at)) != std::string::npos;)
+    dates.erase(at - 6, 9);  // leaves the date
+  mixed.replace(mixed.find(":13,"), 4, ":13Z,");
+  for (const std::string& text : {csv, test::DatedShopAsJson(csv), dates}) {
+    const Sample& sample = Read("dated", text);
+    const Roles roles = FindRoles(sample);
+    ASSERT_TRUE(roles.time);
+    EXPECT_EQ(NameOfColumn(sample, roles.time->column), "at");
+    EXPECT_EQ(roles.time->unit, TimeUnit::kDatetime);
+    EXPECT_EQ(roles.profiles[roles.time->column].least,
+              text == dates ? 1572566400000 : 1572566413000);
+    EXPECT_FALSE(roles.event_id);
+    ASSERT_TRUE(roles.label);
+    EXPECT_EQ(NameOfColumn(sample, roles.label->column), "clicked");
+    EXPECT_EQ(NameOfColumn(sample, roles.user), "customer");
+    EXPECT_EQ(NameOfColumn(sample, roles.item), "sku");
+  }
+  // No unit reads times of both forms.
+  EXPECT_FALSE(FindRoles(Read("mixed.csv", mixed)).time);
+}
+
 TEST_F(RolesTest, AShopsLinesOfValues) {
   const Sample& sample = Read("shop.csv", test::ShopAsCsv(3, 5000));
   EXPECT_EQ(sample.shape.separator, ';');
