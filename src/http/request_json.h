@@ -61,7 +61,10 @@ struct JsonValue {
     if (kind == Kind::kDouble) return real;
     return std::nullopt;
   }
-  // The text of a string, or the digits of an integer, as records have them.
+  bool IsId() const {
+    return kind == Kind::kString || kind == Kind::kInt64 || kind == Kind::kUint64;
+  }
+  // The text of a string, or the digits of an integer, as records have them. REQUIRES IsId().
   std::string Id() const;
 };
 

@@ -29,13 +29,18 @@ struct LookupRequest {
   std::vector<LookupRow> rows;
 };
 
-// Reads {"learner":ID,"rows":[{"feature":NAME,"value":TEXT}|{"feature":NAME,"bucket":N},..]}.
+// Reads {"learner":ID,"rows":[{"feature":NAME,"value":ID}|{"feature":NAME,"bucket":N},..]}.
 Status ReadLookupRequest(std::string_view body, LookupRequest* request) {
   LookupRow row;
   const auto where = [request] { return fmt::format("row {}", request->rows.size()); };
-  const http::JsonKey row_keys[] = {{"feature", http::PlaceFor(&row.feature)},
-                                    {"value", http::PlaceFor(&row.value)},
-                                    {"bucket", http::PlaceFor(&row.bucket)}};
+  const auto take_value = [&row](const http::JsonValue& value) {
+    row.value = value.Id();
+    return true;
+  };
+  const http::JsonKey row_keys[] = {
+      {"feature", http::PlaceFor(&row.feature)},
+      {"value", {.kind = http::JsonPlace::Kind::kId, .take = take_value}},
+      {"bucket", http::PlaceFor(&row.bucket)}};
   const auto keep_row = [request, &row]() -> Status {
     if (row.feature.empty() || row.value.has_value() == row.bucket.has_value())
       return http::BadRequest(

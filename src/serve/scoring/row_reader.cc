@@ -6,6 +6,15 @@
 #include <cmath>
 
 namespace tacit::serve {
+namespace {
+
+// The text of a category as records have it: a string's, or an integer's digits, held by `digits`.
+std::string_view TextOf(const http::JsonValue& id, std::string* digits) {
+  if (id.kind == http::JsonValue::Kind::kString) return id.text;
+  return *digits = id.Id();
+}
+
+}  // namespace
 
 RowReader::RowReader(const event::FeatureTransform& transform) : transform_(transform) {
   const auto& schema = transform.schema();
@@ -75,9 +84,11 @@ Status RowReader::Set(Column column, const http::JsonValue& value) {
     dense_[column.index] = missing_[column.index];
     return {};
   }
-  if (!is_null && value.kind != http::JsonValue::Kind::kString)
-    return http::BadRequest(fmt::format("{} must be a string or null", Name(column)));
-  SetText(column, value.text);
+  if (!is_null && !value.IsId())
+    return http::BadRequest(
+        fmt::format("{} must be a string, a whole number or null", Name(column)));
+  std::string digits;
+  SetText(column, is_null ? "" : TextOf(value, &digits));
   return {};
 }
 
@@ -98,7 +109,7 @@ Status RowReader::BeginList(Column column) {
   if (column.is_dense)
     return http::BadRequest(fmt::format("{} must be a number or null", Name(column)));
   if (!transform_.schema().categorical[column.index].multi_hot)
-    return http::BadRequest(fmt::format("{} takes one string, not a list", Name(column)));
+    return http::BadRequest(fmt::format("{} takes one value, not a list", Name(column)));
   list_feature_ = column.index;
   slots_[list_feature_] = {rows_.size(), rows_.size()};
   return {};
@@ -106,9 +117,11 @@ Status RowReader::BeginList(Column column) {
 
 Status RowReader::AddToList(const http::JsonValue& value) {
   const event::CategoricalFeature& schema = transform_.schema().categorical[list_feature_];
-  if (value.kind != http::JsonValue::Kind::kString)
-    return http::BadRequest(fmt::format("{} must hold strings only", schema.name));
-  AddText(value.text);
+  if (!value.IsId())
+    return http::BadRequest(
+        fmt::format("{} must hold strings and whole numbers only", schema.name));
+  std::string digits;
+  AddText(TextOf(value, &digits));
   return {};
 }
 

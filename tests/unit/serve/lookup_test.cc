@@ -68,6 +68,14 @@ TEST_F(LookupTest, RowsAreThoseThatScoringReads) {
   EXPECT_EQ(answer.at("model").at("version"), 6);
 }
 
+TEST_F(LookupTest, AWholeNumberIsAValueByItsDigits) {
+  const http::Reply digits = Ask(R"({"learner":"ctr","rows":[{"feature":"C1","value":"68"}]})");
+  EXPECT_EQ(digits.status, 200u);
+  EXPECT_EQ(Ask(R"({"learner":"ctr","rows":[{"feature":"C1","value":68}]})").body, digits.body);
+  EXPECT_THAT(Refusal(R"({"learner":"ctr","rows":[{"feature":"C1","value":6.5}]})"),
+              HasSubstr("\"value\" must be a string or an integer"));
+}
+
 TEST_F(LookupTest, WithoutPrivacyRowsAreTheOperators) {
   constexpr char kOpen[] = R"({"learner":"open","rows":[{"feature":"C1","bucket":1}]})";
   EXPECT_THAT(Refusal(kOpen, 403), HasSubstr("promises no privacy"));

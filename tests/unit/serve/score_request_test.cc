@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -48,6 +49,24 @@ TEST_F(ScoreRequestTest, ColumnsAndNamesGiveTheSameExamples) {
     EXPECT_THAT(batch_.Slot(i, 1), ElementsAre(transform_.Row(1, "")));
     EXPECT_THAT(batch_.Slot(i, 2), ElementsAre(transform_.Row(2, "a")));
   }
+}
+
+// A stream's whole number is a category by its digits (event/json_codec.cc), and so is a request's.
+TEST_F(ScoreRequestTest, AWholeNumberIsACategoryByItsDigits) {
+  const auto parsed = parser_.Parse(
+      R"({"learner":"ctr","rows":[
+          {"features":{"C1":68,"tags":[-7,18446744073709551615,"x"]}},
+          {"features":{"C1":"68","tags":["-7","18446744073709551615","x"]}},
+          {"dense":[1,2],"categorical":[68,0,7]},
+          {"dense":[1,2],"categorical":["68","0","7"]}]})",
+      &batch_);
+  ASSERT_TRUE(parsed.has_value()) << parsed.error().message;
+  for (const size_t i : {0, 2})
+    for (size_t slot = 0; slot < 3; ++slot)
+      EXPECT_TRUE(std::ranges::equal(batch_.Slot(i, slot), batch_.Slot(i + 1, slot))) << i << slot;
+  EXPECT_THAT(batch_.Slot(0, 0), ElementsAre(transform_.Row(0, "68")));
+  EXPECT_EQ(batch_.Slot(0, 2).size(), 3u);
+  EXPECT_THAT(batch_.Slot(2, 1), ElementsAre(transform_.Row(1, "0")));
 }
 
 TEST_F(ScoreRequestTest, AnEmptyRowHasOnlyMissingValues) {
@@ -98,10 +117,13 @@ TEST_F(ScoreRequestTest, ErrorsNameRowAndField) {
       {R"({"learner":"ctr","rows":[{"dense":["1",2]}]})", "row 0: I1 must be a number or null"},
       {R"({"learner":"ctr","rows":[{"dense":[1,true]}]})", "row 0: I2 must be a number or null"},
       {R"({"learner":"ctr","rows":[{"dense":[1e999,2]}]})", "row 0: I1 is out of range"},
-      {R"({"learner":"ctr","rows":[{"features":{"C1":5}}]})", "row 0: C1 must be a string or null"},
-      {R"({"learner":"ctr","rows":[{"features":{"C1":["a"]}}]})",
-       "C1 takes one string, not a list"},
-      {R"({"learner":"ctr","rows":[{"features":{"tags":[1]}}]})", "tags must hold strings only"},
+      {R"({"learner":"ctr","rows":[{"features":{"C1":5.0}}]})",
+       "row 0: C1 must be a string, a whole number or null"},
+      {R"({"learner":"ctr","rows":[{"features":{"C1":true}}]})",
+       "row 0: C1 must be a string, a whole number or null"},
+      {R"({"learner":"ctr","rows":[{"features":{"C1":["a"]}}]})", "C1 takes one value, not a list"},
+      {R"({"learner":"ctr","rows":[{"features":{"tags":[1.5]}}]})",
+       "tags must hold strings and whole numbers only"},
       {R"({"learner":"ctr","rows":[{"features":{"tag":"a"}}]})",
        "row 0: unknown feature 'tag' (did you mean 'tags'?)"},
       {R"({"learner":"ctr","rows":[{"features":[]}]})", "\"features\" must be an object"},
