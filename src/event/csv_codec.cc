@@ -61,7 +61,7 @@ class CsvCodec final : public RunCodec<CsvCodec> {
     auto parts = CsvPartsOf(shape_, names_);
     TACIT_CHECK(parts.has_value(), "a shape is checked before a codec is made");
     parts_ = *std::move(parts);
-    if (options_.label == LabelUse::kPassedOver)
+    if (scores())
       std::erase_if(parts_, [](const CsvPart& part) {
         return part.part.kind == PartKind::kLabel || part.part.kind == PartKind::kWeight;
       });
@@ -76,9 +76,9 @@ class CsvCodec final : public RunCodec<CsvCodec> {
 
   // The header of a file. Its offset is one without a record.
   bool IsNoRecord(const RawRecords& records, size_t i, Scratch* scratch) const {
-    if (!shape_.header || i != 0 || records.origin_line != 1) return false;
+    if (scores() || i != 0 || records.origin_line != 1) return false;
     if (SplitCsvLine(records[i], shape_.separator, &scratch->text, &scratch->values)) return false;
-    return std::ranges::equal(scratch->values, shape_.columns);
+    return IsHeader(scratch->values);
   }
 
   MaybeBad DecodeRecord(const RawRecords& records, size_t i, Scratch* scratch, Batch* batch) const {
@@ -91,6 +91,9 @@ class CsvCodec final : public RunCodec<CsvCodec> {
     if (scratch->values.size() != shape_.columns.size())
       return NoLine(fmt::format("{} instead of {}", Counted(scratch->values.size(), "value"),
                                 shape_.columns.size()));
+    // Each line to score has an answer, and this one no score.
+    if (scores() && IsHeader(scratch->values))
+      return NoLine("it names the columns, and is no record");
     scratch->example.Start();
     SetConstants(shape_.constants, &scratch->example);
     scratch->own = {};
@@ -103,6 +106,11 @@ class CsvCodec final : public RunCodec<CsvCodec> {
   }
 
  private:
+  bool scores() const { return options_.label == LabelUse::kPassedOver; }
+  bool IsHeader(const std::vector<std::string_view>& values) const {
+    return shape_.header && std::ranges::equal(values, shape_.columns);
+  }
+
   MaybeBad Set(const ShapePart& part, std::string_view value, Scratch* scratch) const {
     switch (part.kind) {
       case PartKind::kLabel:

@@ -141,8 +141,6 @@ namespace {
 std::shared_ptr<const event::Codec> MakeLineCodec(const Assembly& assembly) {
   const config::Source& source = assembly.config.source;
   if (!source.format_traits().is_line) return nullptr;
-  // The files that would name the columns need not be there.
-  if (source.format == config::Source::Format::kCsv && source.csv.columns.empty()) return nullptr;
   auto codec =
       MakeCodec(source, *assembly.transform, /*items=*/nullptr, event::LabelUse::kPassedOver);
   return {codec.release(),

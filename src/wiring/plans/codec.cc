@@ -106,12 +106,8 @@ std::unique_ptr<event::Codec> MakeCodec(const config::Source& source,
     case config::Source::Format::kJson:
       return source.json.is_own() ? event::MakeShapedJsonCodec(transform, source.json, options)
                                   : event::MakeJsonCodec(transform, options);
-    case config::Source::Format::kCsv: {
-      event::CsvShape shape = source.csv;
-      // Each line to score gets a score.
-      shape.header &= label == event::LabelUse::kLearnt;
-      return event::MakeCsvCodec(transform, std::move(shape), options);
-    }
+    case config::Source::Format::kCsv:
+      return event::MakeCsvCodec(transform, source.csv, options);
     case config::Source::Format::kProtobuf:
       break;
   }

@@ -130,6 +130,25 @@ TEST_F(CsvTest, AFilesFirstLineIsNoRecordAndNoOther) {
   EXPECT_EQ(dead.size(), 2u);
 }
 
+// Nothing of a header is a value, though texts would be taken for categories.
+TEST_F(CsvTest, ALineToScoreThatNamesTheColumnsHasNoScore) {
+  const std::string header = "id,who,n1,n2,c1,set,sku,\"label\",when", record = "e,u,,,,,,1,";
+  RawRecords records = Records({header, record});
+  const auto reasons = [&](uint64_t line) {
+    records.origin_line = line;
+    Batch batch;
+    std::vector<DeadLetter> dead;
+    transform_.StartBatch(&batch);
+    MakeCodec({.label = LabelUse::kPassedOver})->Decode(records, &batch, &dead);
+    EXPECT_EQ(batch.size(), 1u);
+    return dead.size() == 1 ? dead[0].reason : "none";
+  };
+  for (const uint64_t line : {0u, 1u, 7u})
+    EXPECT_EQ(reasons(line), "it names the columns, and is no record") << line;
+  shape_.header = false;
+  EXPECT_EQ(reasons(1), "timestamp (column 'when'): is no such time");
+}
+
 TEST_F(CsvTest, ReasonsNameTheColumn) {
   EXPECT_EQ(ReasonOf("e,u,,,,,,2,"), "label (column 'label'): is neither 0 nor 1");
   EXPECT_EQ(ReasonOf("e,u,,,,,,,"), "label (label) is missing");
