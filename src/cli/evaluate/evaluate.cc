@@ -127,16 +127,15 @@ Result<int> Evaluate(const EvaluateClicksOptions& options) {
   const json::array files(options.data.begin(), options.data.end());
   grid.overrides.insert(grid.overrides.begin(),
                         {"source.kind=log", "source.files=" + json::serialize(files)});
-  TACIT_ASSIGN(const config::Config base, config::Load(grid.config, grid.overrides));
+  TACIT_ASSIGN(config::Config base, config::Load(grid.config, grid.overrides));
   if (base.source.weighs())
     return Fail(
         ErrorCode::kInvalidArgument,
         fmt::format("{}: its records have weights (source.{}.weight), and an experiment "
                     "counts each alike; `tacit evaluate --config` learns as the daemon does",
                     grid.config, base.source.format_traits().name));
-  const event::FeatureSchema schema = wiring::MakeSchema(base.features);
-  TACIT_RETURN_IF_ERROR(schema.Validate());
-  const event::FeatureTransform transform(schema);
+  TACIT_ASSIGN(event::FeatureSchema schema, wiring::PlanReading(&base.source, base.features));
+  const event::FeatureTransform transform(std::move(schema));
   TACIT_ASSIGN(const auto log,
                lab::EventLog::Open(base.source, transform, base.memory_total_bytes / 2));
   if (log->dead_letters() > 0)
