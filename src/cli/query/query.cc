@@ -204,7 +204,8 @@ void AddQuery(CLI::App& cli, Action* chosen) {
       "A record as the stream has it, in source.format (repeatable); label passed over");
   score->add_option("--tsv", options->tsv,
                     "Take records from this log of the stream's format, plain or gzip");
-  score->add_option("--first", options->first, "First line of --tsv, from 0")
+  score
+      ->add_option("--first", options->first, "First line of --tsv, from 0; 1 passes over a header")
       ->default_val(0)
       ->check(console::WholeFrom(0));
   score->add_option("--count", options->count, "Lines of --tsv")
