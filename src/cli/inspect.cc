@@ -71,6 +71,7 @@ void PrintFindings(const InspectOptions& options, const inspect::Sample& sample,
       boost::json::array open;
       for (const std::string& key : proposal->open_keys) open.push_back(boost::json::value(key));
       report["to_fill_in"] = std::move(open);
+      if (!proposal->next_item.empty()) report["next_item"] = proposal->next_item;
       report["proposal"] = proposal->yaml;
       report["noise"] = proposal->noise;
     }
@@ -81,6 +82,7 @@ void PrintFindings(const InspectOptions& options, const inspect::Sample& sample,
   if (proposal != nullptr) {
     if (trial) text += NoiseText(*proposal, sample, *trial);
     if (to_file) text += fmt::format("\nproposed: {}\n", options.asked.output);
+    if (!proposal->next_item.empty()) text += fmt::format("next items: {}\n", proposal->next_item);
     for (const std::string& key : proposal->open_keys)
       text += fmt::format("to be filled in by a person: {}\n", key);
   }

@@ -19,6 +19,9 @@ struct Asked {
   std::string items = {};   // file of the public items; "": none was named
   std::string output = {};  // the proposal's file; store and witness are named after it
   std::string store = {}, witness = {};  // those that were charged; if empty, none was
+
+  bool of_users() const { return unit == "user"; }
+  bool held() const { return mode == "poisson" || mode == "allocate"; }
 };
 
 struct Proposal {
@@ -26,11 +29,11 @@ struct Proposal {
   std::vector<std::string> open_keys;  // those that a person has to fill in
   std::vector<std::string> filled;     // overrides that fill them in for a trial
   config::Config config;               // with those
-  // The noise of a step at `config`'s epsilon, beside its records, in words and in what a unit
-  // adds;
-  // "" and 0 where the learner could not be planned yet.
+  // The noise of a step of the first learner at `config`'s epsilon, beside its records, in words
+  // and in what a unit adds; "" and 0 where the learner could not be planned yet.
   std::string noise;
   double noise_in_units = 0;
+  std::string next_item;  // a sentence on the model of the next item beside that of labels, or ""
 };
 
 // Returns the reason why nothing can be learnt from such records with any decision; "" if

@@ -235,6 +235,92 @@ TEST(ProposalTest, MemoryGrowsUntilTheLearnersFit) {
   EXPECT_TRUE(wiring::Assemble(large->config));
 }
 
+// A log with users, items and other columns has models of its labels and of the next item.
+class TwoModelsTest : public testing::Test {
+ protected:
+  TwoModelsTest() {
+    std::string items;
+    for (int sku = 7000; sku < 7100; ++sku) items += fmt::format("{}\n", sku);
+    test::WriteFile(dir_ / "items.dat", items);
+  }
+  void Read(const std::string& text) {
+    test::WriteFile(dir_ / "shop.log", text);
+    auto sample = ReadSample({dir_ / "shop.log"}, {});
+    ASSERT_TRUE(sample) << sample.error().message;
+    sample_ = *std::move(sample);
+    roles_ = FindRoles(sample_);
+  }
+  Proposal Make(const Asked& asked) {
+    auto proposal = Propose(sample_, roles_, asked);
+    EXPECT_TRUE(proposal) << proposal.error().message;
+    return proposal ? *std::move(proposal) : Proposal();
+  }
+
+  test::TempDir dir_;
+  Sample sample_;
+  Roles roles_;
+};
+
+TEST_F(TwoModelsTest, BothAreProposedWhereTheItemsAreNamed) {
+  const std::string csv = test::DatedShopAsCsv(6, 3000);
+  for (const std::string& text : {csv, test::DatedShopAsJson(csv)}) {
+    Read(text);
+    const Proposal proposal = Make(
+        {.epsilon = 8, .delta = 1e-6, .unit = "user", .mode = "once", .items = dir_ / "items.dat"});
+    EXPECT_THAT(proposal.next_item, HasSubstr("is proposed beside the model of labels"));
+    ASSERT_EQ(proposal.config.learners.size(), 2u) << proposal.yaml;
+    EXPECT_EQ(proposal.config.learners[0].model.kind, config::ModelKind::kLinear);
+    EXPECT_EQ(proposal.config.learners[1].model.kind, config::ModelKind::kTransitions);
+    EXPECT_THAT(proposal.yaml, HasSubstr("tell of a user adds up"));
+    EXPECT_THAT(proposal.yaml, HasSubstr("    timestamp_unit: datetime\n"));
+    EXPECT_THAT(proposal.yaml, HasSubstr("    timestamp_zone: UTC\n"));
+    const auto trial = TryOut(sample_, proposal.config);
+    ASSERT_TRUE(trial) << trial.error().message;
+    EXPECT_EQ(trial->bad(), 0u) << trial->complaints.List()[0].reason;
+    // Each learner has keys of its own for a person to fill in.
+    const Proposal open = Make({.items = dir_ / "items.dat"});
+    EXPECT_THAT(
+        open.filled,
+        ElementsAre("learners.0.privacy.unit=event", "learners.0.privacy.epsilon=1",
+                    "learners.0.privacy.delta=1e-06", "learners.0.participation.mode=once",
+                    "learners.1.privacy.unit=user", "learners.1.privacy.epsilon=1",
+                    "learners.1.privacy.delta=1e-06", "learners.1.participation.mode=once"));
+  }
+}
+
+TEST_F(TwoModelsTest, ElseASentenceSaysWhyNot) {
+  Read(test::DatedShopAsCsv(6, 3000));
+  const std::string items = dir_ / "items.dat";
+  const auto why = [&](const Asked& asked) {
+    const Proposal proposal = Make(asked);
+    EXPECT_EQ(proposal.config.learners.size(), 1u);
+    EXPECT_THAT(proposal.yaml, HasSubstr("# Next items: " + proposal.next_item.substr(0, 30)));
+    return proposal.next_item;
+  };
+  EXPECT_THAT(why({}), HasSubstr("it needs the public list of items, --items FILE"));
+  EXPECT_THAT(why({.unit = "event", .items = items}), HasSubstr("and --unit is event"));
+  EXPECT_THAT(why({.mode = "poisson", .items = items}), HasSubstr("and --mode is poisson"));
+  roles_.item.reset();
+  EXPECT_THAT(why({.items = items}), HasSubstr("--items is not used: no field of these records "
+                                               "names an item"));
+  EXPECT_EQ(Make({}).next_item, "");
+}
+
+// Lines are asked about by the names that the configuration has, without the files.
+TEST_F(TwoModelsTest, AProposalForCsvNamesItsColumns) {
+  Read(test::DatedShopAsCsv(6, 300));
+  EXPECT_THAT(Make({}).config.source.csv.columns,
+              ElementsAre("at", "customer", "sku", "shelf", "price", "clicked"));
+  EXPECT_TRUE(Make({}).config.source.csv.header);
+  // A column without a name, as some programs write for their row numbers, can be in no list.
+  std::string unnamed = test::DatedShopAsCsv(6, 300);
+  unnamed.replace(0, 2, "");
+  Read(unnamed);
+  const Proposal proposal = Make({});
+  EXPECT_TRUE(proposal.config.source.csv.columns.empty());
+  EXPECT_THAT(proposal.yaml, HasSubstr("has a name that no configuration can hold"));
+}
+
 class ShopProposalTest : public testing::Test {
  protected:
   ShopProposalTest() {
