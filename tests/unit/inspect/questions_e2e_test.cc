@@ -1,4 +1,4 @@
-// What inspect proposes can be asked, in each form of the records and by each question.
+// Each question is asked of models that inspect proposes, for records of each form.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -107,7 +107,7 @@ class QuestionsE2e : public testing::TestWithParam<std::string> {
       return ready && ready->status == 200;
     })) << daemon.Err();
     const double score = FirstOf(Answer("/v1/score/lines?learner=clicks", first_ + "\n"));
-    // Whole numbers as the stream has them, and as texts.
+    // A whole number is the same as its digits in quotes.
     for (const char* quote : {"", "\""})
       EXPECT_EQ(
           FirstOf(Answer("/v1/score",
