@@ -127,6 +127,17 @@ TEST_F(PrivateTest, WithoutNoiseTheCountsAreTheRawOnes) {
   }
 }
 
+// Their numbers would pass for milliseconds.
+TEST_F(PrivateTest, TimesWithoutAZoneAreTexts) {
+  const std::string text = test::DatedShopAsJson(test::DatedShopAsCsv(2, 2000));
+  const auto found = Find({.records = RecordsOfFiles({Write("dated", text)})}, 0, silent_);
+  const std::vector<Column>& columns = found->sample().columns;
+  const auto at = std::ranges::find(columns, "/at", &Column::place);
+  ASSERT_NE(at, columns.end());
+  EXPECT_EQ(at->words, 2000u);
+  EXPECT_FALSE(found->profiles()[static_cast<size_t>(at - columns.begin())].time_unit);
+}
+
 // The oracle is arithmetic: all counts are formed of neighbouring logs, and compared.
 TEST_F(PrivateTest, ARecordMovesAllCountsByNoMoreThanTheySay) {
   std::vector<std::string> lines = AppLog(5, 60);
