@@ -33,6 +33,43 @@ inline double ExactAuc(std::span<const float> score, std::span<const float> labe
   return positives == 0 || negatives == 0 ? 0.5 : wins / (positives * negatives);
 }
 
+// An AUC, and its standard deviation over records that were drawn independently (DeLong, DeLong and
+// Clarke-Pearson 1988). The deviation is NaN where either label has fewer than two.
+struct AucEstimate {
+  double auc = 0.5, deviation = NAN;
+};
+
+// The AUC of counts by bin, ascending, with half of each bin's pairs won; 1/2 while there are no
+// positives or no negatives. Counts may carry noise. REQUIRES as many of each label.
+template <class Count>
+AucEstimate EstimateAuc(std::span<const Count> misses, std::span<const Count> clicks) {
+  double positives = 0, negatives = 0, wins = 0;
+  for (size_t i = 0; i < misses.size(); ++i) {
+    const auto tied_positives = static_cast<double>(clicks[i]);
+    const auto tied_negatives = static_cast<double>(misses[i]);
+    wins += tied_positives * (negatives + tied_negatives / 2);
+    positives += tied_positives;
+    negatives += tied_negatives;
+  }
+  if (positives == 0 || negatives == 0) return {};
+  AucEstimate estimate{.auc = wins / (positives * negatives)};
+  if (positives < 2 || negatives < 2) return estimate;
+  // The share of the other label that each record is rightly placed against.
+  double of_clicks = 0, of_misses = 0, clicks_below = 0, misses_below = 0;
+  for (size_t i = 0; i < misses.size(); ++i) {
+    const auto here = static_cast<double>(clicks[i]), there = static_cast<double>(misses[i]);
+    const double won = (misses_below + there / 2) / negatives - estimate.auc;
+    const double lost = (positives - clicks_below - here / 2) / positives - estimate.auc;
+    of_clicks += here * won * won;
+    of_misses += there * lost * lost;
+    clicks_below += here;
+    misses_below += there;
+  }
+  estimate.deviation = std::sqrt(std::max(
+      0.0, of_clicks / (positives * (positives - 1)) + of_misses / (negatives * (negatives - 1))));
+  return estimate;
+}
+
 // The standard deviation of an AUC over this many positives and negatives that were drawn
 // independently (Hanley and McNeil 1982, scores with exponential tails); NaN where there are none.
 inline double AucDeviation(double auc, double positives, double negatives) {
@@ -44,8 +81,8 @@ inline double AucDeviation(double auc, double positives, double negatives) {
                    (positives * negatives));
 }
 
-// The same AUC over a stream of logits, computed from a histogram of their probabilities in
-// constant memory. It is within 1e-3 of the exact value unless nearly all scores lie in a few of
+// The AUC over a stream of logits, computed from a histogram of their probabilities in constant
+// memory. It is within 1e-3 of the exact value unless nearly all scores lie in a few of
 // the 2^14 bins. A value; not thread-safe.
 class AucHistogram {
  public:
@@ -66,18 +103,8 @@ class AucHistogram {
       negatives_[i] += other.negatives_[i];
     }
   }
-  // 1/2 while there are no positives or no negatives.
-  double Auc() const {
-    double positives = 0, negatives = 0, wins = 0;
-    for (size_t i = 0; i < kBins; ++i) {
-      const auto tied_positives = static_cast<double>(positives_[i]);
-      const auto tied_negatives = static_cast<double>(negatives_[i]);
-      wins += tied_positives * (negatives + tied_negatives / 2);
-      positives += tied_positives;
-      negatives += tied_negatives;
-    }
-    return positives == 0 || negatives == 0 ? 0.5 : wins / (positives * negatives);
-  }
+  AucEstimate Estimate() const { return EstimateAuc(std::span(negatives_), std::span(positives_)); }
+  double Auc() const { return Estimate().auc; }
 
  private:
   std::vector<uint64_t> positives_, negatives_;

@@ -76,27 +76,89 @@ TEST(AucTest, ExtremeLogitsFallIntoTheOuterBins) {
   EXPECT_EQ(histogram.Auc(), 1.0);
 }
 
-// The example of Hanley and McNeil (1982), table II: 51 positives, 58 negatives, area .893,
-// standard error .032. And by simulation: scores with exponential tails.
-TEST(AucTest, ItsDeviationIsTheLiteraturesAndThatOfDraws) {
-  EXPECT_NEAR(AucDeviation(0.893, 51, 58), 0.032, 0.001);
-  EXPECT_TRUE(std::isnan(AucDeviation(0.5, 0, 10)));
-  std::mt19937_64 random(11);
-  std::exponential_distribution<float> tail(1);
-  constexpr int kDraws = 2000, kEach = 100;
-  double sum = 0, squares = 0;
-  for (int draw = 0; draw < kDraws; ++draw) {
-    std::vector<float> score, label;
-    for (int i = 0; i < 2 * kEach; ++i) {
-      label.push_back(i % 2 == 0 ? 1.f : 0.f);
-      score.push_back(tail(random) * (i % 2 == 0 ? 3.f : 1.f));
-    }
-    const double auc = ExactAuc(score, label);
-    sum += auc / kDraws;
-    squares += auc * auc / kDraws;
+struct Scored {
+  std::vector<float> score, label;
+};
+
+// Clicks are spread far more widely than the rest, and many scores are tied.
+Scored DrawWide(std::mt19937_64& random, size_t clicks, size_t misses) {
+  std::normal_distribution<double> normal;
+  Scored drawn;
+  for (size_t i = 0; i < clicks + misses; ++i) {
+    const bool click = i < clicks;
+    const double score = click ? 1 + 3 * normal(random) : .7 * normal(random);
+    drawn.score.push_back(static_cast<float>(std::round(4 * score) / 4));
+    drawn.label.push_back(click ? 1 : 0);
   }
-  EXPECT_NEAR(sum, 0.75, 0.005) << "3 / (3 + 1)";
-  EXPECT_NEAR(std::sqrt(squares - sum * sum) / AucDeviation(sum, kEach, kEach), 1, 0.1);
+  return drawn;
+}
+
+AucEstimate EstimateOf(const Scored& scored) {
+  AucHistogram histogram;
+  for (size_t i = 0; i < scored.score.size(); ++i)
+    histogram.Add(scored.score[i], scored.label[i] > .5f);
+  return histogram.Estimate();
+}
+
+double DeviationOf(const std::vector<double>& values) {
+  double sum = 0, squares = 0;
+  for (const double value : values) {
+    sum += value;
+    squares += value * value;
+  }
+  const auto n = static_cast<double>(values.size());
+  return std::sqrt(squares / n - sum / n * (sum / n));
+}
+
+// The deviation by Hanley and McNeil (1982), whose scores have exponential tails.
+double ExponentialTails(double auc, double positives, double negatives) {
+  const double square = auc * auc;
+  return std::sqrt((auc * (1 - auc) + (positives - 1) * (auc / (2 - auc) - square) +
+                    (negatives - 1) * (2 * square / (1 + auc) - square)) /
+                   (positives * negatives));
+}
+
+// The oracles are the spread over fresh draws, and a bootstrap of one of them.
+TEST(AucTest, ItsDeviationIsThatOfDrawsAndOfABootstrap) {
+  constexpr size_t kClicks = 60, kMisses = 400;
+  constexpr int kDraws = 1500;
+  constexpr double kSlack = .12;
+  std::mt19937_64 random(11);
+  std::vector<double> drawn, bootstrap;
+  double stated = 0;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    const AucEstimate estimate = EstimateOf(DrawWide(random, kClicks, kMisses));
+    drawn.push_back(estimate.auc);
+    stated += estimate.deviation / kDraws;
+  }
+  EXPECT_NEAR(DeviationOf(drawn) / stated, 1, kSlack);
+  EXPECT_GT(DeviationOf(drawn) / ExponentialTails(.627, kClicks, kMisses), 1 + 2 * kSlack)
+      << "planted: a law that these scores do not have";
+
+  const Scored one = DrawWide(random, kClicks, kMisses);
+  for (int draw = 0; draw < kDraws; ++draw) {
+    Scored again;
+    for (size_t i = 0; i < one.score.size(); ++i) {
+      const size_t from = random() % one.score.size();
+      again.score.push_back(one.score[from]);
+      again.label.push_back(one.label[from]);
+    }
+    bootstrap.push_back(ExactAuc(again.score, again.label));
+  }
+  EXPECT_NEAR(DeviationOf(bootstrap) / EstimateOf(one).deviation, 1, kSlack);
+}
+
+// With one record of a label nothing is known of the spread of that label's scores.
+TEST(AucTest, OneRecordOfALabelHasNoDeviation) {
+  AucHistogram histogram;
+  histogram.Add(1, true);
+  histogram.Add(0, false);
+  histogram.Add(2, false);
+  EXPECT_EQ(histogram.Auc(), .5);
+  EXPECT_TRUE(std::isnan(histogram.Estimate().deviation));
+  histogram.Add(3, true);
+  // Placements 1/2 and 1 of the clicks, 1 and 1/2 of the rest, around 3/4: variance 1/16 of each.
+  EXPECT_DOUBLE_EQ(histogram.Estimate().deviation, std::sqrt(.125));
 }
 
 }  // namespace
