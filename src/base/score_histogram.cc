@@ -3,6 +3,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/auc.h"
 #include "base/bytes.h"
 #include "base/check.h"
 
@@ -48,13 +49,11 @@ ScoreFigures FiguresOf(const ScoreBins& bins, std::span<const double> misses,
   ScoreFigures figures{.events = positives + negatives, .clicks = positives};
   const double least = kDeviationsToSay * deviation * std::sqrt(static_cast<double>(bins.size()));
   if (!(positives > least) || !(negatives > least)) return figures;
-  double wins = 0, predicted = 0, below = 0;
-  for (uint32_t bin = 0; bin < bins.size(); ++bin) {
-    wins += clicks[bin] * (below + misses[bin] / 2);
+  double predicted = 0;
+  for (uint32_t bin = 0; bin < bins.size(); ++bin)
     predicted += (clicks[bin] + misses[bin]) * bins.Probability(bin);
-    below += misses[bin];
-  }
-  const double auc = wins / (positives * negatives), calibration = predicted / positives;
+  const auto [auc, drawn] = EstimateAuc(misses, clicks);
+  const double calibration = predicted / positives;
   double auc_moves = 0, calibration_moves = 0, below_misses = 0, below_clicks = 0;
   for (uint32_t bin = 0; bin < bins.size(); ++bin) {
     const double won = (below_misses + misses[bin] / 2) / negatives;
@@ -69,6 +68,7 @@ ScoreFigures FiguresOf(const ScoreBins& bins, std::span<const double> misses,
   }
   figures.auc = auc;
   figures.auc_deviation = deviation * std::sqrt(auc_moves);
+  figures.auc_interval = ProbabilityInterval(auc, std::hypot(drawn, figures.auc_deviation));
   figures.calibration = calibration;
   figures.calibration_deviation = deviation * std::sqrt(calibration_moves);
   return figures;

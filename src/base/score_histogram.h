@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/interval.h"
 #include "base/result.h"
 
 // Histograms of predictions by what came of them, and the figures that follow from them. Counts may
@@ -42,7 +43,8 @@ class ScoreBins {
 // The figures of a histogram. They are NaN where the noise leaves nothing to say.
 struct ScoreFigures {
   double events = 0, clicks = 0;
-  double auc = NAN, auc_deviation = NAN;                  // deviations are those of the noise alone
+  double auc = NAN, auc_deviation = NAN;                  // deviations are of the noise alone
+  Interval auc_interval = {};                             // of the noise, and of which records came
   double calibration = NAN, calibration_deviation = NAN;  // clicks predicted over clicks
 };
 

@@ -38,6 +38,8 @@ void AppendCounts(const ReleasedScores::Counts& counts, std::string* out) {
   *out += fmt::format(R"({{"windows":{})", counts.windows);
   AppendFigure("auc", figures.auc, out);
   AppendFigure("auc_deviation", figures.auc_deviation, out);
+  AppendFigure("auc_low", figures.auc_interval.low, out);
+  AppendFigure("auc_high", figures.auc_interval.high, out);
   AppendFigure("calibration", figures.calibration, out);
   AppendFigure("calibration_deviation", figures.calibration_deviation, out);
   AppendFigure("events", figures.events, out);

@@ -116,6 +116,33 @@ TEST(ScoreHistogramTest, FiguresSpreadByTheDeviationThatTheyState) {
             1 + kSlack);
 }
 
+// The share of intervals that hold the AUC of very many records, over fresh records and fresh noise
+// of this deviation; `told`: the deviation that the counts say they have.
+double Covered(double sigma, double told) {
+  constexpr int kRuns = 600;
+  const double truth = Count(Draw(1'000'000, 8), 32).Figures().auc;
+  std::mt19937_64 random(9);
+  std::normal_distribution<double> noise;
+  int covered = 0;
+  for (int run = 0; run < kRuns; ++run) {
+    ReleasedScores::Counts counts = Count(Draw(3000, 100 + static_cast<uint64_t>(run)), 32);
+    counts.variance = told * told;
+    for (auto* side : {&counts.misses, &counts.clicks})
+      for (double& count : *side) count += sigma * noise(random);
+    const Interval interval = counts.Figures().auc_interval;
+    covered += interval.low <= truth && truth <= interval.high ? 1 : 0;
+  }
+  return static_cast<double>(covered) / kRuns;
+}
+
+TEST(ScoreHistogramTest, AnIntervalHoldsTheAucWithNoiseAndWithout) {
+  // Four deviations of a share of 600 runs.
+  constexpr double kSlack = 4 * .0089;
+  EXPECT_NEAR(Covered(0, 0), .95, kSlack);
+  EXPECT_NEAR(Covered(8, 8), .95, kSlack);
+  EXPECT_LT(Covered(8, 0), .95 - kSlack) << "planted: an interval that forgets the noise";
+}
+
 TEST(ScoreHistogramTest, WhatNoiseHidesIsNotSaid) {
   ReleasedScores::Counts counts = Count(Draw(1000, 4), 32);
   counts.variance = 400 * 400;
