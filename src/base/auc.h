@@ -70,17 +70,6 @@ AucEstimate EstimateAuc(std::span<const Count> misses, std::span<const Count> cl
   return estimate;
 }
 
-// The standard deviation of an AUC over this many positives and negatives that were drawn
-// independently (Hanley and McNeil 1982, scores with exponential tails); NaN where there are none.
-inline double AucDeviation(double auc, double positives, double negatives) {
-  if (positives == 0 || negatives == 0) return NAN;
-  const double square = auc * auc;
-  const double two_positives = auc / (2 - auc), two_negatives = 2 * square / (1 + auc);
-  return std::sqrt((auc * (1 - auc) + (positives - 1) * (two_positives - square) +
-                    (negatives - 1) * (two_negatives - square)) /
-                   (positives * negatives));
-}
-
 // The AUC over a stream of logits, computed from a histogram of their probabilities in constant
 // memory. It is within 1e-3 of the exact value unless nearly all scores lie in a few of
 // the 2^14 bins. A value; not thread-safe.

@@ -12,6 +12,8 @@ namespace {
 // Events in one window of the running AUC.
 constexpr uint64_t kWindowEvents = 50000;
 constexpr uint64_t kWindowAsked = 2000;  // and of the running share of hits
+// A stretch that is judged.
+constexpr uint64_t kStretchEvents = 10000, kStretchAsked = 500;
 
 }  // namespace
 
@@ -26,50 +28,65 @@ EventTimes EventTimes::Of(std::span<const int64_t> timestamps_ms) {
 
 Progress::Progress(size_t learners) : accounts_(learners) {}
 
-void Progress::Predicted::Add(std::span<const float> logits, std::span<const float> labels,
-                              double loss) {
-  events += logits.size();
-  loss_sum += loss;
+QualityPoint Progress::Predicted::Add(std::span<const float> logits, std::span<const float> labels,
+                                      double loss, EventTimes times) {
+  QualityPoint added{.events = logits.size(),
+                     .loss_sum = loss,
+                     .first_ms = times.first_ms,
+                     .last_ms = times.last_ms};
   for (size_t i = 0; i < logits.size(); ++i) {
     const float probability = 1 / (1 + std::exp(-logits[i]));
     const bool click = labels[i] > 0.5f;
     auc.AddProbability(probability, click);
-    clicks += click ? 1 : 0;
-    predicted += static_cast<double>(probability);
+    added.clicks += click ? 1 : 0;
+    added.predicted += static_cast<double>(probability);
   }
+  sums.Merge(added);
+  return added;
 }
 
 void Progress::Predicted::Merge(const Predicted& other) {
   auc.Merge(other.auc);
-  events += other.events;
-  clicks += other.clicks;
-  loss_sum += other.loss_sum;
-  predicted += other.predicted;
+  sums.Merge(other.sums);
 }
 
-void Progress::Predicted::Describe(DayRow* day) const {
-  day->events += events;
-  day->clicks = clicks;
-  day->loss_sum = loss_sum;
-  day->predicted = predicted;
-  day->auc = auc.Auc();
-  day->auc_deviation =
-      AucDeviation(day->auc, static_cast<double>(clicks), static_cast<double>(events - clicks));
+PredictedFigures Progress::Predicted::Figures() const {
+  const AucEstimate estimate = auc.Estimate();
+  return {sums, estimate.auc, estimate.deviation};
 }
 
 void Progress::Fold(Account* account) {
   account->today.Merge(account->open);
   account->recent.Merge(account->open);
   account->open = {};
-  if (account->recent.events >= kWindowEvents)
+  if (account->recent.sums.events >= kWindowEvents)
     account->previous = std::exchange(account->recent, {});
 }
 
+DayRow Progress::RowOf(const Account& account) {
+  DayRow row = account.current;
+  Predicted predicted = account.today;
+  predicted.Merge(account.open);
+  const bool both = account.blind && predicted.sums.events > 0;
+  row.blind = !account.released || (account.blind && !both);
+  if (both) row.after_release = predicted.Figures();
+  if (account.blind) predicted.Merge(*account.blind);
+  static_cast<PredictedFigures&>(row) = predicted.Figures();
+  return row;
+}
+
 DayRow Progress::CloseDay(Account* account, const std::string& name) {
-  std::exchange(account->today, {}).Describe(&account->current);
   account->current.name = name;
-  account->finished.push_back(std::exchange(account->current, {}));
+  account->finished.push_back(RowOf(*account));
+  account->current = {};
+  account->today = {};
+  account->blind.reset();
   return account->finished.back();
+}
+
+void Progress::Resume(size_t learner) {
+  const MutexLock lock(mutex_);
+  accounts_[learner].released = true;
 }
 
 void Progress::AddPredictions(size_t learner, std::span<const float> logits,
@@ -78,16 +95,10 @@ void Progress::AddPredictions(size_t learner, std::span<const float> logits,
   const MutexLock lock(mutex_);
   Account& account = accounts_[learner];
   account.view.events += logits.size();
-  const uint64_t clicks = account.open.clicks;
-  const double predicted = account.open.predicted;
-  account.open.Add(logits, labels, loss_sum);
-  account.history.Add({.events = logits.size(),
-                       .clicks = account.open.clicks - clicks,
-                       .loss_sum = loss_sum,
-                       .predicted = account.open.predicted - predicted,
-                       .first_ms = times.first_ms,
-                       .last_ms = times.last_ms});
-  if (account.open.events >= kWindowEvents) Fold(&account);
+  const QualityPoint added = account.open.Add(logits, labels, loss_sum, times);
+  account.history.Add(added);
+  if (account.released) account.stretch.Merge(added);
+  if (account.open.sums.events >= kWindowEvents) Fold(&account);
 }
 
 void Progress::AddRankings(size_t learner, uint64_t examples, const RankTotals& ranked,
@@ -95,10 +106,11 @@ void Progress::AddRankings(size_t learner, uint64_t examples, const RankTotals& 
   const MutexLock lock(mutex_);
   Account& account = accounts_[learner];
   account.view.events += examples;
-  account.current.events += examples;
-  account.current.ranked.Merge(ranked);
-  account.history.Add(
-      {.events = examples, .ranked = ranked, .first_ms = times.first_ms, .last_ms = times.last_ms});
+  const QualityPoint added{
+      .events = examples, .ranked = ranked, .first_ms = times.first_ms, .last_ms = times.last_ms};
+  account.today.sums.Merge(added);
+  account.history.Add(added);
+  if (account.released) account.stretch.Merge(added);
   account.recent_ranked.Merge(ranked);
   if (account.recent_ranked.asked < kWindowAsked) return;
   account.previous_ranked = std::exchange(account.recent_ranked, {});
@@ -107,6 +119,10 @@ void Progress::AddRankings(size_t learner, uint64_t examples, const RankTotals& 
 void Progress::AddStep(size_t learner, uint64_t rows_written, double epsilon) {
   const MutexLock lock(mutex_);
   Account& account = accounts_[learner];
+  if (!std::exchange(account.released, true)) {
+    Fold(&account);
+    if (account.today.sums.events > 0) account.blind = std::exchange(account.today, {});
+  }
   ++account.view.steps;
   DayRow& day = account.current;
   ++day.steps;
@@ -142,12 +158,23 @@ Progress::View Progress::view(size_t learner) const {
   Predicted window = account.previous;
   window.Merge(account.recent);
   window.Merge(account.open);
-  view.auc = window.auc.Auc();
-  view.entropy = NormalisedEntropy(window.loss_sum, window.clicks, window.events);
-  view.calibration = Calibration(window.predicted, window.clicks);
+  const PredictedFigures figures = window.Figures();
+  view.auc = figures.auc;
+  view.auc_deviation = figures.auc_deviation;
+  view.entropy = EntropyOf(figures);
+  view.calibration = Calibration(figures.predicted, figures.clicks);
   view.ranked = account.previous_ranked;
   view.ranked.Merge(account.recent_ranked);
   return view;
+}
+
+std::optional<QualityPoint> Progress::TakeStretch(size_t learner) {
+  const MutexLock lock(mutex_);
+  QualityPoint& stretch = accounts_[learner].stretch;
+  const RankTotals& ranked = stretch.ranked;
+  if (ranked.asked > 0 ? ranked.asked < kStretchAsked : stretch.events < kStretchEvents)
+    return std::nullopt;
+  return std::exchange(stretch, {});
 }
 
 std::vector<QualityPoint> Progress::quality(size_t learner) const {
@@ -159,12 +186,7 @@ std::vector<DayRow> Progress::days(size_t learner) const {
   const MutexLock lock(mutex_);
   const Account& account = accounts_[learner];
   std::vector<DayRow> days = account.finished;
-  DayRow current = account.current;
-  if (current.steps == 0) return days;
-  Predicted predicted = account.today;
-  predicted.Merge(account.open);
-  predicted.Describe(&current);
-  days.push_back(std::move(current));
+  if (account.current.steps > 0) days.push_back(RowOf(account));
   return days;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/auc.h"
+#include "base/interval.h"
 #include "base/threads/mutex.h"
 #include "train/learner/baseline.h"
 #include "train/learner/rank_totals.h"
@@ -15,26 +16,36 @@
 
 namespace tacit::train {
 
-// One learner's work on one file of the log (a day). Un-noised: operator-only.
-struct DayRow {
+// Sums over predictions, and the AUC that only all of them together have. Un-noised: operator-only.
+struct PredictedFigures : QualityPoint {
+  double auc = 0.5;
+  double auc_deviation = NAN;  // NaN where a label has fewer than two events
+
+  Interval AucInterval() const { return ProbabilityInterval(auc, auc_deviation); }
+};
+
+// One learner's work on one file of the log (a day).
+struct DayRow : PredictedFigures {
   std::string name;
-  uint64_t events = 0;
   uint64_t steps = 0;
   uint64_t rows_written = 0;
-  double loss_sum = 0;
-  uint64_t clicks = 0;         // click models only, like the next: events with label 1
-  double predicted = 0;        // clicks that the predictions add up to
-  RankTotals ranked;           // next-item models only
-  double epsilon = 0;          // the learner's, once the day's last step is charged
-  bool held_out = false;       // predicted, and not learnt from
-  double auc = 0.5;            // from predictions made before learning
-  double auc_deviation = NAN;  // NaN where there is no such pair
+  double epsilon = 0;     // the learner's, once the day's last step is charged
+  bool held_out = false;  // predicted, and not learnt from
+  bool blind = false;     // all of it was predicted before the learner's first release
+  // The part that was predicted after that, where the day holds both.
+  std::optional<PredictedFigures> after_release;
+
+  // The figures that tell how good the learner is; null where it had learnt nothing yet.
+  const PredictedFigures* Judged() const {
+    if (blind) return nullptr;
+    return after_release ? &*after_release : this;
+  }
 };
 
 // Log loss over that of the best constant, which is 1 where a constant does as well; NaN if there
 // is none to compare with.
-inline double EntropyOf(const DayRow& day) {
-  return NormalisedEntropy(day.loss_sum, day.clicks, day.events);
+inline double EntropyOf(const QualityPoint& sums) {
+  return NormalisedEntropy(sums.loss_sum, sums.clicks, sums.events);
 }
 
 // The times of the events of a batch; 0: they have none.
@@ -53,13 +64,15 @@ class Progress {
     uint64_t steps = 0;
     // Click models, over the last events: AUC, log loss over that of the best constant, and clicks
     // predicted over clicks. NaN before there are any.
-    double auc = 0.5, entropy = NAN, calibration = NAN;
+    double auc = 0.5, auc_deviation = NAN, entropy = NAN, calibration = NAN;
     RankTotals ranked;   // next-item models, over the last units asked
     double epsilon = 0;  // committed
   };
 
   explicit Progress(size_t learners);
 
+  // Says that the learner goes on with what it released before: none of its days is blind.
+  void Resume(size_t learner);
   // Adds predictions made before their events were learnt from.
   void AddPredictions(size_t learner, std::span<const float> logits, std::span<const float> labels,
                       double loss_sum, EventTimes times = {});
@@ -73,6 +86,9 @@ class Progress {
   // The same for a day that was held out.
   void EndHeldOutDay(size_t learner, const std::string& name);
   void Committed(size_t learner, double epsilon);
+  // The predictions since the last call, once they are enough to be judged, without any from before
+  // the first release.
+  std::optional<QualityPoint> TakeStretch(size_t learner);
 
   View view(size_t learner) const;
   // Finished days, then the current one if it has any step.
@@ -81,22 +97,27 @@ class Progress {
   std::vector<QualityPoint> quality(size_t learner) const;
 
  private:
-  // Predictions of clicks, and what came. A quarter of a megabyte, so a finished day keeps its
-  // figures and not this.
+  // Predictions, and what came. A quarter of a megabyte, so a finished day keeps its figures and
+  // not this.
   struct Predicted {
     AucHistogram auc;
-    uint64_t events = 0, clicks = 0;
-    double loss_sum = 0, predicted = 0;
+    QualityPoint sums;
 
-    void Add(std::span<const float> logits, std::span<const float> labels, double loss);
+    // Returns the sums of what is added.
+    QualityPoint Add(std::span<const float> logits, std::span<const float> labels, double loss,
+                     EventTimes times);
     void Merge(const Predicted& other);
-    void Describe(DayRow* day) const;
+    PredictedFigures Figures() const;
   };
   struct Account {
     View view;
     std::vector<DayRow> finished;
     DayRow current;   // without its predictions
-    Predicted today;  // without those of `open`
+    Predicted today;  // without those of `open` and `blind`
+    // The day's predictions before the learner's first release, where that was on this day.
+    std::optional<Predicted> blind;
+    bool released = false;  // in this run or before it
+    QualityPoint stretch;   // since it was last taken
     // Predictions since the last fold; those before, in two windows, so that the running figures
     // are never of few events.
     Predicted open, recent, previous;
@@ -106,6 +127,7 @@ class Progress {
 
   // Adds the open predictions to the day and to the windows.
   static void Fold(Account* account);
+  static DayRow RowOf(const Account& account);
   // Begins a day, and returns the row of the one before.
   static DayRow CloseDay(Account* account, const std::string& name);
 

@@ -33,13 +33,19 @@ Status NextItemExam::AskHeldOut(const StepHistories& step, const Model& model, S
 
 Status NextItemExam::Question(const StepHistories& step, size_t most, const Model& model,
                               RankTotals* ranked) {
-  if (model == nullptr) return {};
+  if (model == nullptr) {
+    ranked->without_model += step.units();
+    return {};
+  }
   std::vector<std::span<const uint32_t>> histories;
   std::vector<uint32_t> answers;
   for (size_t u = 0; u < step.units() && answers.size() < most; ++u) {
     const auto before = step.Before(u);
     const auto answer = FirstUnseen(before, step.New(u));
-    if (before.empty() || !answer) continue;
+    if (before.empty() || !answer) {
+      ++(before.empty() ? ranked->without_history : ranked->without_news);
+      continue;
+    }
     histories.push_back(before);
     answers.push_back(*answer);
   }

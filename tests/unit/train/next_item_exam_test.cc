@@ -139,6 +139,9 @@ TEST(NextItemExamTest, AsksForTheFirstNewItemOfThoseWithAHistory) {
   StepReport report;
   ASSERT_TRUE(exam.Ask(step, ByNumber, &report));
   EXPECT_EQ(report.ranked.asked, 2u);
+  EXPECT_EQ(report.ranked.without_history, 1u);
+  EXPECT_EQ(report.ranked.without_news, 1u);
+  EXPECT_EQ(report.ranked.without_model, 0u);
   EXPECT_EQ(report.ranked.model.hits, 1u);
   EXPECT_DOUBLE_EQ(report.ranked.model.gain, 0.5);  // 1 / log2(4)
   EXPECT_DOUBLE_EQ(report.ranked.Hit(report.ranked.model), 0.5);
@@ -174,6 +177,7 @@ TEST(NextItemExamTest, WithoutAModelTheBaselinesLearn) {
   StepReport report;
   ASSERT_TRUE(exam.Ask(step, nullptr, &report));
   EXPECT_EQ(report.ranked.asked, 0u);
+  EXPECT_EQ(report.ranked.without_model, 1u);
   ASSERT_TRUE(exam.Ask(step, ByNumber, &report));
   EXPECT_EQ(report.ranked.popular.hits, 1u);
 }

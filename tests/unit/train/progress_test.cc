@@ -28,7 +28,8 @@ TEST(ProgressTest, DaysEndAtTheirCuts) {
   EXPECT_DOUBLE_EQ(days[0].loss_sum, 0.75);
   EXPECT_EQ(days[0].epsilon, 2.0);
   EXPECT_NEAR(days[0].auc, 1.0, 1e-9);
-  EXPECT_NEAR(days[1].auc_deviation, 0, 1e-9);
+  EXPECT_NEAR(days[0].auc_deviation, 0, 1e-9);
+  EXPECT_TRUE(std::isnan(days[1].auc_deviation)) << "one event of each label";
   EXPECT_EQ(days[1].events, 2u);
   EXPECT_TRUE(progress.days(0).empty());
   EXPECT_EQ(progress.view(1).events, 6u);
@@ -107,6 +108,79 @@ TEST(ProgressTest, RankingsAddUpBesideTheirBaselines) {
   const RankTotals worse{.asked = 2000, .model = {}, .popular = {}, .successor = {}};
   for (int i = 0; i < 2; ++i) progress.AddRankings(0, 5, worse);
   EXPECT_EQ(progress.view(0).ranked.model.hits, 0u) << "the running figures forget";
+}
+
+// The first period is predicted by a model that knows nothing; the rest of its day is not.
+TEST(ProgressTest, ADayTellsWhatWasPredictedAfterTheFirstRelease) {
+  const std::vector<float> wrong{1, 1, -1, -1}, right{-1, -1, 1, 1}, labels{0, 0, 1, 1};
+  Progress progress(2);
+  progress.AddPredictions(0, wrong, labels, 4);
+  progress.AddStep(0, 0, 1.0);
+  progress.AddPredictions(0, right, labels, 1);
+  progress.AddStep(0, 0, 1.0);
+  const auto first = progress.days(0).at(0);
+  EXPECT_EQ(first.events, 8u);
+  EXPECT_EQ(first.loss_sum, 5);
+  EXPECT_EQ(first.auc, .5);
+  ASSERT_TRUE(first.after_release);
+  EXPECT_EQ(first.after_release->events, 4u);
+  EXPECT_EQ(first.after_release->clicks, 2u);
+  EXPECT_EQ(first.after_release->loss_sum, 1);
+  EXPECT_EQ(first.after_release->auc, 1);
+  EXPECT_EQ(first.Judged()->loss_sum, 1);
+  EXPECT_EQ(progress.EndDay(0, "first")->loss_sum, 5);
+  progress.AddPredictions(0, right, labels, 1);
+  progress.AddStep(0, 0, 1.0);
+  const auto second = progress.EndDay(0, "second");
+  EXPECT_FALSE(second->after_release);
+  EXPECT_FALSE(second->blind);
+  EXPECT_EQ(second->Judged()->loss_sum, 1);
+  EXPECT_EQ(progress.view(0).events, 12u);
+}
+
+TEST(ProgressTest, ADayBeforeTheFirstReleaseIsBlind) {
+  const RankTotals asked{.asked = 10, .model = {.hits = 1}};
+  Progress progress(3);
+  progress.AddRankings(0, 5, asked);
+  progress.AddStep(0, 0, 1.0);
+  const auto blind = progress.EndDay(0, "one period");
+  EXPECT_TRUE(blind->blind);
+  EXPECT_FALSE(blind->after_release);
+  EXPECT_EQ(blind->Judged(), nullptr);
+  EXPECT_EQ(blind->ranked.asked, 10u);
+  progress.AddRankings(0, 5, asked);
+  progress.EndHeldOutDay(0, "held out");
+  EXPECT_EQ(progress.days(0).at(1).Judged()->ranked.asked, 10u);
+  // Nothing was learnt at all.
+  progress.AddRankings(1, 5, asked);
+  progress.EndHeldOutDay(1, "held out");
+  EXPECT_TRUE(progress.days(1).at(0).blind);
+  // It was learnt before.
+  progress.Resume(2);
+  progress.AddRankings(2, 5, asked);
+  progress.AddStep(2, 0, 1.0);
+  EXPECT_EQ(progress.EndDay(2, "next")->Judged()->ranked.asked, 10u);
+}
+
+TEST(ProgressTest, AStretchIsTakenOnceItIsLongEnough) {
+  Progress progress(2);
+  const std::vector<float> logits(4000), labels(4000);
+  progress.AddPredictions(0, logits, labels, 1);
+  progress.AddStep(0, 0, 1.0);
+  for (int i = 0; i < 2; ++i) progress.AddPredictions(0, logits, labels, 2);
+  EXPECT_FALSE(progress.TakeStretch(0)) << "nothing from before the first release counts";
+  progress.AddPredictions(0, logits, labels, 2);
+  const auto stretch = progress.TakeStretch(0);
+  ASSERT_TRUE(stretch);
+  EXPECT_EQ(stretch->events, 12'000u);
+  EXPECT_EQ(stretch->loss_sum, 6);
+  EXPECT_FALSE(progress.TakeStretch(0));
+  // Where units are asked, their number decides.
+  progress.Resume(1);
+  progress.AddRankings(1, 20'000, {.asked = 499});
+  EXPECT_FALSE(progress.TakeStretch(1));
+  progress.AddRankings(1, 1, {.asked = 1});
+  EXPECT_EQ(progress.TakeStretch(1)->ranked.asked, 500u);
 }
 
 TEST(ProgressTest, ADayWithoutStepsLeavesNoRow) {
