@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/files/log.h"
+#include "base/text.h"
 #include "metrics/families.h"
 #include "train/learner/position.h"
 #include "train/watch/left_out_news.h"
@@ -29,6 +30,7 @@ struct Trainer::Seat {
   bool counts_users = false;
   std::unordered_map<Hash128, UserUses> uses;
   std::optional<LeftOutNews> left_out;  // unit user
+  Clock::TimePoint silent_until;        // no further warning of a stretch below a baseline
   // The period's allocation as the store has it; nothing if not known.
   std::optional<std::string> stored_allocation;
 
@@ -71,6 +73,8 @@ namespace {
 // An AUC that no honest feature gives, over this many labels of either kind at least.
 constexpr double kTooGoodAuc = 0.99;
 constexpr uint64_t kTooGoodLabels = 20;
+// Between two warnings of stretches of one learner that are below a baseline.
+constexpr std::chrono::hours kSilence(1);
 
 std::vector<std::string> Names(const std::vector<ResumedLearner>& learners) {
   std::vector<std::string> names;
@@ -140,6 +144,7 @@ Trainer::Trainer(TrainerOptions options, std::vector<ResumedLearner> learners,
     seats_.back()->learner = std::move(learners[i].learner);
     seats_.back()->position = std::move(learners[i].position);
     seats_.back()->budget = options_.budgets[i];
+    if (seats_.back()->position.step > 0) progress_.Resume(i);
     if (options_.budgets[i].of_users)
       seats_.back()->left_out.emplace(seats_.back()->learner->id(), registry);
     seats_.back()->pending = privacy::Bill(seats_.back()->learner->id(), options_.topic);
@@ -404,8 +409,7 @@ Status Trainer::Preview(Seat& seat, const stream::StepBatch& batch) {
   return {};
 }
 
-void Trainer::Predicted(const Seat& seat, const stream::StepBatch& batch,
-                        const StepReport& report) {
+void Trainer::Predicted(Seat& seat, const stream::StepBatch& batch, const StepReport& report) {
   const size_t learner = seat.learner->index().value;
   const EventTimes times = EventTimes::Of(batch.examples.timestamp_ms);
   if (!report.logits.empty()) {
@@ -413,6 +417,12 @@ void Trainer::Predicted(const Seat& seat, const stream::StepBatch& batch,
   } else {
     progress_.AddRankings(learner, report.examples, report.ranked, times);
   }
+  if (options_.has_days) return;
+  const auto stretch = progress_.TakeStretch(learner);
+  if (!stretch || clock_.Now() < seat.silent_until) return;
+  if (TellBelowBaseline(seat, fmt::format("its last {}", Counted(stretch->events, "record")),
+                        *stretch))
+    seat.silent_until = clock_.Now() + kSilence;
 }
 
 void Trainer::Record(Seat& seat, const stream::StepBatch& batch, const StepReport& report,
@@ -425,7 +435,10 @@ void Trainer::Record(Seat& seat, const stream::StepBatch& batch, const StepRepor
   progress_.AddStep(index.value, report.rows_written, seat.epsilon);
   for (const event::PublicCut& cut : batch.cuts)
     if (cut.kind == event::PublicCut::Kind::kFileEnd)
-      if (const auto day = progress_.EndDay(index.value, cut.name)) TellOddDay(seat, *day);
+      if (const auto day = progress_.EndDay(index.value, cut.name); day && day->Judged()) {
+        TellBelowBaseline(seat, day->name, *day->Judged());
+        TellTooGood(seat, day->name, *day->Judged());
+      }
   metrics_.Step(index.value, report, batch.came, seconds.learn);
   // Later steps of a held period count nobody.
   if (batch.counts_users && seat.left_out) seat.left_out->See(batch.came);
@@ -434,27 +447,49 @@ void Trainer::Record(Seat& seat, const stream::StepBatch& batch, const StepRepor
                   store_.working_rows(index).stats());
 }
 
-// Warns the operator of a day on which a constant would have predicted better, the most popular
-// items would have been the better answer, or hardly any prediction was wrong.
-void Trainer::TellOddDay(const Seat& seat, const DayRow& day) {
-  if (const double entropy = EntropyOf(day); entropy > 1)
+// Warns the operator of predictions that a constant would have made better, or where the most
+// popular items would have been the better answer. Returns true if it has.
+bool Trainer::TellBelowBaseline(const Seat& seat, const std::string& when,
+                                const QualityPoint& predicted) {
+  const std::string& learner = seat.learner->id();
+  if (const double entropy = EntropyOf(predicted); entropy > 1) {
     LogEvent(spdlog::level::warn, "below_baseline",
-             {{"learner", seat.learner->id()}, {"day", day.name}, {"normalised_entropy", entropy}},
+             {{"learner", learner}, {"day", when}, {"normalised_entropy", entropy}},
              fmt::format("learner '{}', {}: its log loss, {:.4f}, is {:.3f} of that of the best "
                          "constant: it has learnt less than how often the label is 1",
-                         seat.learner->id(), day.name,
-                         day.loss_sum / static_cast<double>(day.events), entropy));
-  if (day.auc > kTooGoodAuc && std::min(day.clicks, day.events - day.clicks) >= kTooGoodLabels)
-    LogEvent(spdlog::level::warn, "too_good",
-             {{"learner", seat.learner->id()}, {"day", day.name}, {"auc", day.auc}},
-             fmt::format("learner '{}', {}: its AUC is {:.4f}: does a feature hold what is known "
-                         "only after the label?",
-                         seat.learner->id(), day.name, day.auc));
-  if (const RankTotals& ranked = day.ranked; IsBelowPopularity(ranked))
-    spdlog::warn(
-        "learner '{}', {}: of {} next items {} were among its ten best, and {} among the ten most "
-        "popular: it has learnt less than what is popular",
-        seat.learner->id(), day.name, ranked.asked, ranked.model.hits, ranked.popular.hits);
+                         learner, when, predicted.loss_sum / static_cast<double>(predicted.events),
+                         entropy));
+    return true;
+  }
+  const RankTotals& ranked = predicted.ranked;
+  if (!IsBelowPopularity(ranked)) return false;
+  const double own = ranked.Ndcg(ranked.model), popular = ranked.Ndcg(ranked.popular);
+  LogEvent(spdlog::level::warn, "below_baseline",
+           {{"learner", learner},
+            {"day", when},
+            {"asked", ranked.asked},
+            {"hit_at_10", ranked.Hit(ranked.model)},
+            {"ndcg_at_10", own},
+            {"popularity_hit_at_10", ranked.Hit(ranked.popular)},
+            {"popularity_ndcg_at_10", popular}},
+           fmt::format("learner '{}', {}: of {} next items {} were among its ten best (NDCG@10 "
+                       "{:.4f}), and {} among the ten most popular ({:.4f}): it has learnt less "
+                       "than what is popular",
+                       learner, when, ranked.asked, ranked.model.hits, own, ranked.popular.hits,
+                       popular));
+  return true;
+}
+
+// Warns the operator where hardly any prediction was wrong.
+void Trainer::TellTooGood(const Seat& seat, const std::string& when,
+                          const PredictedFigures& predicted) {
+  const uint64_t fewest = std::min(predicted.clicks, predicted.events - predicted.clicks);
+  if (!(predicted.auc > kTooGoodAuc) || fewest < kTooGoodLabels) return;
+  LogEvent(spdlog::level::warn, "too_good",
+           {{"learner", seat.learner->id()}, {"day", when}, {"auc", predicted.auc}},
+           fmt::format("learner '{}', {}: its AUC is {:.4f}: does a feature hold what is known "
+                       "only after the label?",
+                       seat.learner->id(), when, predicted.auc));
 }
 
 store::LearnerCommit Trainer::TakePending(Seat& seat) {

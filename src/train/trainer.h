@@ -41,6 +41,9 @@ struct TrainerOptions {
   std::string topic;                                 // the source's, for the ledger
   std::chrono::milliseconds commit_interval{1000};
   bool idle_priority = true;  // the training thread runs under SCHED_IDLE
+  // The stream has ends of files, at which learners are compared with their baselines; else they
+  // are compared by stretches of it.
+  bool has_days = true;
   // Called after each commit, on the commit thread, with the offsets that all learners still
   // learning have passed and the published snapshot; may be empty.
   std::function<void(std::span<const stream::PartitionOffset>, const store::Snapshot&)> advise = {};
@@ -128,10 +131,13 @@ class Trainer {
   bool halted() const { return options_.breaker != nullptr && options_.breaker->halted(); }
   void Exhaust(Seat& seat, Spent spent, const std::string& why);
   void ShowExhausted(Seat& seat, Spent spent, const std::string& message);
-  void Predicted(const Seat& seat, const stream::StepBatch& batch, const StepReport& report);
+  void Predicted(Seat& seat, const stream::StepBatch& batch, const StepReport& report);
   void Record(Seat& seat, const stream::StepBatch& batch, const StepReport& report,
               StepTotals::Phases seconds);
-  static void TellOddDay(const Seat& seat, const DayRow& day);
+  static bool TellBelowBaseline(const Seat& seat, const std::string& when,
+                                const QualityPoint& predicted);
+  static void TellTooGood(const Seat& seat, const std::string& when,
+                          const PredictedFigures& predicted);
   store::LearnerCommit TakePending(Seat& seat);
   Status CommitPending();
   Status HandOver();

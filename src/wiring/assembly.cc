@@ -200,6 +200,7 @@ train::TrainerOptions MakeTrainerOptions(const Assembly& assembly, const std::st
   options.topic = topic;
   options.commit_interval = std::chrono::milliseconds(assembly.config.store.commit_interval_ms);
   options.idle_priority = assembly.config.training.idle_priority;
+  options.has_days = assembly.config.source.traits().has_files;
   return options;
 }
 

@@ -27,12 +27,15 @@ inline double Calibration(double predicted, uint64_t clicks) {
   return clicks > 0 ? predicted / static_cast<double>(clicks) : NAN;
 }
 
-// Tells whether the most popular items had more hits than the model, by more than chance gives (a
-// deviation of the difference, were the hits of each independent).
+// Tells whether the most popular items were the better answer: by hits, or by the gain of their
+// places, and by more than chance gives. That is a deviation of the difference, were the answers of
+// each independent; no answer gains more than 1.
 inline bool IsBelowPopularity(const RankTotals& ranked) {
-  const auto model = static_cast<double>(ranked.model.hits);
-  const auto popular = static_cast<double>(ranked.popular.hits);
-  return popular - model > std::sqrt(popular + model);
+  const auto below = [](double model, double popular) {
+    return popular - model > std::sqrt(popular + model);
+  };
+  return below(static_cast<double>(ranked.model.hits), static_cast<double>(ranked.popular.hits)) ||
+         below(ranked.model.gain, ranked.popular.gain);
 }
 
 }  // namespace tacit::train

@@ -215,5 +215,17 @@ TEST(NextItemExamTest, PopularityWinsWhereItIsMoreThanChance) {
   EXPECT_TRUE(below(100, 120));
 }
 
+// As many hits in worse places: a model that is behind by NDCG alone.
+TEST(NextItemExamTest, PopularityWinsByThePlacesOfItsHitsToo) {
+  const auto below = [](double model, double popular) {
+    return IsBelowPopularity({.asked = 1000,
+                              .model = {.hits = 100, .gain = model},
+                              .popular = {.hits = 100, .gain = popular}});
+  };
+  EXPECT_FALSE(below(50, 50));
+  EXPECT_FALSE(below(50, 60));
+  EXPECT_TRUE(below(50, 62));
+}
+
 }  // namespace
 }  // namespace tacit::train

@@ -62,11 +62,12 @@ class HookedClock final : public Clock {
  public:
   TimePoint Now() const override {
     if (hook) hook();
-    return SystemClock().Now();
+    return SystemClock().Now() + ahead;
   }
   int64_t UnixMillis() const override { return SystemClock().UnixMillis(); }
 
   std::function<void()> hook;
+  Duration ahead{};  // of the system's time
 };
 
 // A trainer over random steps of 32 events, DP-AdaFEST with this noise.
@@ -95,7 +96,8 @@ class TrainerTest : public testing::Test {
                            .total_budget = total,
                            .topic = "log",
                            .commit_interval = interval,
-                           .idle_priority = false};
+                           .idle_priority = false,
+                           .has_days = has_days_};
     options.advise = [this](std::span<const stream::PartitionOffset> reached,
                             const store::Snapshot&) {
       advised_.emplace_back(reached.begin(), reached.end());
@@ -215,6 +217,7 @@ class TrainerTest : public testing::Test {
   RowSpace space_;
   int rekeys_ = 0;
   std::vector<uint16_t> exhausted_;
+  bool has_days_ = true;  // the stream is of files
   std::optional<BreakerOptions> breaker_;
   std::optional<QualityOptions> quality_;  // of the first learner; nothing if it has none
   size_t published_ = 0;
