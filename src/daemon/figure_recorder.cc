@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/interval.h"
 #include "event/bad_record.h"
 
 namespace tacit::daemon {
@@ -67,6 +68,9 @@ serve::LearnerFigures FigureRecorder::OfLearner(const wiring::LearnerPlan& plan,
   figures.recommends = plan.recommends;
   const train::Progress::View view = progress_.view(plan.index.value);
   figures.auc = std::isnan(view.entropy) ? NAN : view.auc;
+  const Interval auc = ProbabilityInterval(figures.auc, view.auc_deviation);
+  figures.auc_low = auc.low;
+  figures.auc_high = auc.high;
   for (const train::QualityPoint& point : progress_.quality(plan.index.value))
     figures.quality.push_back(FiguresOf(point));
   figures.account_seconds = steps.seconds.account;

@@ -4,6 +4,7 @@
 
 #include <iterator>
 
+#include "base/interval.h"
 #include "http/http.h"
 #include "serve/scoring/model_json.h"
 
@@ -37,6 +38,11 @@ void AppendQuality(const std::vector<QualityFigures>& quality, std::string* out)
     WriteJson(out, R"(,"asked":{},"hits":{},"popular_hits":{},"successor_hits":{},"gain":)",
               q.asked, q.hits, q.popular_hits, q.successor_hits);
     AppendNumber(q.gain, out);
+    const Interval hit = ShareInterval(static_cast<double>(q.hits), static_cast<double>(q.asked));
+    *out += R"(,"hit_low":)";
+    AppendNumber(hit.low, out);
+    *out += R"(,"hit_high":)";
+    AppendNumber(hit.high, out);
     WriteJson(out, R"(,"first_ms":{},"last_ms":{}}})", q.first_ms, q.last_ms);
   }
   *out += ']';
@@ -59,6 +65,10 @@ void AppendLearnerFigures(const LearnerFigures& learner, std::string* out) {
   http::AppendJsonString(learner.learner, out);
   WriteJson(out, R"(,"recommends":{},"auc":)", learner.recommends);
   AppendNumber(learner.auc, out);
+  *out += R"(,"auc_low":)";
+  AppendNumber(learner.auc_low, out);
+  *out += R"(,"auc_high":)";
+  AppendNumber(learner.auc_high, out);
   *out += ',';
   AppendQuality(learner.quality, out);
   WriteJson(out,

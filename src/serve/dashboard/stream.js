@@ -90,6 +90,8 @@ function placed(learner) {
     return {...q, upto: events, at: timed ? q.last_ms : events, timed};
   });
 }
+// The 95 % interval of a figure.
+const between = (low, high) => (low === null ? '–' : `${low.toFixed(3)} to ${high.toFixed(3)}`);
 function qualityCard(learner) {
   const key = learner.learner, points = placed(learner), name = 'quality ' + key;
   const hits = learner.recommends;
@@ -129,11 +131,13 @@ function qualityCard(learner) {
     says = 'Log loss over that of the best constant';
   }
   const small = hits
-    ? `of ${whole(last.asked)} asked last`
+    ? [fig(`hit range ${key}`, between(last.hit_low, last.hit_high)),
+      `, 95 % interval of the HIT@10 of ${whole(last.asked)} asked last`]
     : ['calibration ', fig(`calibration ${key}`, last.clicks
       ? (last.predicted / last.clicks).toFixed(3) : '–'), ' · AUC ',
-    fig(`auc ${key}`, learner.auc === null ? '–' : learner.auc.toFixed(3)),
-    ` · of the last ${whole(last.events)} records`];
+    fig(`auc ${key}`, learner.auc === null ? '–' : learner.auc.toFixed(3)), ' (95 %: ',
+    fig(`auc range ${key}`, between(learner.auc_low, learner.auc_high)),
+    `) · of the last ${whole(last.events)} records`];
   return h('div', {class: 'card', key}, h('div', {class: 'top'}, top, numbers),
     h('p', {class: 'quiet'}, small),
     chart({name, height: 130, left: 44, right: 104, x, y, lines, rules, xs, ys: ticks(y[0], y[1], 3),
@@ -143,13 +147,14 @@ function qualityCard(learner) {
     behind(name, () => table(hits ? 'Next items asked for before they were learnt from'
       : 'Predictions made before their records were learnt from', ['upto record',
       ...(last.timed ? ['event time'] : []), 'records', ...(hits
-        ? ['asked', 'HIT@10', 'popular', 'successors'] : ['labels 1', 'NE', 'calibration'])],
+        ? ['asked', 'HIT@10', '95 %', 'popular', 'successors'] : ['labels 1', 'NE', 'calibration'])],
     points.map(q => [whole(q.upto), ...(last.timed ? [utc(q.last_ms, true)] : []), whole(q.events),
       ...(hits ? [whole(q.asked), ...(q.asked
-        ? [q.hits, q.popular_hits, q.successor_hits].map(n => (n / q.asked).toFixed(4)) : ['–', '–', '–'])]
+        ? [value(q).toFixed(4), between(q.hit_low, q.hit_high),
+          ...[q.popular_hits, q.successor_hits].map(n => (n / q.asked).toFixed(4))] : ['–', '–', '–', '–'])]
         : [whole(q.clicks), entropy(q) === null ? '–' : entropy(q).toFixed(4),
           q.clicks ? (q.predicted / q.clicks).toFixed(4) : '–'])]),
-    last.timed ? [0, 2, 3, 4, 5, 6] : [0, 1, 2, 3, 4, 5])));
+    last.timed ? [0, 2, 3, 4, 5, 6, 7] : [0, 1, 2, 3, 4, 5, 6])));
 }
 function qualitySection(d) {
   return section('quality', 'Quality beside baselines', null,

@@ -44,7 +44,8 @@ struct QualityFigures {
 struct LearnerFigures {
   std::string learner;
   bool recommends = false;  // its quality is in hits, else in log loss
-  double auc = 0;           // of the last predictions; NaN: none
+  // AUC of the last predictions with its 95 % interval; NaN: none.
+  double auc = 0, auc_low = 0, auc_high = 0;
   std::vector<QualityFigures> quality;
   // Seconds by phase of a step.
   double account_seconds = 0, learn_seconds = 0, observe_seconds = 0;

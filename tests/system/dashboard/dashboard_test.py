@@ -109,6 +109,9 @@ class DashboardTest(unittest.TestCase):
         self.assertEqual({name: got.get(name) for name in want}, want)
         self.assertAlmostEqual(float(got["auc sums"]), oracle.auc(
             self.scores, [label for _, label, _ in self.stream.good(world.FILES - 1)]), delta=.001)
+        low, high = map(float, got["auc range sums"].split(" to "))
+        self.assertLess(low, float(got["auc sums"]))
+        self.assertLess(float(got["auc sums"]), high)
         # The table behind the curve adds up to what was read, and to what could not be learnt from.
         page.wait("document.querySelector('[data-table=stream]') !== null", "two samples")
         page.eval("document.querySelector('[data-table=stream] summary').click()")
@@ -188,7 +191,8 @@ class DashboardTest(unittest.TestCase):
         proxy = Proxy(self.daemon)
         self.addCleanup(proxy.close)
         point = {"events": 900, "clicks": 0, "loss_sum": 0, "predicted": 0, "asked": 40, "hits": 12,
-                 "popular_hits": 10, "successor_hits": 6, "gain": 7.5, "first_ms": 100, "last_ms": 900}
+                 "popular_hits": 10, "successor_hits": 6, "gain": 7.5, "hit_low": .2008, "hit_high": .4798,
+                 "first_ms": 100, "last_ms": 900}
 
         def answer(body):
             data = json.loads(body)
@@ -200,6 +204,7 @@ class DashboardTest(unittest.TestCase):
         page.wait("!!document.querySelector('[data-n=\"hit sums\"]')", "the hits")
         got = page.eval(FIGURES)
         self.assertEqual((got["hit sums"], got["gain sums"]), ("0.325", "0.188"))
+        self.assertEqual(got["hit range sums"], "0.201 to 0.480")
         plot = "document.querySelector('[data-plot=\"quality sums\"]')"
         text = page.eval(f"{plot}.textContent")
         for label in ("model 0.325", "popular 0.250", "successors 0.150"):
