@@ -438,7 +438,7 @@ class Daemon {
     for (size_t i = 0; i < positions_.size(); ++i)
       if (!all_dead && outcome_ != train::Outcome::kHalted && progress_.days(i).empty())
         spdlog::info("{}", wiring::NothingLeftText(assembly_.learners[i].id, positions_[i]));
-    std::string tables = wiring::LearntTables(assembly_, progress_);
+    std::string tables = wiring::LearntTables(assembly_, wiring::LearntDays(assembly_, progress_));
     if (dead > 0)
       tables += fmt::format(
           "{} of {} records could not be learnt from: see {}. The steps that they were in are "

@@ -95,7 +95,48 @@ boost::json::value Finite(double x) {
 
 // Lists how a recommender placed the items that users took next.
 boost::json::object ToJson(const train::RankTotals& ranked, const train::RankScore& score) {
-  return {{"hits", score.hits}, {"ndcg10", Finite(ranked.Ndcg(score))}};
+  const Interval hit = ranked.HitInterval(score);
+  return {{"hits", score.hits},
+          {"hit10_low", Finite(hit.low)},
+          {"hit10_high", Finite(hit.high)},
+          {"ndcg10", Finite(ranked.Ndcg(score))}};
+}
+
+// The figures of a day, or of a part of it.
+boost::json::object ToJson(const train::PredictedFigures& figures, bool recommends) {
+  boost::json::object row{{"events", figures.events}};
+  if (recommends) {
+    const train::RankTotals& ranked = figures.ranked;
+    row["asked"] = ranked.asked;
+    row["without_model"] = ranked.without_model;
+    row["without_history"] = ranked.without_history;
+    row["without_news"] = ranked.without_news;
+    row["model"] = ToJson(ranked, ranked.model);
+    row["popularity"] = ToJson(ranked, ranked.popular);
+    row["successor"] = ToJson(ranked, ranked.successor);
+    return row;
+  }
+  const Interval auc = figures.AucInterval();
+  row["auc"] = figures.auc;
+  row["auc_low"] = Finite(auc.low);
+  row["auc_high"] = Finite(auc.high);
+  row["normalised_entropy"] = Finite(train::EntropyOf(figures));
+  row["log_loss"] = Finite(figures.loss_sum / static_cast<double>(figures.events));
+  return row;
+}
+
+boost::json::array ToJson(const std::vector<train::DayRow>& days, bool recommends) {
+  boost::json::array rows;
+  for (const train::DayRow& day : days) {
+    boost::json::object row = ToJson(day, recommends);
+    row["name"] = day.name;
+    row["held_out"] = day.held_out;
+    row["steps"] = day.steps;
+    row["rows_written"] = day.rows_written;
+    if (day.after_release) row["after_release"] = ToJson(*day.after_release, recommends);
+    rows.push_back(std::move(row));
+  }
+  return rows;
 }
 
 // A run at work, in the order it is built.
@@ -161,17 +202,12 @@ class RunAtWork {
   }
 
   ConfiguredRun Figures() const {
-    ConfiguredRun run{.learners = {},
-                      .tables = wiring::LearntTables(assembly_, progress_),
+    ConfiguredRun run{.learners = wiring::LearntDays(assembly_, progress_),
+                      .tables = {},
                       .records = learning_->intake().records_read(),
                       .records_dead = learning_->intake().records_dead(),
                       .stopped = stopped_};
-    for (const wiring::LearnerPlan& plan : assembly_.learners)
-      run.learners.push_back({.id = plan.id,
-                              .recommends = plan.recommends,
-                              .epsilon = progress_.view(plan.index.value).epsilon,
-                              .delta = plan.promise.delta,
-                              .days = progress_.days(plan.index.value)});
+    run.tables = wiring::LearntTables(assembly_, run.learners);
     return run;
   }
 
@@ -200,30 +236,13 @@ Result<ConfiguredRun> RunConfigured(config::Config config, const ConfiguredRunOp
 
 boost::json::object ToJson(const ConfiguredRun& run) {
   boost::json::array learners;
-  for (const ConfiguredLearner& learner : run.learners) {
-    boost::json::array days;
-    for (const train::DayRow& day : learner.days) {
-      boost::json::object row{{"name", day.name},
-                              {"held_out", day.held_out},
-                              {"events", day.events},
-                              {"steps", day.steps}};
-      if (learner.recommends) {
-        row["asked"] = day.ranked.asked;
-        row["model"] = ToJson(day.ranked, day.ranked.model);
-        row["popularity"] = ToJson(day.ranked, day.ranked.popular);
-        row["successor"] = ToJson(day.ranked, day.ranked.successor);
-      } else {
-        row["auc"] = day.auc;
-        row["log_loss"] = day.events == 0 ? boost::json::value(nullptr)
-                                          : Finite(day.loss_sum / static_cast<double>(day.events));
-        row["rows_written"] = day.rows_written;
-      }
-      days.push_back(std::move(row));
-    }
-    learners.push_back({{"id", learner.id},
-                        {"epsilon", Finite(learner.epsilon)},
-                        {"delta", learner.delta},
-                        {"days", std::move(days)}});
+  for (const wiring::LearnerDays& learner : run.learners) {
+    boost::json::object row{{"id", learner.id},
+                            {"epsilon", Finite(learner.epsilon)},
+                            {"delta", learner.delta},
+                            {"days", ToJson(learner.days, learner.recommends)},
+                            {"verdict", wiring::Verdict(learner)}};
+    learners.push_back(std::move(row));
   }
   return {{"learners", std::move(learners)},
           {"records", run.records},

@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 #include "config/config.h"
-#include "train/progress.h"
+#include "wiring/verdict.h"
 
 namespace tacit::lab {
 
@@ -28,17 +28,8 @@ struct ConfiguredRunOptions {
   std::function<bool()> stop = {};
 };
 
-// One learner's figures, a row a file.
-struct ConfiguredLearner {
-  std::string id;
-  bool recommends = false;
-  double epsilon = 0;  // spent; infinite: the learner is not private
-  double delta = 0;
-  std::vector<train::DayRow> days;
-};
-
 struct ConfiguredRun {
-  std::vector<ConfiguredLearner> learners;
+  std::vector<wiring::LearnerDays> learners;
   std::string tables;  // as tacitd prints them
   uint64_t records = 0, records_dead = 0;
   bool stopped = false;  // before the end

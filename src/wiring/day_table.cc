@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/interval.h"
 #include "base/text.h"
 #include "console/text_table.h"
 #include "train/learner/baseline.h"
@@ -39,57 +40,109 @@ std::string CostLine(double epsilon, const privacy::Promise& promise, std::strin
       of_users ? "no user" : "no event", seen);
 }
 
+// Calls `write` with a day's name, figures and row, and once more with the part of the day that was
+// predicted after the learner's first release, where the day has such a part: `day` is null then.
+template <class Write>
+void ForRows(const std::vector<train::DayRow>& days, const Write& write) {
+  for (const train::DayRow& day : days) {
+    write(day.name.empty() ? "-" : day.name, day, &day);
+    if (day.after_release) write("  since release 1", *day.after_release, nullptr);
+  }
+}
+
+// The sentence on days when a baseline was the better answer, and why; "" if there is none.
+template <class IsBelow>
+std::string BelowBaseline(const std::vector<train::DayRow>& days, const IsBelow& is_below,
+                          std::string_view words) {
+  const auto below = std::ranges::count_if(days, [&](const train::DayRow& day) {
+    return day.Judged() != nullptr && is_below(*day.Judged());
+  });
+  return below == 0 ? "" : fmt::format("On {} of {} days {}.\n", below, days.size(), words);
+}
+
+// The columns of predictions: log loss, NE, predicted clicks over clicks, AUC and its interval.
+std::string PredictedOf(const train::PredictedFigures& figures) {
+  if (figures.events == 0)
+    return fmt::format(" {:>8} {:>7} {:>7} {:>8} {:>11}", "-", "-", "-", "-", "-");
+  return fmt::format(" {:>8} {:>7} {:>7} {:>8} {:>11}",
+                     Figure(figures.loss_sum / static_cast<double>(figures.events)),
+                     Figure(train::EntropyOf(figures)),
+                     Figure(train::Calibration(figures.predicted, figures.clicks)),
+                     Figure(figures.auc), Range(figures.AucInterval()));
+}
+
+// HIT@10 and NDCG@10 of a baseline.
+std::string PlacedOf(const train::RankTotals& ranked, const train::RankScore& score) {
+  return fmt::format("{:>9} {:>7}", Figure(ranked.Hit(score)), Figure(ranked.Ndcg(score)));
+}
+
+// Says why no user could be asked for a next item on some days; "" if users were asked on all.
+std::string WhyNobodyWasAsked(const std::vector<train::DayRow>& days,
+                              const privacy::Promise& promise) {
+  size_t silent = 0;
+  train::RankTotals not_asked;
+  for (const train::DayRow& day : days)
+    if (day.ranked.asked == 0) {
+      ++silent;
+      not_asked.Merge(day.ranked);
+    }
+  if (silent == 0) return "";
+  std::string text = fmt::format(
+      "On {} of {} days nobody was asked for a next item: {} came before anything had been "
+      "learnt,\n{} had no history, {} took nothing that they had not had before.\n",
+      silent, days.size(), Counted(not_asked.without_model, "user"),
+      WithThousands(not_asked.without_history), WithThousands(not_asked.without_news));
+  const bool once = promise.unit == privacy::Unit::kUser && promise.bounds.allowance == 1;
+  if (once && not_asked.without_history > 0)
+    text +=
+        "participation.max_participations 1 learns from each user once, so that nobody comes back "
+        "with a history.\n`tacit evaluate --config X --held-out 20%` asks all users of the last "
+        "records.\n";
+  return text;
+}
+
 }  // namespace
 
-// A figure with four digits, or "-" where there is none.
 std::string Figure(double value) {
   return std::isfinite(value) ? fmt::format("{:.4f}", value) : "-";
 }
 
-// The sentence on days when a constant would have predicted better; "" if there is none.
-std::string BelowConstant(const std::vector<train::DayRow>& days) {
-  const auto below = std::ranges::count_if(
-      days, [](const train::DayRow& day) { return train::EntropyOf(day) >= 1; });
-  if (below == 0) return "";
-  return fmt::format(
-      "On {} of {} days the best constant would have predicted no worse (NE of 1 and more).\n",
-      below, days.size());
-}
-
-// The columns of one day's predictions: log loss, NE, predicted clicks over clicks, AUC.
-std::string PredictedOf(const train::DayRow& day) {
-  if (day.events == 0)
-    return fmt::format(" {:>8} {:>7} {:>7} {:>8} {:>7}", "-", "-", "-", "-", "-");
-  return fmt::format(
-      " {:>8} {:>7} {:>7} {:>8} {:>7}", Figure(day.loss_sum / static_cast<double>(day.events)),
-      Figure(train::EntropyOf(day)), Figure(train::Calibration(day.predicted, day.clicks)),
-      Figure(day.auc), Figure(day.auc_deviation));
+std::string Range(const Interval& interval) {
+  return std::isfinite(interval.low) ? fmt::format("{:.3f}-{:.3f}", interval.low, interval.high)
+                                     : "-";
 }
 
 std::string DayTable(const std::vector<train::DayRow>& days,
                      const std::map<std::string, double>& best_auc, double epsilon,
                      const privacy::Promise& promise) {
   const bool known = !best_auc.empty();
-  std::string table = fmt::format("{:<18} {:>9} {:>7} {:>8} {:>7} {:>7} {:>8} {:>7}", "log",
-                                  "events", "steps", "log loss", "NE", "calib.", "AUC", "+-");
+  std::string table = fmt::format("{:<18} {:>9} {:>7} {:>8} {:>7} {:>7} {:>8} {:>11}", "log",
+                                  "events", "steps", "log loss", "NE", "calib.", "AUC", "95 %");
   if (known) table += fmt::format(" {:>8} {:>11}", "best", "gap closed");
   table += fmt::format(" {:>9} {:>13}\n", "epsilon", "rows written");
-  for (const train::DayRow& day : days) {
-    table += fmt::format("{:<18} {:>9} {:>7}", day.name.empty() ? "-" : day.name,
-                         WithThousands(day.events), StepsOf(day)) +
-             PredictedOf(day);
+  ForRows(days, [&](const std::string& name, const train::PredictedFigures& figures,
+                    const train::DayRow* day) {
+    table += fmt::format("{:<18} {:>9} {:>7}", name, WithThousands(figures.events),
+                         day == nullptr ? "" : StepsOf(*day)) +
+             PredictedOf(figures);
     if (known) {
-      const auto best = best_auc.find(day.name);
-      table += best == best_auc.end() ? fmt::format(" {:>8} {:>11}", "-", "-")
-                                      : fmt::format(" {:>8.4f} {:>9.0f} %", best->second,
-                                                    100 * (day.auc - 0.5) / (best->second - 0.5));
+      const auto best = day == nullptr ? best_auc.end() : best_auc.find(day->name);
+      table += best == best_auc.end()
+                   ? fmt::format(" {:>8} {:>11}", "-", "-")
+                   : fmt::format(" {:>8.4f} {:>9.0f} %", best->second,
+                                 100 * (figures.auc - 0.5) / (best->second - 0.5));
     }
-    table += fmt::format(" {:>9} {:>13}\n", EpsilonOf(day), WithThousands(day.rows_written));
-  }
+    if (day != nullptr)
+      table += fmt::format(" {:>9} {:>13}", EpsilonOf(*day), WithThousands(day->rows_written));
+    table += '\n';
+  });
   table +=
       "\nNE: log loss over that of the best constant. calib.: labels of 1 predicted over those "
       "that came.\n";
-  return table + BelowConstant(days) + CostLine(epsilon, promise, "AUC and loss are");
+  table += BelowBaseline(
+      days, [](const train::QualityPoint& predicted) { return train::EntropyOf(predicted) >= 1; },
+      "the best constant would have predicted no worse (NE of 1 and more)");
+  return table + CostLine(epsilon, promise, "AUC and loss are");
 }
 
 std::string SideBySide(const std::vector<LearnerDays>& learners,
@@ -127,46 +180,62 @@ std::string SideBySide(const std::vector<LearnerDays>& learners,
   return console::LayOut(lines, {0});
 }
 
-// HIT@10 and NDCG@10 of the model or of a baseline.
-std::string PlacedOf(const train::DayRow& day, const train::RankScore& score) {
-  return fmt::format("{:>9} {:>7}", Figure(day.ranked.Hit(score)), Figure(day.ranked.Ndcg(score)));
-}
-
 std::string RankedDayTable(const std::vector<train::DayRow>& days, double epsilon,
                            const privacy::Promise& promise) {
-  std::string table =
-      fmt::format("{:<18} {:>9} {:>7} {:>9} {:>9} {:>7} {:>17} {:>17} {:>9}\n", "log", "events",
-                  "steps", "asked", "HIT@10", "NDCG@10", "popularity's", "successor's", "epsilon");
-  for (const train::DayRow& day : days)
-    table +=
-        fmt::format("{:<18} {:>9} {:>7} {:>9} {} {} {} {:>9}\n", day.name.empty() ? "-" : day.name,
-                    WithThousands(day.events), StepsOf(day), WithThousands(day.ranked.asked),
-                    PlacedOf(day, day.ranked.model), PlacedOf(day, day.ranked.popular),
-                    PlacedOf(day, day.ranked.successor), EpsilonOf(day));
+  std::string table = fmt::format(
+      "{:<18} {:>9} {:>7} {:>9} {:>9} {:>11} {:>7} {:>17} {:>17} {:>9}\n", "log", "events", "steps",
+      "asked", "HIT@10", "95 %", "NDCG@10", "popularity's", "successor's", "epsilon");
+  ForRows(days, [&](const std::string& name, const train::PredictedFigures& figures,
+                    const train::DayRow* day) {
+    const train::RankTotals& ranked = figures.ranked;
+    table += fmt::format("{:<18} {:>9} {:>7} {:>9} {:>9} {:>11} {:>7} {} {} {:>9}\n", name,
+                         WithThousands(figures.events), day == nullptr ? "" : StepsOf(*day),
+                         WithThousands(ranked.asked), Figure(ranked.Hit(ranked.model)),
+                         Range(ranked.HitInterval(ranked.model)), Figure(ranked.Ndcg(ranked.model)),
+                         PlacedOf(ranked, ranked.popular), PlacedOf(ranked, ranked.successor),
+                         day == nullptr ? "" : EpsilonOf(*day));
+  });
   table +=
       "\npopularity: the most popular items so far; successor: those that came most often right "
       "after the\nlast item. Both are counted without noise, and know no more than the model "
       "does.\n";
-  const auto below = std::ranges::count_if(
-      days, [](const train::DayRow& day) { return train::IsBelowPopularity(day.ranked); });
-  if (below > 0)
-    table +=
-        fmt::format("On {} of {} days the most popular items had more hits.\n", below, days.size());
+  table += WhyNobodyWasAsked(days, promise);
+  table += BelowBaseline(
+      days,
+      [](const train::QualityPoint& predicted) {
+        return train::IsBelowPopularity(predicted.ranked);
+      },
+      "the most popular items were the better answer (HIT@10 or NDCG@10)");
   return table + CostLine(epsilon, promise, "Hits are");
 }
 
-std::string LearntTables(const Assembly& assembly, const train::Progress& progress) {
+std::vector<LearnerDays> LearntDays(const Assembly& assembly, const train::Progress& progress) {
+  std::vector<LearnerDays> learners;
+  for (const LearnerPlan& plan : assembly.learners)
+    learners.push_back({.id = plan.id,
+                        .epsilon = progress.view(plan.index.value).epsilon,
+                        .days = progress.days(plan.index.value),
+                        .recommends = plan.recommends,
+                        .promised = plan.promise.epsilon,
+                        .delta = plan.promise.delta,
+                        .items = assembly.items == nullptr ? 0 : assembly.items->items()});
+  return learners;
+}
+
+std::string LearntTables(const Assembly& assembly, const std::vector<LearnerDays>& learners) {
   const auto best = ReadBestAuc(assembly.config.source.files);
   std::string tables;
   std::vector<LearnerDays> clicks;
-  for (const LearnerPlan& plan : assembly.learners) {
-    const auto days = progress.days(plan.index.value);
-    if (days.empty()) continue;
-    const double epsilon = progress.view(plan.index.value).epsilon;
-    tables += fmt::format("\nlearner {}\n{}", plan.id,
-                          plan.recommends ? RankedDayTable(days, epsilon, plan.promise)
-                                          : DayTable(days, best, epsilon, plan.promise));
-    if (!plan.recommends) clicks.push_back({plan.id, epsilon, days});
+  for (size_t i = 0; i < learners.size(); ++i) {
+    const LearnerDays& learner = learners[i];
+    const privacy::Promise& promise = assembly.learners[i].promise;
+    if (learner.days.empty()) continue;
+    tables +=
+        fmt::format("\nlearner {}\n{}{}\n{}", learner.id,
+                    learner.recommends ? RankedDayTable(learner.days, learner.epsilon, promise)
+                                       : DayTable(learner.days, best, learner.epsilon, promise),
+                    PlainTable(learner), Verdict(learner));
+    if (!learner.recommends) clicks.push_back(learner);
   }
   if (clicks.size() > 1) tables += fmt::format("\nside by side\n{}", SideBySide(clicks, best));
   return tables;

@@ -4,9 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "base/interval.h"
 #include "privacy/ledger.h"
 #include "train/progress.h"
 #include "wiring/assembly.h"
+#include "wiring/verdict.h"
 
 namespace tacit::wiring {
 
@@ -19,18 +21,19 @@ std::string DayTable(const std::vector<train::DayRow>& days,
 std::string RankedDayTable(const std::vector<train::DayRow>& days, double epsilon,
                            const privacy::Promise& promise);
 
-// The days of one click learner.
-struct LearnerDays {
-  std::string id;
-  double epsilon = 0;  // spent; infinite: it is not private
-  std::vector<train::DayRow> days;
-};
 // The AUC of several click learners side by side, one line a day; empty for fewer than two.
 std::string SideBySide(const std::vector<LearnerDays>& learners,
                        const std::map<std::string, double>& best_auc);
 
-// Everything that a run has learnt and predicted: a table for each learner that took a step or had
-// days held out, and the click learners side by side.
-std::string LearntTables(const Assembly& assembly, const train::Progress& progress);
+// A figure with four digits, and an interval with three; "-" where there is none.
+std::string Figure(double value);
+std::string Range(const Interval& interval);
+
+// The days of all learners of a run; without any for those that took no step and had no day held
+// out.
+std::vector<LearnerDays> LearntDays(const Assembly& assembly, const train::Progress& progress);
+// Everything that a run has learnt and predicted: for each learner with days a table and a verdict,
+// and the click learners side by side.
+std::string LearntTables(const Assembly& assembly, const std::vector<LearnerDays>& learners);
 
 }  // namespace tacit::wiring

@@ -50,13 +50,34 @@ TEST(DayTableTest, SaysWhereAConstantWouldHaveDoneBetter) {
   day.clicks = 1;
   day.predicted = 2;
   day.loss_sum = 4 * std::log(2);
-  day.auc = 1;
-  day.auc_deviation = 0;
+  day.auc = .75;
+  day.auc_deviation = .1;
   train::DayRow good = day;
   good.loss_sum = 1;
   EXPECT_THAT(DayTable({day, good}, {}, 1, promise),
-              AllOf(HasSubstr("1.2326"), HasSubstr("2.0000"), HasSubstr("On 1 of 2 days")));
+              AllOf(HasSubstr("1.2326"), HasSubstr("2.0000"), HasSubstr("0.7500 0.554-0.946"),
+                    HasSubstr("On 1 of 2 days the best constant")));
   EXPECT_THAT(DayTable({good}, {}, 1, promise), Not(HasSubstr("constant would")));
+}
+
+// A model that has learnt nothing yet is compared with no baseline.
+TEST(DayTableTest, TheDayOfTheFirstReleaseHasARowForWhatCameAfterIt) {
+  train::DayRow day;
+  day.name = "day-00";
+  day.steps = 2;
+  day.events = 8;
+  day.clicks = 2;
+  day.loss_sum = 80;
+  const std::string whole = DayTable({day}, {}, 1, {});
+  EXPECT_THAT(whole, AllOf(Not(HasSubstr("since release 1")), HasSubstr("On 1 of 1 days")));
+  day.after_release = {{.events = 4, .clicks = 1, .loss_sum = 1}, .75, .1};
+  EXPECT_THAT(DayTable({day}, {}, 1, {}),
+              AllOf(HasSubstr("day-00                     8       2  10.0000"),
+                    HasSubstr("  since release 1          4           0.2500"),
+                    Not(HasSubstr("best constant would"))));
+  day.after_release.reset();
+  day.blind = true;
+  EXPECT_THAT(DayTable({day}, {}, 1, {}), Not(HasSubstr("best constant would")));
 }
 
 // A day of dead letters alone has no figures.
@@ -65,7 +86,7 @@ TEST(DayTableTest, ADayWithoutEventsHasNoFigures) {
   day.name = "day-00";
   day.steps = 7;
   EXPECT_THAT(DayTable({day}, {}, 1, {}),
-              AllOf(HasSubstr("-       -       -        -       -"), Not(HasSubstr("0.5000"))));
+              AllOf(HasSubstr("-       -       -        -           -"), Not(HasSubstr("0.5000"))));
 }
 
 TEST(RankedDayTableTest, SetsBaselinesBesideTheModel) {
@@ -76,13 +97,34 @@ TEST(RankedDayTableTest, SetsBaselinesBesideTheModel) {
                 .popular = {.hits = 80, .gain = 50},
                 .successor = {.hits = 120, .gain = 60}};
   train::DayRow good = day;
-  good.ranked.model.hits = 100;
+  good.ranked.model = {.hits = 100, .gain = 60};
   EXPECT_THAT(RankedDayTable({day, good}, 1, {}),
-              AllOf(HasSubstr("   0.1000  0.0500    0.2000  0.1250    0.3000  0.1500"),
-                    HasSubstr("On 1 of 2 days the most popular items had more hits")));
-  EXPECT_THAT(RankedDayTable({good}, 1, {}), Not(HasSubstr("had more hits")));
+              AllOf(HasSubstr("   0.1000 0.074-0.133  0.0500    0.2000  0.1250    0.3000  0.1500"),
+                    HasSubstr("On 1 of 2 days the most popular items were the better answer")));
+  EXPECT_THAT(RankedDayTable({good}, 1, {}), Not(HasSubstr("the better answer")));
+  good.ranked.model.gain = 30;
+  EXPECT_THAT(RankedDayTable({good}, 1, {}), HasSubstr("On 1 of 1 days"))
+      << "as many hits, in worse places";
   EXPECT_THAT(RankedDayTable({train::DayRow{}}, 1, {}),
-              HasSubstr("        -       -         -       -         -       -"));
+              HasSubstr("        -           -       -         -       -         -       -"));
+}
+
+TEST(RankedDayTableTest, SaysWhyNobodyWasAsked) {
+  train::DayRow first, second, asked;
+  first.ranked = {.without_model = 30};
+  second.ranked = {.without_history = 1200, .without_news = 4};
+  asked.ranked = {.asked = 5, .without_history = 7};
+  privacy::Promise promise;
+  promise.unit = privacy::Unit::kUser;
+  promise.bounds.allowance = 2;
+  EXPECT_THAT(RankedDayTable({first, second, asked}, 1, promise),
+              AllOf(HasSubstr("On 2 of 3 days nobody was asked for a next item: 30 users came "
+                              "before anything had been learnt,\n1,200 had no history, 4 took"),
+                    Not(HasSubstr("max_participations"))));
+  promise.bounds.allowance = 1;
+  EXPECT_THAT(RankedDayTable({second}, 1, promise), HasSubstr("max_participations 1"));
+  EXPECT_THAT(RankedDayTable({first}, 1, promise), Not(HasSubstr("max_participations 1")));
+  EXPECT_THAT(RankedDayTable({asked}, 1, promise), Not(HasSubstr("nobody was asked")));
 }
 
 train::DayRow DayOf(const std::string& name, bool good) {
