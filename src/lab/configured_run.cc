@@ -13,6 +13,8 @@
 #include "base/text.h"
 #include "console/terminal_line.h"
 #include "lab/part_of_log.h"
+#include "lab/passing_folder.h"
+#include "lab/silent_noise.h"
 #include "wiring/day_table.h"
 #include "wiring/learning.h"
 #include "wiring/plans/source.h"
@@ -27,6 +29,7 @@ constexpr milliseconds kLook(100);
 // Logs the first dead letters; the rest are counted by the intake.
 class ToldLetters final : public event::DeadLetterSink {
  public:
+  explicit ToldLetters(size_t told) : left_(told) {}
   Status Write(std::span<const event::DeadLetter> letters) override {
     for (const event::DeadLetter& letter : letters.first(std::min(letters.size(), left_)))
       spdlog::warn("{}:{}: {}", letter.origin, letter.line, letter.reason);
@@ -35,7 +38,7 @@ class ToldLetters final : public event::DeadLetterSink {
   }
 
  private:
-  size_t left_ = 3;
+  size_t left_;
 };
 
 // A source in two parts: to learn from, and to predict. Offsets are of the log, or, where whole
@@ -142,8 +145,12 @@ boost::json::array ToJson(const std::vector<train::DayRow>& days, bool recommend
 // A run at work, in the order it is built.
 class RunAtWork {
  public:
-  RunAtWork(const wiring::Assembly& assembly, const ConfiguredRunOptions& options)
-      : assembly_(assembly), options_(options), progress_(assembly.learners.size()) {}
+  RunAtWork(const wiring::Assembly& assembly, const ConfiguredRunOptions& options, bool silent)
+      : assembly_(assembly),
+        options_(options),
+        silent_(silent),
+        progress_(assembly.learners.size()),
+        letters_(silent ? 0 : 3) {}
 
   Result<ConfiguredRun> Learn(Parts parts) {
     source_ = std::move(parts.learnt);
@@ -157,7 +164,8 @@ class RunAtWork {
                                                     .dead_letters = letters_,
                                                     .clock = clock_,
                                                     .registry = registry_,
-                                                    .progress = progress_},
+                                                    .progress = progress_,
+                                                    .noise = silent_ ? Silenced : nullptr},
                                                    positions));
     TACIT_RETURN_IF_ERROR(learning_->intake().Start());
     TACIT_RETURN_IF_ERROR(Watched([this]() -> Status {
@@ -174,6 +182,10 @@ class RunAtWork {
   }
 
  private:
+  static std::unique_ptr<noise::NoiseSource> Silenced(std::unique_ptr<noise::NoiseSource> noise) {
+    return std::make_unique<SilentNoise>(std::move(noise));
+  }
+
   // Does the work on a thread of its own, and draws meanwhile how far it is.
   Status Watched(const std::function<Status()>& work) {
     Status status;
@@ -202,17 +214,16 @@ class RunAtWork {
   }
 
   ConfiguredRun Figures() const {
-    ConfiguredRun run{.learners = wiring::LearntDays(assembly_, progress_),
-                      .tables = {},
-                      .records = learning_->intake().records_read(),
-                      .records_dead = learning_->intake().records_dead(),
-                      .stopped = stopped_};
-    run.tables = wiring::LearntTables(assembly_, run.learners);
-    return run;
+    return {.learners = wiring::LearntDays(assembly_, progress_),
+            .tables = {},
+            .records = learning_->intake().records_read(),
+            .records_dead = learning_->intake().records_dead(),
+            .stopped = stopped_};
   }
 
   const wiring::Assembly& assembly_;
   const ConfiguredRunOptions& options_;
+  const bool silent_;
   SystemClock clock_;
   metrics::Registry registry_;
   train::Progress progress_;
@@ -223,15 +234,39 @@ class RunAtWork {
   std::atomic<bool> stopped_ = false;
 };
 
+// Learns without noise, in a passing store, and gives its figures to the learners of a run.
+Status LearnWithoutPrivacy(config::Config config, const ConfiguredRunOptions& options,
+                           ConfiguredRun* run) {
+  TACIT_ASSIGN(const PassingFolder folder, PassingFolder::Make());
+  config.store.path = folder.path() + "/store";
+  // No configuration can have such learners: were the folder left behind, nothing would serve it.
+  for (config::Learner& learner : config.learners) learner.id += ".without-privacy";
+  TACIT_ASSIGN(Parts parts, OpenParts(options.held_out, &config.source));
+  TACIT_ASSIGN(const wiring::Assembly assembly, wiring::Assemble(std::move(config)));
+  TACIT_ASSIGN(ConfiguredRun plain,
+               RunAtWork(assembly, options, /*silent=*/true).Learn(std::move(parts)));
+  run->stopped = plain.stopped;
+  for (size_t i = 0; i < run->learners.size(); ++i)
+    run->learners[i].plain = std::move(plain.learners[i].days);
+  return {};
+}
+
 }  // namespace
 
 Result<ConfiguredRun> RunConfigured(config::Config config, const ConfiguredRunOptions& options) {
   config.store.path = options.store;
+  config.store.paths.clear();
   config.store.witness = "none";
   config.source.mark.clear();
+  const config::Config again = config;
   TACIT_ASSIGN(Parts parts, OpenParts(options.held_out, &config.source));
   TACIT_ASSIGN(const wiring::Assembly assembly, wiring::Assemble(std::move(config)));
-  return RunAtWork(assembly, options).Learn(std::move(parts));
+  TACIT_ASSIGN(ConfiguredRun run,
+               RunAtWork(assembly, options, /*silent=*/false).Learn(std::move(parts)));
+  if (options.without_privacy && !run.stopped)
+    TACIT_RETURN_IF_ERROR(LearnWithoutPrivacy(again, options, &run));
+  run.tables = wiring::LearntTables(assembly, run.learners);
+  return run;
 }
 
 boost::json::object ToJson(const ConfiguredRun& run) {
@@ -242,6 +277,8 @@ boost::json::object ToJson(const ConfiguredRun& run) {
                             {"delta", learner.delta},
                             {"days", ToJson(learner.days, learner.recommends)},
                             {"verdict", wiring::Verdict(learner)}};
+    if (!learner.plain.empty())
+      row["days_without_privacy"] = ToJson(learner.plain, learner.recommends);
     learners.push_back(std::move(row));
   }
   return {{"learners", std::move(learners)},

@@ -23,6 +23,8 @@ struct HeldOut {
 struct ConfiguredRunOptions {
   std::string store;  // the folder that is written, made if it is not there
   HeldOut held_out;
+  // Learns a second time, without noise, in a store of its own that is removed.
+  bool without_privacy = false;
   bool show_progress = false;
   // Returns true if the run is to end; asked ten times a second. If empty, never.
   std::function<bool()> stop = {};
@@ -36,7 +38,9 @@ struct ConfiguredRun {
 };
 
 // Learns from the files of a configuration as tacitd does from them: the same source, intake,
-// learners, trainer, commits and ledger. kInvalidArgument where the source has no end.
+// learners, trainer, commits and ledger. kInvalidArgument where the source has no end. The model
+// without privacy has the periods, constants and rows that its epsilon gives, and no noise
+// (SilentNoise); nothing of it leaves this function but its figures.
 Result<ConfiguredRun> RunConfigured(config::Config config, const ConfiguredRunOptions& options);
 
 boost::json::object ToJson(const ConfiguredRun& run);

@@ -116,8 +116,10 @@ Result<std::unique_ptr<train::Learner>> Learning::MakeLearner(const LearnerPlan&
                                                               const stream::Position& position) {
   store::Store& store = parts_.store;
   const auto make = [&](train::Gpu* gpu) {
+    auto noise = noise::MakeNoiseSource(*workers_);
+    if (parts_.noise) noise = parts_.noise(std::move(noise));
     auto made =
-        plan.model->Make({.noise = noise::MakeNoiseSource(*workers_),
+        plan.model->Make({.noise = std::move(noise),
                           .backend = *backend_,
                           .workers = *workers_,
                           .rows = store.working_rows(plan.index),

@@ -12,6 +12,7 @@
 #include "event/codec.h"
 #include "event/dead_letters.h"
 #include "metrics/families.h"
+#include "noise/noise.h"
 #include "ops/backend.h"
 #include "store/store.h"
 #include "stream/source.h"
@@ -50,6 +51,10 @@ struct LearningParts {
   std::function<void()> on_published = {};
   // Takes the codec that decodes records, and gives the one to decode them by; if empty, it stays.
   std::function<std::unique_ptr<event::Codec>(std::unique_ptr<event::Codec>)> decode = {};
+  // Takes a learner's noise, and gives the noise that the learner draws; if empty, it stays. For
+  // models that nobody is ever shown.
+  std::function<std::unique_ptr<noise::NoiseSource>(std::unique_ptr<noise::NoiseSource>)> noise =
+      {};
   // Chooses where a learner computes, and makes it there; if empty, on the processor.
   std::function<Result<std::unique_ptr<train::Learner>>(const LearnerPlan&, const MakeLearner&)>
       choose = {};

@@ -23,7 +23,7 @@ struct EvaluateConfigOptions {
   std::string config, store;
   std::vector<std::string> overrides;
   std::string held_out;
-  bool json = false;
+  bool without_privacy = false, json = false;
 };
 
 // "2" or "20%".
@@ -58,6 +58,7 @@ Result<int> Evaluate(const EvaluateConfigOptions& options) {
   lab::ConfiguredRunOptions run_options;
   run_options.store = options.store.empty() ? folder.path() + "/store" : options.store;
   run_options.held_out = held_out;
+  run_options.without_privacy = options.without_privacy;
   run_options.show_progress = isatty(STDERR_FILENO) == 1;
   run_options.stop = [&] { return signals.WaitFor(std::chrono::milliseconds(0)); };
   TACIT_ASSIGN(const lab::ConfiguredRun run, lab::RunConfigured(std::move(config), run_options));
@@ -92,6 +93,11 @@ void AddEvaluateConfig(CLI::App& evaluate, Action* chosen) {
       .add_option("--store", options->store,
                   "Keep the run's store in this new folder, to be queried or served; default: a "
                   "folder in TMPDIR that is removed")
+      ->needs(config);
+  evaluate
+      .add_flag("--without-privacy", options->without_privacy,
+                "Learn a second time without noise, with the periods, constants and rows of each "
+                "epsilon, and set the figures side by side; that model is not kept")
       ->needs(config);
   evaluate.add_flag("--json", options->json, "Print JSON")->needs(config);
   evaluate.footer(

@@ -234,6 +234,36 @@ TEST_P(ConfiguredRunTest, DaysHeldOutArePredictedAndNotLearntFrom) {
   ExpectTheSame(ReadLearnt(Assembled(a)), ReadLearnt(Assembled(b)));
 }
 
+// This program's noise is none, so that the model without privacy is the one of its epsilon. The
+// transformer's crops go by users' keys, which are each store's own.
+TEST(ConfiguredRun, WithoutPrivacyItHasThePeriodsConstantsAndRowsOfItsEpsilon) {
+  const TempDir dir;
+  WriteCircle(dir);
+  const config::Config config = Loaded(WriteShopConfig(dir, true, "all"));
+  ConfiguredRunOptions options;
+  options.store = dir / "store";
+  options.held_out.files = 1;
+  options.without_privacy = true;
+  const auto run = RunConfigured(config, options);
+  ASSERT_TRUE(run) << run.error().message;
+  ASSERT_EQ(run->learners.size(), 3u);
+  for (const wiring::LearnerDays& learner : run->learners) {
+    ASSERT_EQ(learner.plain.size(), learner.days.size());
+    for (size_t day = 0; day < learner.days.size(); ++day) {
+      const train::DayRow &plain = learner.plain[day], &own = learner.days[day];
+      EXPECT_EQ(plain.held_out, own.held_out);
+      EXPECT_EQ(plain.events, own.events);
+      EXPECT_EQ(plain.steps, own.steps) << learner.id;
+      EXPECT_EQ(plain.ranked.asked, own.ranked.asked) << learner.id;
+      if (learner.id == "next") continue;
+      EXPECT_EQ(plain.rows_written, own.rows_written) << learner.id;
+      EXPECT_NEAR(plain.loss_sum, own.loss_sum, 1e-3 * own.loss_sum) << learner.id;
+      EXPECT_NEAR(plain.ranked.model.gain, own.ranked.model.gain, 1e-3) << learner.id;
+    }
+  }
+  EXPECT_THAT(run->tables, HasSubstr("Nothing of that model is kept"));
+}
+
 TEST(ConfiguredRun, WhatCannotBeHeldOutIsNamed) {
   const TempDir dir;
   WriteCircle(dir);
