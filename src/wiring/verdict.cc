@@ -26,7 +26,7 @@ std::string FigureOf(bool recommends, const train::PredictedFigures& figures) {
   return fmt::format("NDCG@10 {:.4f}", figures.ranked.Ndcg(figures.ranked.model));
 }
 
-// What a learner without noise says of the one with it.
+// Says how a learner without noise did beside the one with it.
 std::string BesidePlain(const LearnerDays& learner, bool better) {
   const auto plain = JudgedOf(learner.plain);
   if (!plain) return ".\n";

@@ -31,8 +31,8 @@ class BaselineWarningTest : public TrainerTest {
     has_days_ = has_days;
     TrainerTest::Make({{"ctr", 1, 1e9, false, 1.f, position}}, std::chrono::hours(1), std::nullopt);
   }
-  // What the log gets while these many more steps are taken, each the end of a file if there are
-  // files.
+  // Returns what the log gets while this many more steps are taken. If the stream has files, each
+  // step ends one.
   std::string Steps(uint64_t count) {
     log_.str("");
     BoundedQueue<LearnerStep> steps(100);
@@ -70,7 +70,7 @@ TEST_F(BaselineWarningTest, ADayIsJudgedFromTheFirstReleaseOn) {
                               Not(HasSubstr("day-0")), Not(HasSubstr("its last"))));
 }
 
-// What a learner that goes on predicts is by what it learnt in an earlier run.
+// A learner that goes on predicts by what it learnt in an earlier run.
 TEST_F(BaselineWarningTest, AResumedLearnerIsJudgedFromItsFirstDayOn) {
   stream::Position position;
   position.step = 5;

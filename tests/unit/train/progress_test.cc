@@ -175,7 +175,7 @@ TEST(ProgressTest, AStretchIsTakenOnceItIsLongEnough) {
   EXPECT_EQ(stretch->events, 12'000u);
   EXPECT_EQ(stretch->loss_sum, 6);
   EXPECT_FALSE(progress.TakeStretch(0));
-  // Where units are asked, their number decides.
+  // If units are asked, their number decides.
   progress.Resume(1);
   progress.AddRankings(1, 20'000, {.asked = 499});
   EXPECT_FALSE(progress.TakeStretch(1));
