@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -127,6 +128,30 @@ void TellLeftOut(const ExportedModel& model) {
              Counted(model.items->items(), "item"));
 }
 
+// The learner as a click model; nothing where it gives no probabilities.
+Result<std::optional<ClickModel>> ClickModelOf(const ExportedModel& model,
+                                               const std::vector<ModelTensor>& tensors,
+                                               const event::FeatureSchema& schema) {
+  TACIT_ASSIGN(auto form, model.plan.model->Probability(model.snapshot));
+  if (!form) return std::nullopt;
+  return ClickModel{.name = model.plan.id,
+                    .space = model.layout.rows.space,
+                    .tensors = NamesOf(tensors),
+                    .form = *std::move(form),
+                    .schema = schema};
+}
+
+// LEARNER/model.json: the way from raw values to a probability.
+Status WriteDescription(const ModelExport& options, const ClickModel& click,
+                        const std::string& inputs) {
+  if (click.form.rounds)
+    fmt::print(stderr,
+               "tacit: learner '{}' computes in bf16: the exported model, in f32, differs from "
+               "/v1/score by some thousandths\n",
+               click.name);
+  return WriteWhole(fmt::format("{}/{}/model.json", options.output, click.name), inputs + "\n");
+}
+
 Status ExportTensors(const ModelExport& options, const Release& release) {
   TACIT_ASSIGN(const TensorFormat format, TensorFormatOf(options.format));
   std::vector<wiring::NamedValue> values;
@@ -135,8 +160,12 @@ Status ExportTensors(const ModelExport& options, const Release& release) {
   }
   TACIT_ASSIGN(const auto models, release.Models(options.learner));
   std::vector<ModelTensor> tensors;
+  std::vector<ClickModel> clicks;
   for (const ExportedModel& model : models) {
-    Append(ParametersOf(model), &tensors);
+    std::vector<ModelTensor> parameters = ParametersOf(model);
+    TACIT_ASSIGN(auto click, ClickModelOf(model, parameters, release.assembly.transform->schema()));
+    if (click) clicks.push_back(*std::move(click));
+    Append(std::move(parameters), &tensors);
     TACIT_ASSIGN(auto bias, BiasOf(model));
     Append(std::move(bias), &tensors);
     Append(ValuesOf(model, values), &tensors);
@@ -148,23 +177,11 @@ Status ExportTensors(const ModelExport& options, const Release& release) {
   TACIT_ASSIGN(const auto sink,
                MakeTensorSink(format, options.output, NamesOf(tensors), release.Facts()));
   TACIT_RETURN_IF_ERROR(WriteAll(tensors, *sink));
+  for (const ClickModel& click : clicks)
+    TACIT_RETURN_IF_ERROR(WriteDescription(options, click, DescribeInputs(click, release.Facts())));
   for (const ExportedModel& model : models) TellLeftOut(model);
   Tell(options, release, Counted(tensors.size(), "tensor"));
   return {};
-}
-
-// The model as a graph; refuses those that give no probabilities.
-Result<ClickModel> ClickModelOf(const ExportedModel& model, const std::vector<ModelTensor>& tensors,
-                                const event::FeatureSchema& schema) {
-  TACIT_ASSIGN(auto form, model.plan.model->Probability(model.snapshot));
-  if (!form)
-    return Fail(ErrorCode::kRefused,
-                fmt::format("learner '{}' recommends items: {}", model.plan.id, kNoOnnx));
-  return ClickModel{.name = model.plan.id,
-                    .space = model.layout.rows.space,
-                    .tensors = NamesOf(tensors),
-                    .form = *std::move(form),
-                    .schema = schema};
 }
 
 Status ExportOnnx(const ModelExport& options, const Release& release) {
@@ -186,7 +203,10 @@ Status ExportOnnx(const ModelExport& options, const Release& release) {
     TACIT_RETURN_IF_ERROR(CheckDistinct(tensors.back()));
     TACIT_ASSIGN(auto click,
                  ClickModelOf(model, tensors.back(), release.assembly.transform->schema()));
-    clicks.push_back(std::move(click));
+    if (!click)
+      return Fail(ErrorCode::kRefused,
+                  fmt::format("learner '{}' recommends items: {}", model.plan.id, kNoOnnx));
+    clicks.push_back(*std::move(click));
   }
   if (clicks.empty())
     return Fail(ErrorCode::kRefused, fmt::format("no learner is a click model, and {}", kNoOnnx));
@@ -198,14 +218,9 @@ Status ExportOnnx(const ModelExport& options, const Release& release) {
     WarnOfSize(options.format, tensors[i]);
     TACIT_ASSIGN(const auto sink, MakeBlobSink(folder + "/model.onnx.data"));
     TACIT_RETURN_IF_ERROR(WriteAll(tensors[i], *sink));
-    TACIT_RETURN_IF_ERROR(WriteWhole(folder + "/model.json", inputs + "\n"));
+    TACIT_RETURN_IF_ERROR(WriteDescription(options, clicks[i], inputs));
     TACIT_RETURN_IF_ERROR(
         WriteWhole(folder + "/model.onnx", EncodeOnnx(clicks[i], "model.onnx.data", facts)));
-    if (clicks[i].form.rounds)
-      fmt::print(stderr,
-                 "tacit: learner '{}' computes in bf16: the exported model, in f32, differs from "
-                 "/v1/score by some thousandths\n",
-                 clicks[i].name);
   }
   Tell(options, release, Counted(clicks.size(), "ONNX model"));
   return {};
@@ -242,7 +257,7 @@ void AddCheckpointExport(CLI::App* checkpoint, Action* chosen) {
       "A tensor LEARNER/TABLE has the rows of a feature, one a bucket, as they are served; "
       "LEARNER/layers.N.weight\nand .bias are a click network's layers. LEARNER/next.scores are "
       "what a model of the next item ranks by.\nonnx writes LEARNER/model.onnx for each click "
-      "model, and model.json, which says how values become its inputs.\nExample:\n  tacit "
+      "model. LEARNER/model.json says how values become a click model's inputs.\nExample:\n  tacit "
       "checkpoint export release-000000000120-1f6e0c2b --config tacitd.yaml --format npy --output "
       "tensors");
   command->callback([options, chosen] { *chosen = [options] { return Export(*options); }; });

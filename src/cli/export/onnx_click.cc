@@ -162,6 +162,21 @@ json::object BinInput(const RowSpace::Table& table, const event::DenseFeature& n
           {"row", "1 + clamp(floor(function / width), lowest, highest) - lowest"}};
 }
 
+// The tables of pairs, each with the inputs that its rows are made of.
+json::array CrossesOf(const ClickModel& model) {
+  const auto tables = model.space.tables();
+  json::array crosses;
+  for (size_t j = 0; j < model.form.columns.size(); ++j) {
+    const Column& cross = model.form.columns[j];
+    if (cross.kind != Kind::kCross) continue;
+    crosses.push_back(
+        json::object{{"table", tables[j].name},
+                     {"of", json::array{tables[cross.first].name, tables[cross.second].name}},
+                     {"row", "row of the first * rows of the second + row of the second"}});
+  }
+  return crosses;
+}
+
 }  // namespace
 
 std::string DescribeInputs(const ClickModel& model,
@@ -188,11 +203,20 @@ std::string DescribeInputs(const ClickModel& model,
                                   {"missing", 0},
                                   {"of", std::move(of)}});
   }
-  return json::serialize(json::object{{"learner", model.name},
-                                      {"model", std::move(about)},
-                                      {"output", kProbability},
-                                      {"computed_in", model.form.rounds ? "bf16" : "f32"},
-                                      {"inputs", std::move(inputs)}});
+  json::object described{{"learner", model.name},
+                         {"model", std::move(about)},
+                         {"output", kProbability},
+                         {"computed_in", model.form.rounds ? "bf16" : "f32"},
+                         {"inputs", std::move(inputs)}};
+  if (model.form.network) {
+    described["form"] = "network";
+    described["input_clip"] = model.form.input_clip;
+    described["layers"] = (model.tensors.size() - model.form.columns.size()) / 2;
+  } else {
+    described["form"] = "sum";
+    described["crosses"] = CrossesOf(model);
+  }
+  return json::serialize(described);
 }
 
 std::string EncodeOnnx(const ClickModel& model, const std::string& data_file,

@@ -22,7 +22,8 @@ struct ClickModel {
 };
 
 // The JSON text that describes each input: `rows.COLUMN` has rows of a table, `numbers` what the
-// numbers become. docs/internals/cli.md has its form.
+// numbers become; and the form in which tables and layers give a probability. docs/internals/cli.md
+// has the grammar.
 std::string DescribeInputs(const ClickModel& model,
                            const std::map<std::string, std::string>& facts);
 
