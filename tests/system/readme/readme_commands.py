@@ -31,6 +31,7 @@ PAGES = (
     "docs/start.md",
     "docs/audit.md",
     "docs/using/criteo.md",
+    "docs/using/judged-model.md",
     "docs/using/recommending.md",
     "docs/using/gpu.md",
     "docs/operating/install.md",
