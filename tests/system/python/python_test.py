@@ -1,0 +1,449 @@
+"""packaging/python: a daemon is asked, exported models predict as it does, and an exported ledger is read.
+
+python_test.py TREE PROGRAMS. One daemon learns from events with features of every kind, and each kind of model answers.
+The page docs/using/judged-model.md is run with its notebook. Types, the wheel, the page and events of dp_accounting
+need `tools/pypi python fetch`; where it is missing they are left out, and fail where TACIT_REQUIRE holds python.
+"""
+
+import csv
+import json
+import math
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import unittest.mock
+import zipfile
+
+TREE, PROGRAMS = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
+PACKAGE = TREE / "packaging/python"
+RUN_NOTEBOOK = TREE / "tests/system/python/run_notebook.py"
+PAGE, NOTEBOOK = (TREE / f"docs/using/judged-model.{kind}" for kind in ("md", "ipynb"))
+sys.path[:0] = [str(PACKAGE), str(TREE / "tests/system/readme")]
+import readme_commands  # noqa: E402
+import tacit  # noqa: E402
+from tacit.inputs import xxh64  # noqa: E402
+
+PATIENCE_S = 120
+EVENTS, BATCH, ASKED = 2000, 200, 1000
+LINES_MOST = 400  # of the wheel
+
+
+def features(rng):
+    """Features of every kind, some of them missing."""
+    found = {}
+    if rng.random() < .75:
+        found["seen"] = rng.randrange(3000) - 400
+    if rng.random() < .75:
+        found["price"] = rng.randrange(1000) / 256 - 1
+    if rng.random() < .8:
+        found["colour"] = f"c{rng.randrange(12)}"
+    if rng.random() < .8:
+        found["site"] = f"é-name-that-is-longer-than-a-block-of-thirty-two-{rng.randrange(40)}"
+    if tags := [f"t{rng.randrange(9)}" for _ in range(rng.randrange(6))]:
+        found["tags"] = tags
+    return found
+
+
+def write_world(folder):
+    rng = random.Random(5)
+    with open(folder / "day.jsonl", "w") as file:
+        for i in range(EVENTS):
+            row = features(rng)
+            likely = (row.get("colour", "") < "c3") == (row.get("seen", 0) < 900)
+            file.write(json.dumps({"user": f"u{rng.randrange(300)}", "item": f"i{rng.randrange(30)}", "features": row,
+                                   "label": int(rng.random() < (.8 if likely else .1)), "timestamp_ms": 1000 + i}) + "\n")
+    (folder / "items.dat").write_text("".join(f"i{i}\n" for i in range(30)))
+    of = f"""
+    participation: {{mode: once, batch: {BATCH}, max_participations: 10}}
+    privacy: {{unit: user, epsilon: 40, delta: 1.0e-6}}"""
+    of_events = of.replace("user", "event").replace(", max_participations: 10", "")
+    (folder / "clicks.yaml").write_text(f"""
+source: {{kind: log, files: "{folder}/day.jsonl", format: json}}
+catalogue: {{file: "{folder}/items.dat"}}
+schema:
+  features:
+    - {{name: seen, kind: dense}}
+    - {{name: price, kind: dense, transform: identity}}
+    - {{name: colour, kind: categorical, buckets: 64, dim: 4}}
+    - {{name: tags, kind: multi_hot, buckets: 32, dim: 3, max_values: 3}}
+    - {{name: site, kind: categorical, buckets: 20, dim: 5}}
+store: {{path: "{folder}/store", witness: "{folder}/witness/store.witness", commit_interval_ms: 10}}
+training: {{idle_priority: false}}
+memory: {{total_bytes: 600MiB}}
+learners:
+  - id: net
+    model: {{kind: pctr, hidden: [16, 8]}}
+    mechanism: {{kind: dp-sgd}}
+    optimizer: {{kind: adam, learning_rate: 0.02, ema: 0.5}}{of}
+  - id: clipped
+    model: {{kind: pctr, hidden: [16]}}
+    mechanism: {{kind: forward, representation_clip: 1.5}}{of_events}
+  - id: rounded
+    model: {{kind: pctr, hidden: [16], compute: bf16}}
+    mechanism: {{kind: dp-sgd}}{of}
+  - id: sums
+    model: {{kind: linear, crosses: [colour*seen]}}
+    mechanism: {{kind: sums}}{of}
+  - id: counts
+    model: {{kind: transitions}}
+    history: {{items: 10}}
+    mechanism: {{kind: counts}}{of}
+""")
+
+
+def run(*words, environment=None, cwd=None):
+    return subprocess.run([PROGRAMS / words[0], *map(str, words[1:])], capture_output=True, text=True, cwd=cwd,
+                          env=os.environ | (environment or {}))
+
+
+def done(*words):
+    ended = run(*words)
+    assert ended.returncode == 0, (words, ended.stdout, ended.stderr)
+    return ended.stdout
+
+
+class Daemon:
+    """A tacitd with a public listener on TCP, and an operator's on a UNIX socket."""
+
+    def __init__(self, folder, name, *options):
+        self.log, self.operators = folder / f"{name}.log", f"unix:{folder}/{name}"
+        with open(self.log, "w") as log:
+            self.process = subprocess.Popen(
+                [PROGRAMS / "tacitd", "--config", folder / "clicks.yaml", "--set", "serve.listen=127.0.0.1:0", "--set",
+                 f"serve.operator_listen={self.operators}", *options], stdout=subprocess.DEVNULL, stderr=log)
+        self.until("it serves", lambda: self.port())
+
+    def port(self):
+        told = re.search(r"serving on 127\.0\.0\.1:(\d+)", self.log.read_text())
+        return told and int(told.group(1))
+
+    def until(self, what, holds):
+        end = time.monotonic() + PATIENCE_S
+        while not holds():
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise AssertionError(f"not so: {what}; it said:\n{self.log.read_text()}")
+            time.sleep(.05)
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+
+def has_learnt(client):
+    try:
+        return min(each["steps"] for each in client.privacy()["learners"]) >= EVENTS // BATCH
+    except tacit.TacitError:
+        return False
+
+
+def setUpModule():
+    global FOLDER, DAEMON, CLIENT, RELEASE, ROWS
+    FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="py"))
+    unittest.addModuleCleanup(shutil.rmtree, FOLDER)
+    write_world(FOLDER)
+    DAEMON = Daemon(FOLDER, "trains")
+    unittest.addModuleCleanup(DAEMON.stop)
+    CLIENT = tacit.Client(f"http://127.0.0.1:{DAEMON.port()}")
+    DAEMON.until("all is learnt", lambda: has_learnt(CLIENT))
+    done("tacit", "checkpoint", "create", "--url", DAEMON.operators, "--kind", "release")
+    RELEASE = next(FOLDER.glob("store.checkpoints/release-*"))
+    done("tacit", "checkpoint", "export", RELEASE, "--config", FOLDER / "clicks.yaml", "--format", "npy",
+         "--output", FOLDER / "tensors")
+    rng = random.Random(77)
+    ROWS = [features(rng) for _ in range(ASKED)]
+
+
+def packages(test):
+    """The folder of the packages of PyPI, or the end of the test."""
+    ready = subprocess.run([TREE / "tools/pypi", "python", "ready"], capture_output=True, text=True)
+    if ready.returncode == 0:
+        return ready.stdout.strip()
+    if "python" in os.environ.get("TACIT_REQUIRE", "").split(","):
+        test.fail(f"TACIT_REQUIRE has python: {ready.stdout}")
+    test.skipTest(ready.stdout.strip())
+
+
+def largest_difference(some, others):
+    assert len(some) == len(others), (len(some), len(others))
+    return max(abs(one - other) for one, other in zip(some, others))
+
+
+class Frames(unittest.TestCase):
+    def test_gaps_are_missing_and_infinity_is_refused(self):
+        class Table:  # as a pandas.DataFrame
+            def to_dict(self, orient):
+                assert orient == "records"
+                return [{"price": math.nan, "colour": type("NAType", (), {})()}, {"price": 1.5, "colour": "c1"}]
+
+        self.assertEqual(tacit.frame.rows_of(Table()), [{"price": None, "colour": None}, {"price": 1.5, "colour": "c1"}])
+        with self.assertRaisesRegex(tacit.TacitError, "row 1: price is -inf"):
+            tacit.frame.rows_of([{}, {"price": -math.inf}])
+
+
+class Hashes(unittest.TestCase):
+    def test_the_published_vectors(self):
+        state, buffer = 2654435761, bytearray()
+        vectors, texts = (list(csv.DictReader((TREE / f"tests/golden/xxh64_{name}.csv").read_text().splitlines()))
+                          for name in ("sanity", "text"))
+        while len(buffer) < max(int(each["length"]) for each in vectors):
+            buffer.append(state >> 56)
+            state = state * 11400714785074694797 % 2**64
+        for each in vectors:
+            self.assertEqual(f"{xxh64(buffer[:int(each['length'])], int(each['seed'], 16)):016x}", each["hash"], each)
+        for each in texts:
+            self.assertEqual(f"{xxh64(each['text'].encode(), 0):016x}", each["hash"], each)
+        self.assertGreater(min(len(vectors), len(texts)), 2)
+
+
+class Models(unittest.TestCase):
+    def test_an_exported_model_predicts_as_the_daemon_does(self):
+        for learner, most in (("net", 1e-6), ("clipped", 1e-6), ("sums", 1e-6), ("rounded", .01)):
+            served, model = CLIENT.score(ROWS, learner), tacit.Model.load(FOLDER / "tensors", learner)
+            self.assertLess(largest_difference(served, model.predict(ROWS)), most, learner)
+            self.assertGreater(max(served) - min(served), 1e-3, f"{learner}: rows that score alike show nothing")
+            self.assertEqual(model.about["model"]["version"], str(served.models[0]["version"]))
+
+    def test_another_seed_or_cross_is_seen(self):
+        served, model = CLIENT.score(ROWS, "sums"), tacit.Model.load(FOLDER / "tensors", "sums")
+        (weights, first, second), = model._crosses
+        model._crosses = [(weights[1:] + weights[:1], first, second)]
+        self.assertGreater(largest_difference(served, model.predict(ROWS)), 1e-6)
+        model._crosses = [(weights, first, second)]
+        model._inputs["site"]["seed"] = "1"
+        self.assertGreater(largest_difference(served, model.predict(ROWS)), 1e-6)
+
+    def test_bad_rows_are_refused_by_name(self):
+        model = tacit.Model.load(FOLDER / "tensors", "net")
+        for row, words in (({"colr": "c1"}, "row 1: the model has no feature 'colr'"),
+                           ({"colour": 1}, "row 1: colour must be a string or None"),
+                           ({"tags": ["t1", 2]}, "row 1: tags must hold strings only"),
+                           ({"seen": "3"}, "row 1: seen must be a number or None"),
+                           ({"seen": True}, "row 1: seen must be a number or None")):
+            with self.subTest(row), self.assertRaisesRegex(tacit.TacitError, words):
+                model.predict([{}, row])
+
+    def test_other_models_and_folders_are_refused_by_name(self):
+        found = r"\['clipped', 'net', 'rounded', 'sums'\]"
+        with self.assertRaisesRegex(tacit.TacitError, rf"'counts' names no click model \(linear or pctr\) of {found}"):
+            tacit.Model.load(FOLDER / "tensors", "counts")
+        with self.assertRaisesRegex(tacit.TacitError, f"tensors: '' names no click model .*{found}"):
+            tacit.Model.load(FOLDER / "tensors")
+        done("tacit", "checkpoint", "export", RELEASE, "--config", FOLDER / "clicks.yaml", "--format", "safetensors",
+             "--learner", "sums", "--output", FOLDER / "packed")
+        with self.assertRaisesRegex(tacit.TacitError, "packed/sums/colour.npy is no tensor"):
+            tacit.Model.load(FOLDER / "packed")
+
+    def test_damaged_tensors_are_refused_by_name(self):
+        shutil.copytree(FOLDER / "tensors", FOLDER / "damaged")
+        place = FOLDER / "damaged/net/layers.1.bias.npy"
+        whole = place.read_bytes()
+        for damaged in (b"", whole[:-1], whole[:40], b"\x93NUMPX" + whole[6:], whole.replace(b"<f4", b"<f8")):
+            place.write_bytes(damaged)
+            with self.subTest(damaged), self.assertRaisesRegex(tacit.TacitError, "layers.1.bias.npy is no tensor"):
+                tacit.Model.load(FOLDER / "damaged", "net")
+        place.write_bytes(whole)
+        tacit.Model.load(FOLDER / "damaged", "net")
+        (FOLDER / "damaged/net/model.json").write_text('{"inputs": []}')
+        with self.assertRaisesRegex(tacit.TacitError, "net/model.json: KeyError"):
+            tacit.Model.load(FOLDER / "damaged", "net")
+
+
+class Clients(unittest.TestCase):
+    def test_a_socket_answers_as_a_port_does(self):
+        self.assertEqual(tacit.Client(DAEMON.operators).score(ROWS, "net"), CLIENT.score(ROWS, "net"))
+        self.assertEqual(tacit.Client(DAEMON.operators + ":/").privacy()["head"], CLIENT.privacy()["head"])
+
+    def test_many_rows_are_asked_in_parts(self):
+        rows = ROWS * 5
+        scores = CLIENT.score(rows, "sums")
+        self.assertEqual([len(scores), len(scores.models)], [5000, 2])
+        self.assertEqual(scores[:ASKED], scores[-ASKED:])
+        self.assertEqual(CLIENT.score([], "sums"), [])
+
+    def test_items_are_recommended(self):
+        answer = CLIENT.recommend(sequence=["i1", "i2"], k=3, exclude=["i5"])
+        told = json.loads(done("tacit", "query", "recommend", "--url", CLIENT.url, "--sequence", "i1,i2", "--k", "3",
+                               "--exclude", "i5", "--json"))
+        self.assertEqual(answer["items"], told["items"])
+        self.assertEqual(len(answer["items"]), 3)
+
+    def test_refusals_name_what_is_wrong(self):
+        for ask, status, words in ((lambda: CLIENT.score([{}, {"colr": "c"}], "net"), 400, "answered 400: row 1: .*colr"),
+                                   (lambda: CLIENT.score([{}], "nett"), 404, "answered 404: .*nett"),
+                                   (lambda: CLIENT.score([{}]), 400, "net")):
+            with self.assertRaisesRegex(tacit.TacitError, words) as refused:
+                ask()
+            self.assertEqual(refused.exception.status, status)
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))  # nobody listens
+            nobody = f"http://127.0.0.1:{taken.getsockname()[1]}"
+            for url in (nobody, f"unix:{FOLDER}/nobody"):
+                with self.assertRaisesRegex(tacit.TacitError, f"no daemon answers at {url}: .*(refused|No such)"):
+                    tacit.Client(url).privacy()
+        for url in ("127.0.0.1:80", "ftp://host", "unix:", "http://"):
+            with self.assertRaisesRegex(tacit.TacitError, f"'{url}' is not an address"):
+                tacit.Client(url)
+
+
+class Guarded(unittest.TestCase):
+    """A server that wants tokens and certificates. The one certificate is everybody's, and its own authority."""
+
+    @classmethod
+    def setUpClass(cls):
+        certificate, key = FOLDER / "certificate.pem", FOLDER / "key.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                        "-days", "2", "-subj", "/CN=here", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key,
+                        "-out", certificate], check=True, capture_output=True)
+        line = done("tacit", "token", "new", "--role", "query", "--output", FOLDER / "token")
+        (FOLDER / "callers").write_text(line)
+        for secret in (FOLDER / "callers", key):
+            secret.chmod(0o600)
+        options = [word for option in ("callers=callers", "tls.certificate=certificate.pem", "tls.key=key.pem",
+                                       "tls.client_ca=certificate.pem")
+                   for word in ("--set", "serve." + option.replace("=", f"={FOLDER}/"))]
+        cls.daemon = Daemon(FOLDER, "guarded", "--serve-only", "--checkpoint", RELEASE, *options)
+        cls.addClassCleanup(cls.daemon.stop)
+        cls.environment = {"TACIT_TOKEN_FILE": str(FOLDER / "token"), "TACIT_CA_FILE": str(certificate),
+                           "TACIT_CLIENT_CERTIFICATE": str(certificate), "TACIT_CLIENT_KEY": str(key)}
+        cls.client = tacit.Client(f"https://127.0.0.1:{cls.daemon.port()}/")
+
+    def refusal(self, **changed):
+        with unittest.mock.patch.dict(os.environ, self.environment | changed):
+            with self.assertRaises(tacit.TacitError) as refused:
+                self.client.privacy()
+        return refused.exception
+
+    def test_the_variables_of_the_commands_let_it_in(self):
+        words = ("query", "recommend", "--url", self.client.url, "--sequence", "i1", "--json")
+        told = run("tacit", *words, environment=self.environment)
+        self.assertEqual(told.returncode, 0, told.stderr)
+        with unittest.mock.patch.dict(os.environ, self.environment):
+            self.assertEqual(self.client.recommend(sequence=["i1"])["items"], json.loads(told.stdout)["items"])
+            self.assertEqual(self.client.score(ROWS, "net"), CLIENT.score(ROWS, "net"))
+
+    def test_each_of_them_is_needed(self):
+        self.assertEqual(self.refusal(TACIT_TOKEN_FILE="").status, 401)
+        self.assertIn("CERTIFICATE_VERIFY_FAILED", str(self.refusal(TACIT_CA_FILE="")))
+        self.assertIn("no daemon answers", str(self.refusal(TACIT_CLIENT_CERTIFICATE="")))
+        for text in ("", "two words\n", "é\n"):
+            (FOLDER / "other").write_text(text)
+            self.assertRegex(str(self.refusal(TACIT_TOKEN_FILE=str(FOLDER / "other"))), "the first line of .*other is no token")
+
+
+class Ledgers(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.place = FOLDER / "ledger.json"
+        done("tacit", "ledger", "export", "--url", DAEMON.operators, "--output", cls.place)
+
+    def test_it_says_what_the_daemon_says(self):
+        ledger, told = tacit.Ledger.read(self.place), CLIENT.privacy()
+        self.assertEqual(ledger.head, told["head"])
+        for each in told["learners"]:
+            self.assertEqual({key: ledger.learners[each["learner"]][key] for key in ("epsilon", "delta", "unit", "steps")},
+                             {key: each[key] for key in ("epsilon", "delta", "unit", "steps")})
+
+    def test_dp_accounting_takes_its_events(self):
+        sys.path.append(packages(self))
+        self.addCleanup(sys.path.pop)
+        import dp_accounting
+        ledger = tacit.Ledger.read(self.place)
+        for learner in ("sums", "net"):
+            claim = ledger.learners[learner]
+            anew = dp_accounting.pld.PLDAccountant().compose(ledger.event(learner)).get_epsilon(claim["delta"])
+            self.assertAlmostEqual(anew, claim["epsilon"], delta=.01 * claim["epsilon"])
+        doubled = dp_accounting.pld.PLDAccountant().compose(ledger.event("sums"), 2).get_epsilon(1e-6)
+        self.assertGreater(doubled, 1.2 * ledger.learners["sums"]["epsilon"])
+
+    def test_other_files_are_refused_by_name(self):
+        done("tacit", "ledger", "export", "--url", DAEMON.operators, "--raw", "--output", FOLDER / "raw.json")
+        (FOLDER / "list.json").write_text("[]")
+        for name in ("raw.json", "list.json", "day.jsonl", "nothing.json"):
+            with self.assertRaisesRegex(tacit.TacitError, f"{name} is not what `tacit ledger export` writes"):
+                tacit.Ledger.read(FOLDER / name)
+
+
+def build_wheel(packages_folder, folder):
+    command = [sys.executable, "-c", "import sys; from flit_core import buildapi; print(buildapi.build_wheel(sys.argv[1]))", folder]
+    built = subprocess.run(command, cwd=PACKAGE, env=os.environ | {"PYTHONPATH": packages_folder}, capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
+    return folder / built.stdout.strip()
+
+
+class Wheel(unittest.TestCase):
+    def test_it_is_small_typed_and_whole(self):
+        wheel = build_wheel(packages(self), FOLDER)
+        with zipfile.ZipFile(wheel) as archive:
+            names = [name for name in archive.namelist() if name.startswith("tacit/")]
+            lines = sum(len(archive.read(name).splitlines()) for name in names)
+        self.assertEqual(sorted(names), sorted(f"tacit/{path.name}" for path in (PACKAGE / "tacit").iterdir() if path.is_file()))
+        self.assertIn("tacit/py.typed", names)
+        self.assertLessEqual(lines, LINES_MOST)
+        asked = subprocess.run([sys.executable, "-c", "import tacit; print(tacit.__file__)"], cwd=FOLDER,
+                               env=os.environ | {"PYTHONPATH": str(wheel)}, capture_output=True, text=True)
+        self.assertEqual(asked.stdout.strip(), f"{wheel}/tacit/__init__.py", asked.stderr)
+
+    def mypy(self, *places):
+        return subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", FOLDER / "mypy", *places], cwd=FOLDER,
+                              env=os.environ | {"PYTHONPATH": packages(self), "MYPYPATH": str(PACKAGE)},
+                              capture_output=True, text=True)
+
+    def test_types_are_strict(self):
+        checked = self.mypy(PACKAGE / "tacit")
+        self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
+        # A caller's mistake is seen by the types.
+        (FOLDER / "caller.py").write_text('import tacit\n\ntacit.Client("unix:/x").score([{"price": b"1"}])\n')
+        self.assertIn("has incompatible type", self.mypy(FOLDER / "caller.py").stdout)
+
+
+def free_port():
+    with socket.socket() as place:
+        place.bind(("127.0.0.1", 0))
+        return place.getsockname()[1]
+
+
+class Page(unittest.TestCase):
+    """The page's commands run in their order, and the notebook before the last block, which ends the daemon."""
+
+    def test_the_commands_and_the_notebook_run(self):
+        folder = FOLDER / "page"
+        folder.mkdir()
+        environment = {"PYTHONPATH": f"{build_wheel(packages(self), folder)}:{packages(self)}", "HOME": str(folder),
+                       "PATH": f"{PROGRAMS}:{os.environ['PATH']}"}
+        ports = {str(port): str(free_port()) for port in (8980, 8981)}
+        placed = [re.sub("127.0.0.1:(898[01])", lambda found: f"127.0.0.1:{ports[found.group(1)]}", path.read_text())
+                  for path in (PAGE, NOTEBOOK)]
+        (folder / "notebook.ipynb").write_text(placed[1])
+        commands = readme_commands.parse(placed[0])
+        last = next(i for i, command in enumerate(commands) if command.text.startswith("kill"))
+        commands.insert(last, readme_commands.Command(0, f"{sys.executable} {RUN_NOTEBOOK} notebook.ipynb"))
+        (folder / "commands.sh").write_text(readme_commands.script(commands))
+        (folder / "logs").mkdir()
+        ran = subprocess.run(["bash", "commands.sh", "logs"], cwd=folder, env=os.environ | environment,
+                             capture_output=True, text=True)
+        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+        told = (folder / "told.txt").read_text()
+        figure = {name: float(value) for name, value in re.findall(
+            r"(difference|NE|AUC|prediction|ones|epsilon|by the daemon,|by the ledger,) ([\d.e-]+\d)", told)}
+        self.assertLess(figure["difference"], 1e-6, told)
+        self.assertLess(figure["NE"], .99, told)
+        self.assertGreater(figure["AUC"], .6, told)
+        self.assertAlmostEqual(figure["prediction"], figure["ones"], delta=.05, msg=told)
+        by_daemon, by_ledger, anew = figure["epsilon"], figure["by the daemon,"], figure["by the ledger,"]
+        self.assertEqual(by_daemon, by_ledger, told)
+        self.assertAlmostEqual(anew, by_ledger, delta=.01 * by_ledger, msg=told)
+
+
+if __name__ == "__main__":
+    unittest.TestCase.maxDiff = None
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
