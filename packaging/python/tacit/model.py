@@ -25,15 +25,18 @@ class Model:
         inputs = self.about["inputs"]
         self._inputs = {each["feature"]: each for each in inputs if each["kind"] != "numbers"}
         self._numbers = {of["feature"]: of["function"] for each in inputs for of in each.get("of", [])}
-        self._tables = {name: _tensor(folder / f"{name}.npy") for name in self._inputs}
+        self._tables = {name: _tensor(folder / f"{name}.npy", each["rows"]) for name, each in self._inputs.items()}
         if self.about["form"] == "sum":
-            self._bias = _tensor(folder / "bias.npy")[0][0]
-            self._crosses = [(_tensor(folder / f"{cross['table']}.npy"), *cross["of"])
+            self._bias = _tensor(folder / "bias.npy", 1)[0][0]
+            self._crosses = [(_tensor(folder / f"{cross['table']}.npy",
+                                      math.prod(self._inputs[name]["rows"] for name in cross["of"])), *cross["of"])
                              for cross in self.about["crosses"]]
             return
-        layers = [(_tensor(folder / f"layers.{i}.weight.npy"), _tensor(folder / f"layers.{i}.bias.npy"))
-                  for i in range(self.about["layers"])]
-        self._layers = [[(list(column), one[0]) for column, one in zip(zip(*weight), bias)] for weight, bias in layers]
+        self._layers, width = [], sum(len(table[0]) for table in self._tables.values()) + len(self._numbers)
+        for i in range(self.about["layers"]):
+            weight = _tensor(folder / f"layers.{i}.weight.npy", width)
+            bias, width = _tensor(folder / f"layers.{i}.bias.npy", len(weight[0])), len(weight[0])
+            self._layers.append([(list(column), one[0]) for column, one in zip(zip(*weight), bias)])
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], learner: str | None = None) -> "Model":
@@ -45,7 +48,7 @@ class Model:
             raise TacitError(f"{folder}: '{learner or ''}' names no click model (linear or pctr) of {found}")
         try:
             return cls(Path(folder) / learner)
-        except (LookupError, ValueError) as error:
+        except (LookupError, TypeError, ValueError) as error:
             raise TacitError(f"{folder}/{learner}/model.json: {error!r}") from None
 
     def predict(self, frame: Frame) -> list[float]:
@@ -90,15 +93,16 @@ class Model:
         return x[0]
 
 
-def _tensor(path: Path) -> list["array[float]"]:
-    """The rows of a tensor; a tensor of one dimension has rows of one number."""
+def _tensor(path: Path, rows: int) -> list["array[float]"]:
+    """The rows of a tensor; a tensor of one dimension has rows of one number. Another count of rows is refused."""
     try:
         raw = path.read_bytes()
         end = 10 + struct.unpack_from("<8xH", raw)[0]
         header = ast.literal_eval(raw[10:end].decode("latin-1"))
         count, width = (*header["shape"], 1)[:2]
-        if raw[:8] != b"\x93NUMPY\x01\x00" or header["descr"] != "<f4" or len(raw) != end + 4 * count * width:
-            raise ValueError(f"{len(raw)} bytes for {header}")
+        whole = header["descr"] == "<f4" and len(raw) == end + 4 * count * width
+        if raw[:8] != b"\x93NUMPY\x01\x00" or not whole or count != rows:
+            raise ValueError(f"{len(raw)} bytes for {header} and {rows} rows")
         numbers = array("f", raw[end:])
     except (OSError, SyntaxError, ValueError, LookupError, TypeError, struct.error) as error:
         raise TacitError(f"{path} is no tensor that an export has written: {error}") from None

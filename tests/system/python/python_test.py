@@ -253,9 +253,16 @@ class Models(unittest.TestCase):
                 tacit.Model.load(FOLDER / "damaged", "net")
         place.write_bytes(whole)
         tacit.Model.load(FOLDER / "damaged", "net")
-        (FOLDER / "damaged/net/model.json").write_text('{"inputs": []}')
-        with self.assertRaisesRegex(tacit.TacitError, "net/model.json: KeyError"):
-            tacit.Model.load(FOLDER / "damaged", "net")
+        for learner, table, other in (("net", "colour", "tags"), ("net", "layers.0.weight", "layers.1.weight"),
+                                      ("sums", "colour*seen", "colour")):
+            shutil.copy(FOLDER / f"damaged/{learner}/{other}.npy", FOLDER / f"damaged/{learner}/{table}.npy")
+            with self.assertRaisesRegex(tacit.TacitError, rf"{learner}/{re.escape(table)}.npy is no tensor"):
+                tacit.Model.load(FOLDER / "damaged", learner)
+            shutil.copy(FOLDER / f"tensors/{learner}/{table}.npy", FOLDER / f"damaged/{learner}/{table}.npy")
+        for text in ("[]", "{", '{"learner": "net", "inputs": []}'):
+            (FOLDER / "damaged/net/model.json").write_text(text)
+            with self.assertRaisesRegex(tacit.TacitError, "net/model.json: "):
+                tacit.Model.load(FOLDER / "damaged", "net")
 
 
 class Clients(unittest.TestCase):
