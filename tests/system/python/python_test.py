@@ -292,7 +292,7 @@ class Clients(unittest.TestCase):
                 ask()
             self.assertEqual(refused.exception.status, status)
         with socket.socket() as taken:
-            taken.bind(("127.0.0.1", 0))  # nobody listens
+            taken.bind(("127.0.0.1", 0))  # taken, without a listener
             nobody = f"http://127.0.0.1:{taken.getsockname()[1]}"
             for url in (nobody, f"unix:{FOLDER}/nobody"):
                 with self.assertRaisesRegex(tacit.TacitError, f"no daemon answers at {url}: .*(refused|No such)"):
