@@ -79,7 +79,7 @@ std::vector<double> PairedBootstrap::Aucs(std::span<const float> logits) {
   return aucs;
 }
 
-Interval MiddleOf(double observed, std::vector<double> difference) {
+Resampled MiddleOf(double observed, std::vector<double> difference) {
   if (difference.empty()) return {observed, observed, observed};
   std::sort(difference.begin(), difference.end());
   const auto quantile = [&](double share) {

@@ -30,10 +30,10 @@ class PairedBootstrap {
 };
 
 // The middle 95 % of the resamples around the observed value.
-struct Interval {
+struct Resampled {
   double mean = 0, low = 0, high = 0;
 };
 // `difference` has one value per resample. `observed` is returned unchanged as the mean.
-Interval MiddleOf(double observed, std::vector<double> difference);
+Resampled MiddleOf(double observed, std::vector<double> difference);
 
 }  // namespace tacit::lab

@@ -34,7 +34,7 @@ struct ReportRow {
 
   struct Difference {
     std::string reference;
-    Interval auc;
+    Resampled auc;
   };
   std::optional<Difference> difference;  // the AUC minus the reference's
 

@@ -87,7 +87,7 @@ TEST(PairedBootstrap, DeviationOfADifferenceIsDeLongs) {
     EXPECT_GT(Deviation(unpaired) / expected, 1.5);
     // The middle 95 % of a normal law is 3.92 deviations wide.
     const double observed = ExactAuc(sample.a, sample.label) - ExactAuc(sample.b, sample.label);
-    const Interval middle = MiddleOf(observed, difference);
+    const Resampled middle = MiddleOf(observed, difference);
     EXPECT_NEAR((middle.high - middle.low) / (3.92 * expected), 1, 0.12);
     EXPECT_LT(middle.low, observed);
     EXPECT_GT(middle.high, observed);
