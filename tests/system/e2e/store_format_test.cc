@@ -94,7 +94,12 @@ TEST_F(StoreFormatTest, AnswersAsItsOwnProgramDid) {
   size_t lines = 0;
   for (std::string line; std::getline(told, line); ++lines) {
     ASSERT_LT(lines, answers.size());
-    EXPECT_EQ(answers[lines], json::parse(line).as_object()) << line;
+    // Later programs may tell more.
+    for (const auto& [key, value] : json::parse(line).as_object()) {
+      const json::value* told_now = answers[lines].if_contains(key);
+      ASSERT_NE(told_now, nullptr) << key;
+      EXPECT_EQ(*told_now, value) << line;
+    }
   }
   EXPECT_EQ(lines, answers.size());
 }
