@@ -98,7 +98,8 @@ void Print(const json::object& answer, const ValueNames& names) {
   fmt::print("log-odds of {}: bias {:+.3f} after {} periods; events are noised counts\n",
              Printable(std::string_view(answer.at("predicts").as_string())),
              answer.at("bias").to_number<double>(), answer.at("periods").to_number<uint64_t>());
-  if (std::ranges::any_of(lines, [](const auto& line) { return line[1].starts_with('#'); }))
+  if (names.empty() &&
+      std::ranges::any_of(lines, [](const auto& line) { return line[1].starts_with('#'); }))
     fmt::print(
         "a value without a name is a number: --names FILE has names, and tacit inspect "
         "--names writes that list\n");
