@@ -293,8 +293,9 @@ TEST(PrivacyPlanTest, NoiseStandsBesideTheRecordsOfAPeriodAndFilesChangeNoCharge
                 HasSubstr("participation.step_files: 56 makes periods longer"));
     EXPECT_TRUE(long_periods.at("warnings").as_array().empty());
   }
+  test::WriteSmallLog(dir, 1, 300, 1);
   const Ended checked = test::Run({TACITD, "--config", config, "--check-config"});
-  EXPECT_THAT(checked.out, HasSubstr("a step has at most 256 records"));
+  EXPECT_THAT(checked.out, HasSubstr("a step has at most 256 records")) << checked.err;
 }
 
 TEST(PrivacyPlanTest, ABatchAndADeltaThatDoNotFitTheEventsAreWarnedOf) {
