@@ -94,8 +94,9 @@ TEST_F(StoreFormatTest, AnswersAsItsOwnProgramDid) {
   size_t lines = 0;
   for (std::string line; std::getline(told, line); ++lines) {
     ASSERT_LT(lines, answers.size());
+    const json::object told_then = json::parse(line).as_object();
     // Later programs may tell more.
-    for (const auto& [key, value] : json::parse(line).as_object()) {
+    for (const auto& [key, value] : told_then) {
       const json::value* told_now = answers[lines].if_contains(key);
       ASSERT_NE(told_now, nullptr) << key;
       EXPECT_EQ(*told_now, value) << line;
