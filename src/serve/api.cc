@@ -225,6 +225,7 @@ Status Api::IsServing(http::Role role) const {
 
 Status Api::IsReady(http::Role role, std::string* degraded) const {
   TACIT_RETURN_IF_ERROR(IsServing(role));
+  TACIT_RETURN_IF_ERROR(versions_->Serving().recommender->Loaded());
   Readiness readiness = services_->readiness();
   if (!readiness.ready) {
     const bool in_full = role == http::Role::kOperator && !readiness.degraded_for_operators.empty();

@@ -34,7 +34,7 @@ std::span<const Route> Api::Routes() {
       {"GET",
        "/readyz",
        http::Access::kAll,
-       "200 once a committed model is served and training works",
+       "200 once a committed model is served, all of it is loaded, and training works",
        By<&Api::Ready>,
        {.returns = "Text"}},
       {"GET",

@@ -118,11 +118,27 @@ const ItemIndex& Recommender::IndexOf(size_t model) const {
   return *index;
 }
 
-Result<std::shared_ptr<const ServedItems>> Recommender::Get(size_t model) const {
+Status Recommender::Loaded(size_t model) const {
+  if (latest_() == nullptr) return {};
   const MutexLock lock(mutex_);
-  const Slot& slot = slots_[model];
-  if (slot.served != nullptr) return slot.served;
-  if (slot.failure) return Fail(Error(*slot.failure));
+  if (slots_[model].looked_at) return {};
+  return Fail(ErrorCode::kUnavailable,
+              fmt::format("learner '{}' is being loaded", models_[model].promise.learner));
+}
+
+Status Recommender::Loaded() const {
+  for (size_t model = 0; model < models_.size(); ++model) TACIT_RETURN_IF_ERROR(Loaded(model));
+  return {};
+}
+
+Result<std::shared_ptr<const ServedItems>> Recommender::Get(size_t model) const {
+  {
+    const MutexLock lock(mutex_);
+    const Slot& slot = slots_[model];
+    if (slot.served != nullptr) return slot.served;
+    if (slot.failure) return Fail(Error(*slot.failure));
+  }
+  TACIT_RETURN_IF_ERROR(Loaded(model));
   return Fail(ErrorCode::kUnavailable,
               fmt::format("learner '{}' has released nothing to recommend from yet",
                           models_[model].promise.learner));

@@ -66,6 +66,9 @@ class Recommender {
   // The public descriptions of a model's items; made when first asked for.
   const ItemIndex& IndexOf(size_t model) const;
 
+  // Ok once the states of a version that was there at the start are built, or cannot be.
+  // kUnavailable names a learner whose first state is being built.
+  Status Loaded() const;
   // The current state; never null. kUnavailable before the first state; the build's error if the
   // first state could not be built.
   Result<std::shared_ptr<const ServedItems>> Get(size_t model) const;
@@ -85,6 +88,7 @@ class Recommender {
   std::optional<Clock::time_point> Look();
   // The same for one model.
   std::optional<Clock::time_point> Update(size_t model);
+  Status Loaded(size_t model) const;
 
   const std::vector<RecommendModel> models_;
   const Latest latest_;

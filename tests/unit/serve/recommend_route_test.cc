@@ -117,6 +117,23 @@ TEST_F(RecommendRouteTest, BeforeTheFirstReleaseItIsNotReady) {
   EXPECT_EQ(Ask(kSequence).status, 503u);
 }
 
+// A restart finds a version, and its recommendations are not built yet.
+TEST_F(RecommendRouteTest, AVersionIsLoadedOnceItsItemsAreBuilt) {
+  model_ = SomeRecommender(kItems, false);
+  Commit(3, "first");
+  Recommender recommender({model_}, [this] { return latest_; });
+  const Status loading = recommender.Loaded();
+  ASSERT_FALSE(loading);
+  EXPECT_EQ(loading.error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(loading.error().message, "learner 'next' is being loaded");
+  const auto early = recommender.Get(0);
+  ASSERT_FALSE(early);
+  EXPECT_EQ(early.error().message, loading.error().message);
+  recommender.Refresh();
+  EXPECT_TRUE(recommender.Loaded());
+  EXPECT_TRUE(recommender.Get(0));
+}
+
 // Loops over all items say which the filters leave.
 TEST_F(RecommendRouteTest, OnlyWhatIsWantedIsRecommended) {
   Start(true, 4, true);
