@@ -16,6 +16,14 @@ Status CheckSource(const Place& place, LogFiles files, Source* source);  // find
 enum class RecordPart { kUser, kItem, kEvent };
 std::string UnsetPlace(const Source& source, RecordPart part);
 
+void DescribeJson(Fields& fields, event::JsonShape& shape, bool used);
+void DescribeCsv(Fields& fields, event::CsvShape& shape, bool used);
+// The rules of one key, of what is written; and of several keys. The places themselves are checked
+// where the schema is known.
+Status CheckJsonKeys(const Place& json);
+Status CheckCsvKeys(const Place& csv);
+Status CheckShape(const Place& place, const event::RecordShape& shape);
+
 Status CheckHaltAbove(const Place& place, const HaltAbove& halt,
                       const std::vector<Learner>& learners);
 
