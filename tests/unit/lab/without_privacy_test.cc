@@ -62,7 +62,7 @@ class WithoutPrivacyTest : public testing::Test {
                     "    mechanism: {{kind: dp-sgd}}\n"
                     "    participation: {{mode: once, batch: 60}}\n"
                     "    optimizer: {{kind: adam, learning_rate: 0.02}}\n"
-                    "    privacy: {{unit: event, epsilon: 0.1, delta: 1.0e-6}}\n",
+                    "    privacy: {{unit: event, epsilon: 0.001, delta: 1.0e-6}}\n",
                     dir_ / "day-*.jsonl"));
     auto config = config::Load(dir_ / "ctr.yaml", {});
     EXPECT_TRUE(config) << config.error().message;
@@ -96,7 +96,7 @@ TEST_F(WithoutPrivacyTest, TheSecondModelHasNoNoiseAndIsGone) {
   EXPECT_NE(JudgedOf(other.learners[0].days)->loss_sum, noisy->loss_sum);
 
   EXPECT_THAT(one.tables, AllOf(HasSubstr("\nwithout privacy "), HasSubstr("\nbest constant "),
-                                HasSubstr("At epsilon 0.1 learner 'ctr' does ")));
+                                HasSubstr("At epsilon 0.001 learner 'ctr' does ")));
   const auto json = ToJson(one).at("learners").at(0);
   EXPECT_EQ(json.at("days_without_privacy").as_array().size(), 2u);
   EXPECT_TRUE(fs::exists(dir_ / "one"));
