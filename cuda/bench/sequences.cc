@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include "bench/sequence_carriers.h"
+#include "bench/bench_data.h"
 #include "cuda/bench/parts.h"
 #include "cuda/bench/products.h"
 #include "cuda/bench/timing.h"

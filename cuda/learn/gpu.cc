@@ -36,7 +36,7 @@ class OpenedGpu final : public train::Gpu {
       const train::ClickEngineOptions& options, mechanism::Mechanism& mechanism,
       noise::NoiseSource& noise, store::WorkingRows& rows,
       const store::DenseState& dense) override {
-    TACIT_CHECK(!options.carriers, "carriers have no form for a GPU");
+    TACIT_CHECK(!options.sum_map, "a map by factors has no form for a GPU");
     return MakeDeviceClickEngine(*device_, Placed(options), mechanism, noise, rows, dense);
   }
   Result<std::unique_ptr<train::SequenceEngine>> MakeSequenceEngine(

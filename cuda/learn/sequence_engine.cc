@@ -178,7 +178,7 @@ Result<SequenceStepFacts> Engine::FactsOf(uint64_t seed, const model::ParameterN
                           .dropout_seed = model::StepCoins{seed}.dropout()};
   Device& device = stream_.device();
   if (noise.on()) {
-    TACIT_CHECK(noise.item_variance.size() == layout_.items().rows && noise.carrier_rank == 0,
+    TACIT_CHECK(noise.item_variance.size() == layout_.items().rows && noise.factor_rank == 0,
                 "a variance per item");
     if (!std::ranges::equal(noise.item_variance, item_variance_)) {
       item_variance_.assign(noise.item_variance.begin(), noise.item_variance.end());

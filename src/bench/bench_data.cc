@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "stream/generator/criteo_generator.h"
 #include "stream/steps/sum_blocks.h"
 
@@ -88,6 +90,20 @@ Result<BenchSetup> MakeBenchSetup(const BenchModel& model) {
   TACIT_ASSIGN(setup.assembly, wiring::Assemble(MakeConfig(model)));
   TACIT_ASSIGN(setup.steps, MakeSteps(*setup.assembly.transform, model.steps, model.batch));
   return setup;
+}
+
+model::Histories FullWindows(uint32_t catalogue, uint32_t length, uint32_t users) {
+  model::Histories histories;
+  histories.catalogue = catalogue;
+  for (uint32_t u = 0; u < users; ++u) {
+    for (uint32_t i = 0; i <= length; ++i) {
+      const double share = (Philox({i, u, 0, 0}, {7, 0})[0] + 0.5) * 0x1p-32;
+      histories.items.push_back(
+          std::min(catalogue - 1, static_cast<uint32_t>(std::pow(catalogue, share) - 1)));
+    }
+    histories.end.push_back(histories.items.size());
+  }
+  return histories;
 }
 
 double Median(std::vector<double> values) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "model/histories.h"
 #include "stream/steps/participation.h"
 #include "wiring/assembly.h"
 
@@ -26,6 +27,9 @@ struct BenchModel {
   std::vector<uint32_t> hidden = {};  // the network's layers; if empty, the default's
 };
 Result<BenchSetup> MakeBenchSetup(const BenchModel& model);
+
+// Users of one full window each, who take popular items often.
+model::Histories FullWindows(uint32_t catalogue, uint32_t length, uint32_t users);
 
 // The median; of an even number of values, the upper one in the middle. REQUIRES at least one
 // value.

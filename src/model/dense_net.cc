@@ -126,8 +126,8 @@ class Net final : public DenseNet {
         gradient_(layers_.size()),
         weights_(layers_.size()),
         weight_buffer_(layers_.size()),
-        carried_input_(layers_.size()),
-        carried_gradient_(layers_.size()) {
+        thin_input_(layers_.size()),
+        thin_gradient_(layers_.size()) {
     TACIT_CHECK(!layers_.empty() && layers_.back().out == 1, "a net ends in one logit");
   }
 
@@ -151,7 +151,7 @@ class Net final : public DenseNet {
   }
 
   Status Backward(std::span<const float> dlogit, Matrix input_gradient) override {
-    carriers_ = nullptr;
+    map_ = &kWholeGradient;
     for (size_t l = 0; l < layers_.size(); ++l) gradient_[l].Reset(rows_, layers_[l].out);
     arithmetic_.Keep(ConstMatrix(dlogit.data(), rows_, 1), gradient_.back().view());
     for (size_t l = layers_.size() - 1; l > 0; --l) {
@@ -165,26 +165,25 @@ class Net final : public DenseNet {
                             weights_[0].Rows(0, input_gradient.cols), input_gradient);
   }
 
-  Status Carry(const Carriers* carriers) override {
-    carriers_ = carriers;
-    if (carriers == nullptr) return {};
+  Status SumBy(const SumMap& map) override {
+    map_ = &map;
     for (size_t l = 0; l < layers_.size(); ++l) {
-      const auto& [left, right] = carriers->pair(l);
-      const size_t rank = carriers->pair(l).rank();
-      if (rank == 0) continue;
-      carried_input_[l].Reset(rows_, rank + 1);
-      const View kept = carried_input_[l].view();
-      TACIT_RETURN_IF_ERROR(Project(Inputs(l), left, FirstColumns(kept, rank)));
+      const SumMap::Pair* pair = PairOf(l);
+      if (pair == nullptr) continue;
+      const size_t rank = pair->rank();
+      thin_input_[l].Reset(rows_, rank + 1);
+      const View kept = thin_input_[l].view();
+      TACIT_RETURN_IF_ERROR(Project(Inputs(l), pair->left, FirstColumns(kept, rank)));
       for (size_t r = 0; r < rows_; ++r) kept.Row(r)[rank] = Arithmetic::kOne;
-      carried_gradient_[l].Reset(rows_, rank);
-      TACIT_RETURN_IF_ERROR(Project(gradient_[l].view(), right, carried_gradient_[l].view()));
+      thin_gradient_[l].Reset(rows_, rank);
+      TACIT_RETURN_IF_ERROR(Project(gradient_[l].view(), pair->right, thin_gradient_[l].view()));
     }
     return {};
   }
 
   void SquaredNorms(size_t layer, std::span<const uint32_t> unit_end,
                     std::span<float> out) override {
-    if (!Carried(layer)) return FactorNorms(Whole(layer), unit_end, out);
+    if (PairOf(layer) == nullptr) return FactorNorms(Whole(layer), unit_end, out);
     FactorNorms(OfLeft(layer), unit_end, out);
     half_norm_.resize(out.size());
     FactorNorms(OfRight(layer), unit_end, half_norm_);
@@ -197,9 +196,9 @@ class Net final : public DenseNet {
     for (size_t l = 0; l < layers_.size(); ++l) {
       clear(input_[l].view());
       clear(gradient_[l].view());
-      if (!Carried(l)) continue;
-      clear(carried_input_[l].view());
-      clear(carried_gradient_[l].view());
+      if (PairOf(l) == nullptr) continue;
+      clear(thin_input_[l].view());
+      clear(thin_gradient_[l].view());
     }
   }
 
@@ -225,19 +224,17 @@ class Net final : public DenseNet {
   struct Factors {
     ConstView a, g;
   };
-  bool Carried(size_t layer) const {
-    return carriers_ != nullptr && carriers_->pair(layer).rank() > 0;
-  }
+  const SumMap::Pair* PairOf(size_t layer) const { return map_->PairAt(layers_[layer].offset); }
   Factors Whole(size_t l) const { return {input_[l].view(), gradient_[l].view()}; }
-  // Those of dL; and of dR, with the biases.
-  Factors OfLeft(size_t l) { return {Inputs(l), carried_gradient_[l].view()}; }
-  Factors OfRight(size_t l) const { return {carried_input_[l].view(), gradient_[l].view()}; }
+  // Those of (dW) right^T; and of left (dW), with the biases.
+  Factors OfLeft(size_t l) { return {Inputs(l), thin_gradient_[l].view()}; }
+  Factors OfRight(size_t l) const { return {thin_input_[l].view(), gradient_[l].view()}; }
 
-  // out = x carrier^T.
-  Status Project(ConstView x, ConstMatrix carrier, View out) {
+  // out = x factor^T.
+  Status Project(ConstView x, ConstMatrix factor, View out) {
     const Matrix raw = arithmetic_.Raw(out);
     TACIT_RETURN_IF_ERROR(arithmetic_.Gemm(Transpose::kNo, x, Transpose::kYes,
-                                           arithmetic_.Weights(carrier, &carrier_), raw));
+                                           arithmetic_.Weights(factor, &factor_), raw));
     arithmetic_.KeepRaw(raw, out);
     return {};
   }
@@ -265,15 +262,15 @@ class Net final : public DenseNet {
       return add(First(rows, factors.a), g, place);
     };
     for (size_t l = 0; l < layers_.size(); ++l) {
-      const auto& [in, out, offset] = layers_[l];
-      const size_t place = carriers_ == nullptr ? offset : carriers_->PlaceOf(offset);
-      if (!Carried(l)) {
+      const size_t place = map_->PlaceOf(layers_[l].offset);
+      const SumMap::Pair* pair = PairOf(l);
+      if (pair == nullptr) {
         TACIT_RETURN_IF_ERROR(put(l, Whole(l), place));
         continue;
       }
       TACIT_RETURN_IF_ERROR(put(l, OfLeft(l), place));
-      // The biases follow dR, as they follow weights.
-      TACIT_RETURN_IF_ERROR(put(l, OfRight(l), place + in * carriers_->pair(l).rank()));
+      // The biases follow left (dW), as they follow weights.
+      TACIT_RETURN_IF_ERROR(put(l, OfRight(l), place + layers_[l].in * pair->rank()));
     }
     return {};
   }
@@ -323,11 +320,11 @@ class Net final : public DenseNet {
   MatrixBuffer<T> scaled_;
   std::vector<uint32_t> row_end_;
   std::vector<float> row_norm_;
-  // With carriers, per layer: input rows times L, with a 1 after them, and output gradients times
-  // R^T.
-  const Carriers* carriers_ = nullptr;
-  std::vector<MatrixBuffer<T>> carried_input_, carried_gradient_;
-  MatrixBuffer<T> carrier_;  // rounded
+  // Per layer with factors: input rows times left^T, with a 1 after them, and output gradients
+  // times right^T.
+  const SumMap* map_ = &kWholeGradient;
+  std::vector<MatrixBuffer<T>> thin_input_, thin_gradient_;
+  MatrixBuffer<T> factor_;  // rounded
   std::vector<float> half_norm_;
 };
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "model/carriers.h"
 #include "model/sum_blocks.h"
+#include "model/sum_map.h"
 #include "ops/backend.h"
 
 namespace tacit::model {
@@ -44,11 +44,10 @@ class DenseNet {
   // Takes the logits' gradient. `input_gradient` gets the gradient of the input's first columns, as
   // many as it has. The parameters must still be those of Forward.
   virtual Status Backward(std::span<const float> dlogit, ops::Matrix input_gradient) = 0;
-  // Has the calls below give and bound the sums of these carriers in place of the weights': what a
-  // layer's weights add to the sum and to the norms is dL and dR, by factors that are projected
-  // here, so that no unit's is formed. Null, and after each Backward: the weights' own. The
-  // carriers' matrices are the layers' weights, in order.
-  virtual Status Carry(const Carriers* carriers) = 0;
+  // Has the calls below, until the next Backward, give and bound the sums of what `map` makes of
+  // the gradients: where a layer's weights have factors, its rows are projected here, so that no
+  // unit's gradient is formed. `map` must live as long; until this, it is kWholeGradient.
+  virtual Status SumBy(const SumMap& map) = 0;
   // Squared norms of a layer's gradient, weights and biases, per unit (rows end at unit_end[u]). A
   // unit of several rows gets an upper bound, because its rows may cancel and two things do not:
   // what rounding adds to the rows when they are scaled (at most 2^-24 of each, in bf16 2^-8), and
@@ -59,7 +58,7 @@ class DenseNet {
   // Wipes a row's inputs and gradients, so that it adds exact zeros to every sum.
   virtual void ClearRow(size_t row) = 0;
   // gradient = the sum of all layers' gradients over rows, row r scaled by scale[l * rows + r].
-  // An empty `scale` is all ones. With carriers it is laid out as they say.
+  // An empty `scale` is all ones.
   virtual Status Sum(std::span<const float> scale, std::span<float> gradient) = 0;
   // sums = the same in whole steps, summed in these pieces (ops::SumPieces).
   virtual Status SumOnGrid(std::span<const float> scale, const ops::SumPieces& pieces, double step,

@@ -143,12 +143,11 @@ std::vector<float> Pctr::InitialDense(uint64_t seed) const {
   return dense;
 }
 
-std::unique_ptr<Carriers> Pctr::MakeCarriers(const CarrierOptions& options, uint64_t seed) const {
-  std::vector<Carriers::Weights> weights;
+std::vector<SumMap::Weights> Pctr::Matrices() const {
+  std::vector<SumMap::Weights> matrices;
   for (const LinearLayer& layer : impl_->layers)
-    weights.push_back({layer.in, layer.out, layer.offset});
-  return std::make_unique<Carriers>(options, std::move(weights), InitialDense(seed), seed,
-                                    impl_->backend);
+    matrices.push_back({layer.in, layer.out, layer.offset});
+  return matrices;
 }
 
 // A row's expected squared norm is 1/3, of the order of one number of the dense input, for any
@@ -256,11 +255,11 @@ Status Pctr::Backward(const Examples& examples, std::span<const float> dense,
 
 Status Pctr::ClippedSum(const Examples& examples, const Activations& activations,
                         const RowSelection& selection, const ScaleRule& rule, StepGradient* sum,
-                        GroupNorms* norms, const Carriers* carriers) {
+                        GroupNorms* norms, const SumMap& map) {
   TACIT_CHECK(impl_->has_gradients && impl_->dlogit.size() == PaddedRows(examples),
               "ClippedSum follows Backward on the same examples");
-  TACIT_RETURN_IF_ERROR(impl_->net->Carry(carriers));
-  const size_t summed = carriers == nullptr ? dense_size() : carriers->sum_size();
+  TACIT_RETURN_IF_ERROR(impl_->net->SumBy(map));
+  const size_t summed = map.PlaceOf(dense_size());
   sum->Reset(impl_->options.space, activations, selection, summed);
   norms->groups = impl_->groups();
   norms->units = examples.units;

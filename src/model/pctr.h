@@ -8,9 +8,9 @@
 #include "base/hash.h"
 #include "base/result.h"
 #include "base/row_space.h"
-#include "model/carriers.h"
 #include "model/examples.h"
 #include "model/gradient.h"
+#include "model/sum_map.h"
 #include "ops/backend.h"
 
 namespace tacit::model {
@@ -46,8 +46,7 @@ class Pctr {
   size_t first_width() const;                            // outputs of the first layer
   std::vector<float> InitialDense(uint64_t seed) const;  // He-uniform, a function of the seed
   float InitialRowScale(uint32_t table) const;           // for InitialRow
-  // Carriers of the layers' weights for a learner that began with InitialDense(seed).
-  std::unique_ptr<Carriers> MakeCarriers(const CarrierOptions& options, uint64_t seed) const;
+  std::vector<SumMap::Weights> Matrices() const;         // of the layers, in order
   Digest Fingerprint() const;      // of everything that makes stored state this model's
   size_t gradient_groups() const;  // one per dense layer, then the rows
   double FlopsPerExample() const;  // forward and backward
@@ -69,11 +68,11 @@ class Pctr {
   Status Backward(const Examples& examples, std::span<const float> dense, std::span<float> loss);
   // Computes the scaled sum over units of the last Backward, dense and selected rows; every unit's
   // gradient is masked to the selection before its norms are taken. `norms` are those given to the
-  // rule. Repeatable until the next Forward. With `carriers`, the dense sum is theirs, and so are
-  // the layers' norms.
+  // rule. Repeatable until the next Forward. The dense sum is what `map` makes of the gradient, and
+  // the layers' norms are of that.
   Status ClippedSum(const Examples& examples, const Activations& activations,
                     const RowSelection& selection, const ScaleRule& rule, StepGradient* sum,
-                    GroupNorms* norms, const Carriers* carriers = nullptr);
+                    GroupNorms* norms, const SumMap& map = kWholeGradient);
   // Computes for the last Backward, per row of the activations, the sum over units of the norm of
   // the unit's gradient of that row, each cut to `clip`. One unit moves each score by at most the
   // clip, all in one direction.

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "mechanism/clipper.h"
+#include "model/carriers/carriers.h"
 #include "model/pctr.h"
 
 namespace tacit::audit {
@@ -50,8 +51,9 @@ class Attack {
         parameters_(model_.InitialDense(7)),
         clipper_(mechanism::MakeFlatClipper(kClip, 1)) {
     if (attacked.carrier_rank == 0) return;
-    carriers_ = model_.MakeCarriers({.rank = attacked.carrier_rank}, 7);
-    TACIT_CHECK(carriers_->Choose(0, parameters_).has_value());
+    map_ = model::CarriersOf({.rank = attacked.carrier_rank})
+               .make(model_.Matrices(), parameters_, 7, backend);
+    TACIT_CHECK(map_->Choose(0, parameters_).has_value());
   }
 
   // Bends the sum of the whole step, or that of every 256 records.
@@ -108,7 +110,7 @@ class Attack {
     const Rule rule(clipper_->rule(), attacked_.fault != SumFault::kOneSum);
     model::StepGradient sum;
     model::GroupNorms norms;
-    must(model_.ClippedSum(examples, activations, {}, rule, &sum, &norms, carriers_.get()));
+    must(model_.ClippedSum(examples, activations, {}, rule, &sum, &norms, *map_));
     if (attacked_.fault == SumFault::kOneSum) return {sum.dense.begin(), sum.dense.end()};
     std::vector<double> values;
     for (const int64_t steps : sum.dense_sums)
@@ -170,7 +172,7 @@ class Attack {
   model::Pctr model_;
   const std::vector<float> parameters_;
   const std::unique_ptr<mechanism::Clipper> clipper_;
-  std::unique_ptr<model::Carriers> carriers_;
+  std::unique_ptr<model::SumMap> map_ = std::make_unique<model::SumMap>();
 };
 
 }  // namespace

@@ -103,6 +103,7 @@ const std::map<std::string, Names>& FolderArrows() {
       {"base/threads", {"base/"}},
       // A kind of model knows no other, except the counts that others begin with.
       {"model/", {}},
+      {"model/carriers", {"model/"}},
       {"model/linear", {}},
       {"model/transitions", {"model/"}},
       {"model/ranking", {"model/transitions"}},

@@ -78,8 +78,8 @@ const ParameterGroup* SequenceLayout::Find(std::string_view name) const {
   return found == groups_.end() ? nullptr : &*found;
 }
 
-std::vector<Carriers::Weights> SequenceLayout::Matrices() const {
-  std::vector<Carriers::Weights> matrices;
+std::vector<SumMap::Weights> SequenceLayout::Matrices() const {
+  std::vector<SumMap::Weights> matrices;
   const auto add = [&](const LinearLayer& layer) {
     matrices.push_back({layer.in, layer.out, layer.offset});
   };

@@ -73,8 +73,8 @@ class SequenceLayout {
   const ParameterTable& positions() const { return positions_; }  // empty for recurrent encoders
   std::span<const Block> blocks() const { return blocks_; }
   std::span<const Recurrent> recurrent() const { return recurrent_; }
-  // The encoder's weight matrices, in the order of their offsets: those that can have carriers.
-  std::vector<Carriers::Weights> Matrices() const;
+  // The encoder's weight matrices, in the order of their offsets: those that can have factors.
+  std::vector<SumMap::Weights> Matrices() const;
   const NormLayer& last_norm() const { return last_norm_; }  // width 0: none
   float embedding_scale() const { return embedding_scale_; }
 

@@ -92,13 +92,6 @@ double SequenceModel::FlopsPerCrop(size_t positions) const {
   return 2 * 3 * products;
 }
 
-std::unique_ptr<Carriers> SequenceModel::MakeCarriers(const CarrierOptions& options,
-                                                      std::span<const float> initial,
-                                                      uint64_t seed) const {
-  TACIT_CHECK(initial.size() == layout().size(), "a number per parameter");
-  return std::make_unique<Carriers>(options, layout().Matrices(), initial, seed, impl_->backend);
-}
-
 // Cuts contiguous shares of about equal cost: the same units give the same shares.
 void SequenceModel::Impl::ShareOut(const SequenceUnits& units) {
   double total = 0, done = 0;
@@ -137,7 +130,7 @@ Status SequenceModel::ClippedSum(std::span<const float> parameters, const Sequen
   Impl& impl = *impl_;
   const bool private_step = rule.needs_norms(), on_grid = rule.grid_step() > 0;
   TACIT_CHECK(private_step || !on_grid, "a grid is for what is bounded");
-  const size_t size = step.carriers == nullptr ? impl.layout.size() : step.carriers->sum_size();
+  const size_t size = step.map->PlaceOf(impl.layout.size());
   const size_t count = units.units();
   sum->values.assign(on_grid ? 0 : size, 0.0f);
   sum->steps.assign(on_grid ? size : 0, 0);
@@ -157,7 +150,7 @@ Status SequenceModel::ClippedSum(std::span<const float> parameters, const Sequen
       }
       const std::span<float> values = w == 0 ? sum->values : worker.values;
       const std::span<int64_t> steps = w == 0 ? sum->steps : worker.steps;
-      worker.pass.gradient().Carry(step.carriers);
+      worker.pass.gradient().SumBy(*step.map);
       if (private_step) {
         worker.pass.gradient().FormEach();
       } else {

@@ -7,7 +7,6 @@
 
 #include "base/hash.h"
 #include "base/result.h"
-#include "model/carriers.h"
 #include "model/gradient.h"
 #include "model/histories.h"
 #include "model/sequence/layout.h"
@@ -73,17 +72,13 @@ class SequenceModel {
   // The multiplications and additions of a crop of this many positions, forward and backward.
   double FlopsPerCrop(size_t positions) const;
 
-  // Carriers of the encoder's weights for a learner that began with `initial`.
-  std::unique_ptr<Carriers> MakeCarriers(const CarrierOptions& options,
-                                         std::span<const float> initial, uint64_t seed) const;
-
   // `seed` is the public source of a step's coins: dropout, random crops and negatives follow from
-  // it. `noise` is that of the parameters, if it corrects attention. With `carriers`, the sum is
-  // laid out as theirs, and norms are those of what a unit adds to it.
+  // it. `noise` is that of the parameters, if it corrects attention. The sum is laid out as `map`
+  // says, and norms are of what a unit adds to it.
   struct Step {
     uint64_t seed = 0;
     ParameterNoise noise = {};
-    const Carriers* carriers = nullptr;
+    const SumMap* map = &kWholeGradient;
   };
   // Computes the sum over units of their gradients, each scaled by the rule; if the rule has a
   // grid, in its steps, each number of each unit rounded once. The norms include what rounding can

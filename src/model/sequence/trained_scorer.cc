@@ -15,8 +15,9 @@ void TrainedScorer::Publish(const SequenceLayout& layout, std::span<const float>
     idle_.clear();  // passes use the layout that is replaced here
   }
   layout_.emplace(layout);
-  item_variance_.assign(noise.item_variance.begin(), noise.item_variance.end());
-  noise_ = {noise.weight_variance, item_variance_, noise.carrier_rank};
+  noise_ = {noise.weight_variance,
+            {noise.item_variance.begin(), noise.item_variance.end()},
+            noise.factor_rank};
   prior_ = prior;
 }
 
@@ -33,7 +34,7 @@ Status TrainedScorer::Score(std::span<const uint32_t> history, std::span<float> 
   std::unique_ptr<UnitPass> pass = TakeIdle();
   if (pass == nullptr) {
     pass = std::make_unique<UnitPass>(*layout_, ops::MakeCpuUnitOps(ops::Precision::kF32), prior_);
-    TACIT_RETURN_IF_ERROR(pass->BeginStep(weights_, noise_));
+    TACIT_RETURN_IF_ERROR(pass->BeginStep(weights_, noise_.view()));
   }
   TACIT_RETURN_IF_ERROR(pass->Score(history, scores));
   const MutexLock lock(mutex_);

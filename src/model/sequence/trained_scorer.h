@@ -32,8 +32,8 @@ class TrainedScorer {
   std::unique_ptr<UnitPass> TakeIdle() const;
 
   std::optional<SequenceLayout> layout_;
-  std::vector<float> weights_, item_variance_;
-  ParameterNoise noise_;
+  std::vector<float> weights_;
+  KeptNoise noise_;
   const LogitPrior* prior_ = nullptr;
   // Passes that are not in use.
   mutable Mutex mutex_;

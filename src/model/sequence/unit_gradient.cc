@@ -19,13 +19,13 @@ UnitGradient::UnitGradient(const SequenceLayout& layout, ops::UnitOps& ops)
       rest_(layout.output().offset + layout.output().size()),
       size_(layout.size()) {}
 
-void UnitGradient::Carry(const Carriers* carriers) {
-  carriers_ = carriers;
+void UnitGradient::SumBy(const SumMap& map) {
+  map_ = &map;
   size_ = PlaceOf(layout_.size());
 }
 
 void UnitGradient::AddStraightTo(std::span<float> sum) {
-  TACIT_CHECK(sum.size() == size_, "a number per parameter, or of the carriers");
+  TACIT_CHECK(sum.size() == size_, "a number per number of the sum");
   straight_ = true;
   values_ = sum;
 }
@@ -75,17 +75,17 @@ void UnitGradient::ForRuns(size_t group, const Body& body) const {
 Status UnitGradient::AddLinear(const LinearLayer& layer, ops::ConstMatrix in,
                                ops::ConstMatrix grad) {
   ops_.ColumnSums(grad, Part(layer.offset + layer.in * layer.out, layer.out));
-  const Carriers::Pair* pair = carriers_ == nullptr ? nullptr : carriers_->PairAt(layer.offset);
+  const SumMap::Pair* pair = map_->PairAt(layer.offset);
   const size_t place = PlaceOf(layer.offset);
-  if (pair != nullptr) return AddCarried(*pair, place, in, grad);
+  if (pair != nullptr) return AddThin(*pair, place, in, grad);
   return ops_.Gemm(ops::Transpose::kYes, in, ops::Transpose::kNo, grad, 1,
                    {values_.data() + place, layer.in, layer.out});
 }
 
-// Adds dL = in^T (grad R^T) and dR = (in L)^T grad: products of rows that are projected first, so
+// Adds in^T (grad right^T) and (in left^T)^T grad: products of rows that are projected first, so
 // that the matrix's own gradient is never formed.
-Status UnitGradient::AddCarried(const Carriers::Pair& pair, size_t place, ops::ConstMatrix in,
-                                ops::ConstMatrix grad) {
+Status UnitGradient::AddThin(const SumMap::Pair& pair, size_t place, ops::ConstMatrix in,
+                             ops::ConstMatrix grad) {
   using ops::Transpose;
   projected_.Reset(in.rows, pair.rank());
   const ops::Matrix projected = projected_.view();

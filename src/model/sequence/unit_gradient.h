@@ -4,16 +4,16 @@
 #include <span>
 #include <vector>
 
-#include "model/carriers.h"
 #include "model/gradient.h"
 #include "model/sequence/layout.h"
+#include "model/sum_map.h"
 #include "ops/matrix_buffer.h"
 #include "ops/unit_ops.h"
 
 namespace tacit::model {
 
-// A sum over units of all parameters' gradients, or of a step's carriers: in floats, or in whole
-// steps of a rule's grid.
+// A sum over units of what a step's map makes of their gradients: in floats, or in whole steps of a
+// rule's grid.
 struct SequenceSum {
   std::vector<float> values;
   std::vector<int64_t> steps;  // where the rule has a grid; `values` is then empty
@@ -41,12 +41,12 @@ class TouchedRows {
   uint32_t unit_ = 0;
 };
 
-// One worker's gradient of the current unit, laid out as the parameters, or as the sum of a step's
-// carriers. It is formed in full, while it is in the caches: embeddings are read and predicted
-// through the same rows, and ONE norm is taken, in the end, of the sum of both sides. (Paper 000's
-// eq. 4.1 takes it as a sum of three terms that cancel, the first of them squared by mistake.) A
-// unit's contribution is therefore known number by number, and rounded to the grid before it is
-// summed: the sum does not depend on the order of units, nor on how many workers share them.
+// One worker's gradient of the current unit, laid out as a step's map says. It is formed in full,
+// while it is in the caches: embeddings are read and predicted through the same rows, and ONE norm
+// is taken, in the end, of the sum of both sides. (Paper 000's eq. 4.1 takes it as a sum of three
+// terms that cancel, the first of them squared by mistake.) A unit's contribution is therefore
+// known number by number, and rounded to the grid before it is summed: the sum does not depend on
+// the order of units, nor on how many workers share them.
 //
 // If the whole catalogue's softmax writes a table, each unit overwrites it; of other tables the
 // touched rows are listed, and are zero again when the unit is done.
@@ -54,9 +54,9 @@ class UnitGradient {
  public:
   UnitGradient(const SequenceLayout& layout, ops::UnitOps& ops);
 
-  // Makes later units have these carriers' dL and dR in place of the weights' own gradients, which
-  // null brings back. Comes before AddStraightTo and FormEach.
-  void Carry(const Carriers* carriers);
+  // Makes later units have what this map makes of their gradients. Comes before AddStraightTo and
+  // FormEach; `map` must outlive those units.
+  void SumBy(const SumMap& map);
   // Makes units add straight into `sum`, unscaled; the caller keeps `sum`. Norms and AddTo are then
   // not asked for.
   void AddStraightTo(std::span<float> sum);
@@ -66,7 +66,7 @@ class UnitGradient {
   void BeginUnit();
   std::span<float> values() { return values_; }
   bool straight() const { return straight_; }
-  // The numbers of what is `size` parameters from `offset`, none of them a matrix with carriers.
+  // The numbers of what is `size` parameters from `offset`, without a matrix that has factors.
   std::span<float> Part(size_t offset, size_t size) {
     return values_.subspan(PlaceOf(offset), size);
   }
@@ -81,8 +81,7 @@ class UnitGradient {
                                   : Row(layout_.output(), output_is_dense_, &output_, item);
   }
 
-  // Sets squared[g] for each group of the layout; a matrix with carriers has the norm of its dL and
-  // dR.
+  // Sets squared[g] for each group of the layout; a matrix with factors has the norm of both parts.
   void SquaredNorms(std::span<float> squared);
   // The count of numbers in this unit's gradient.
   size_t Coordinates() const;
@@ -93,11 +92,9 @@ class UnitGradient {
   void EndUnit();
 
  private:
-  size_t PlaceOf(size_t offset) const {
-    return carriers_ == nullptr ? offset : carriers_->PlaceOf(offset);
-  }
-  Status AddCarried(const Carriers::Pair& pair, size_t place, ops::ConstMatrix in,
-                    ops::ConstMatrix grad);
+  size_t PlaceOf(size_t offset) const { return map_->PlaceOf(offset); }
+  Status AddThin(const SumMap::Pair& pair, size_t place, ops::ConstMatrix in,
+                 ops::ConstMatrix grad);
   float* Row(const ParameterTable& table, bool dense, TouchedRows* touched, uint32_t row) {
     if (!straight_ && !dense) touched->Touch(row);
     return values_.data() + table.offset + row * table.cols;
@@ -112,7 +109,7 @@ class UnitGradient {
   ops::UnitOps& ops_;
   const bool output_is_dense_, items_dense_;
   const size_t rest_;  // start of what is neither table
-  const Carriers* carriers_ = nullptr;
+  const SumMap* map_ = &kWholeGradient;
   size_t size_;  // numbers
   ops::MatrixBuffer<float> projected_;
   std::vector<float> own_;

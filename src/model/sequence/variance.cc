@@ -4,13 +4,13 @@
 
 namespace tacit::model {
 
-// Noise by carriers, Z_L R + L Z_R - L L^T Z_L R, has its variance in the r (in + out - r)
+// Noise by factors, Z_L R + L Z_R - L L^T Z_L R, has its variance in the r (in + out - r)
 // dimensions of what L and R span, and none in the others. Any number of it has the mean over all:
 // exactly so on average over directions, for any input.
 LayerNoise ParameterNoise::Of(const LinearLayer& layer) const {
   LayerNoise noise{weight_variance, weight_variance};
-  if (!CarriersSave(carrier_rank, layer.in, layer.out) || carrier_rank == 0) return noise;
-  const auto spanned = static_cast<float>(carrier_rank * (layer.in + layer.out - carrier_rank));
+  if (!FactorsSave(factor_rank, layer.in, layer.out) || factor_rank == 0) return noise;
+  const auto spanned = static_cast<float>(factor_rank * (layer.in + layer.out - factor_rank));
   noise.weights *= spanned / static_cast<float>(layer.in * layer.out);
   return noise;
 }

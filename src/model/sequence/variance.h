@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
+#include <vector>
 
 #include "model/dense_net.h"
 #include "ops/matrix_buffer.h"
@@ -24,11 +26,20 @@ struct ParameterNoise {
   // The variance of every number in the item's row: (sigma C / (B p))^2, p the chance that a unit
   // brings the item. Empty if there is no noise, and attention is not corrected.
   std::span<const float> item_variance;
-  // The rank of the carriers by which the encoder's matrices were noised; 0: by none.
-  uint32_t carrier_rank = 0;
+  // The rank of the factors by which the encoder's matrices were noised; 0: they were noised whole.
+  uint32_t factor_rank = 0;
 
   bool on() const { return !item_variance.empty(); }
   LayerNoise Of(const LinearLayer& layer) const;
+};
+
+// The same with numbers of its own.
+struct KeptNoise {
+  float weight_variance = 0;
+  std::vector<float> item_variance = {};
+  uint32_t factor_rank = 0;
+
+  ParameterNoise view() const { return {weight_variance, item_variance, factor_rank}; }
 };
 
 // Computes columns [first, first + out.cols) of a layer whose weights have the variance w and whose

@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "model/sequence/logit_prior.h"
 #include "model/sequence/options.h"
+#include "model/sequence/variance.h"
 #include "model/transitions/options.h"
 #include "model/transitions/public_items.h"
 #include "model/transitions/scorer.h"
@@ -98,17 +99,10 @@ std::shared_ptr<const ItemModel> MakeRankedItems(
     LearnerIndex learner, std::shared_ptr<const model::transitions::PublicItems> catalogue,
     const model::transitions::Options& options, size_t candidates);
 
-// The variances of the parameters' noise for Re-Attention; a model::ParameterNoise that owns its
-// numbers.
-struct SequenceNoise {
-  float weight_variance = 0;
-  std::vector<float> item_variance;  // empty: attention is not corrected
-  uint32_t carrier_rank = 0;         // 0: the noise is by no carriers
-};
 // The release of a sequence model's start, in the form that scoring needs.
 struct ReleasedStart {
   std::shared_ptr<const model::LogitPrior> prior;  // null where nothing is added to logits
-  SequenceNoise noise;
+  model::KeptNoise noise;
 };
 // Reads a start from Snapshot::Released, as the learner does. kCorruption, kInvalidArgument: the
 // bytes are damaged, or of another start. Thread-safe.
@@ -120,6 +114,7 @@ using ReadStart = std::function<Result<ReleasedStart>(std::string_view released)
 // computed.
 std::shared_ptr<const ItemModel> MakeSequenceItems(LearnerIndex learner,
                                                    const model::SequenceOptions& options,
-                                                   SequenceNoise noise = {}, ReadStart start = {});
+                                                   model::KeptNoise noise = {},
+                                                   ReadStart start = {});
 
 }  // namespace tacit::serve

@@ -29,11 +29,7 @@ class SequenceState final : public ItemState {
   SequenceState(SequenceSource source, const model::SequenceLayout& layout,
                 std::span<const float> served, ReleasedStart start)
       : source_(std::move(source)), start_(std::move(start)) {
-    scorer_.Publish(layout, served,
-                    {.weight_variance = start_.noise.weight_variance,
-                     .item_variance = start_.noise.item_variance,
-                     .carrier_rank = start_.noise.carrier_rank},
-                    start_.prior.get());
+    scorer_.Publish(layout, served, start_.noise.view(), start_.prior.get());
   }
 
   bool IsOf(const SequenceSource& source) const { return source_ == source; }
@@ -62,7 +58,7 @@ class SequenceScorer final : public ItemScorer {
 
 class SequenceItems final : public ItemModel {
  public:
-  SequenceItems(LearnerIndex learner, const model::SequenceOptions& options, SequenceNoise noise,
+  SequenceItems(LearnerIndex learner, const model::SequenceOptions& options, model::KeptNoise noise,
                 ReadStart start)
       : learner_(learner),
         layout_(options),
@@ -117,7 +113,7 @@ class SequenceItems final : public ItemModel {
 
   const LearnerIndex learner_;
   const model::SequenceLayout layout_;
-  const SequenceNoise noise_;
+  const model::KeptNoise noise_;
   const ReadStart read_start_;
 };
 
@@ -125,7 +121,7 @@ class SequenceItems final : public ItemModel {
 
 std::shared_ptr<const ItemModel> MakeSequenceItems(LearnerIndex learner,
                                                    const model::SequenceOptions& options,
-                                                   SequenceNoise noise, ReadStart start) {
+                                                   model::KeptNoise noise, ReadStart start) {
   TACIT_CHECK(model::CheckOptions(options).has_value() && options.catalogue > 0);
   TACIT_CHECK(noise.item_variance.empty() || noise.item_variance.size() == options.catalogue,
               "a variance per item");

@@ -29,14 +29,14 @@ struct ClickOptions {
   model::PctrOptions model;
   uint64_t seed = 1;  // seed of the initial parameters; public
   OptimizerOptions optimizer;
-  std::optional<model::CarrierOptions> carriers = {};  // of the dense layers' gradients
-  bool bf16_rows = false;                              // store::RowLayout::bf16
+  model::SumMapOptions sum_map = {};  // of the dense layers' gradients
+  bool bf16_rows = false;             // store::RowLayout::bf16
 
   // The options of its engine, after this many steps.
   ClickEngineOptions Engine(uint64_t steps_taken) const {
     return {.model = model,
             .optimizer = optimizer,
-            .carriers = carriers,
+            .sum_map = sum_map,
             .seed = seed,
             .steps_taken = steps_taken};
   }

@@ -42,9 +42,9 @@ class HostClickEngine final : public ClickEngine {
         optimizer_(options.optimizer),
         every_row_(space_, optimizer_),
         dense_(std::move(dense)),
-        step_(options.steps_taken) {
-    if (options.carriers) carriers_ = model_.MakeCarriers(*options.carriers, options.seed);
-  }
+        step_(options.steps_taken),
+        map_(options.sum_map.Make(model_.Matrices(), model_.InitialDense(options.seed),
+                                  options.seed, backend)) {}
 
   Status Predict(const stream::StepBatch& batch, StepReport* report) override;
   Status Begin(const stream::StepBatch& step) override;
@@ -70,8 +70,8 @@ class HostClickEngine final : public ClickEngine {
   Optimizer optimizer_;
   EveryRowUpdate every_row_;
   store::DenseState dense_;
-  uint64_t step_;                              // steps released
-  std::unique_ptr<model::Carriers> carriers_;  // null if there are none
+  uint64_t step_;  // steps released
+  const std::unique_ptr<model::SumMap> map_;
 
   // Working memory of a step.
   model::ActivationIndexer indexer_;
@@ -85,7 +85,6 @@ class HostClickEngine final : public ClickEngine {
   std::vector<double> row_scores_;
   std::vector<float> logits_, loss_, dlogit_, scales_;
   PhaseTimer timer_;
-  std::vector<float> update_;  // of the dense parameters, where carriers are summed
 };
 
 Status HostClickEngine::Forward(const stream::StepBatch& step, bool learns) {
@@ -133,13 +132,12 @@ Status HostClickEngine::Begin(const stream::StepBatch& step) {
 Status HostClickEngine::Release(StepReport* report) {
   timer_.Enter(StepPhase::kRelease);
   mechanism_.Select({.activations = activations_, .scores = row_scores_}, noise_, &selection_);
-  // Carriers are of what earlier steps released, never of this batch.
-  if (carriers_) TACIT_RETURN_IF_ERROR(carriers_->Choose(step_, dense_.parameters));
+  // The map is of what earlier steps released, never of this batch.
+  TACIT_RETURN_IF_ERROR(map_->Choose(step_, dense_.parameters));
   ++step_;
   timer_.Enter(StepPhase::kGradients);
   TACIT_RETURN_IF_ERROR(model_.ClippedSum(examples_, activations_, selection_,
-                                          mechanism_.scale_rule(), &gradient_, &norms_,
-                                          carriers_.get()));
+                                          mechanism_.scale_rule(), &gradient_, &norms_, *map_));
   // Counted before Finalize, which may move an adaptive clip.
   const uint64_t clipped = CountClipped(mechanism_.scale_rule(), norms_, &scales_);
   timer_.Enter(StepPhase::kRelease);
@@ -160,14 +158,11 @@ Status HostClickEngine::Release(StepReport* report) {
   return {};
 }
 
-// With carriers the noised sum becomes a gradient of the weights here, after the noise.
+// The noised sum becomes a gradient of the weights here, after the noise.
 Status HostClickEngine::ApplyDense() {
-  if (carriers_) {
-    update_.resize(dense_.parameters.size());
-    TACIT_RETURN_IF_ERROR(carriers_->Expand(gradient_.dense, update_));
-  }
-  optimizer_.StepDense(carriers_ ? update_ : gradient_.dense, mechanism_.update_stddev(),
-                       dense_.parameters, dense_.optimizer, backend_.workers());
+  TACIT_ASSIGN(const std::span<const float> update, map_->Expand(gradient_.dense));
+  optimizer_.StepDense(update, mechanism_.update_stddev(), dense_.parameters, dense_.optimizer,
+                       backend_.workers());
   return {};
 }
 

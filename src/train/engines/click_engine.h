@@ -2,11 +2,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 
 #include "base/result.h"
-#include "model/carriers.h"
 #include "model/pctr.h"
+#include "model/sum_map.h"
 #include "store/types/delta.h"
 #include "stream/steps/participation.h"
 #include "train/engines/gpu_step.h"
@@ -18,9 +17,8 @@ namespace tacit::train {
 struct ClickEngineOptions {
   model::PctrOptions model;
   OptimizerOptions optimizer;
-  // The dense sum is that of low-rank carriers; nothing: it is that of the weights.
-  std::optional<model::CarrierOptions> carriers = {};
-  uint64_t seed = 1;          // of the initial parameters and the carriers' coins; public
+  model::SumMapOptions sum_map = {};
+  uint64_t seed = 1;          // of the initial parameters and the map's coins; public
   uint64_t steps_taken = 0;   // until the dense state that the engine begins with
   GpuStepSizes planned = {};  // a GPU has memory for such steps from the start
 };

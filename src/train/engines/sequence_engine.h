@@ -54,7 +54,7 @@ struct SequenceEngineOptions {
   // Logits added to the model's, or null; must outlive the engine.
   const model::LogitPrior* prior = nullptr;
   bool prior_has_no_table = false;  // its rows are made where they are needed
-  bool has_carriers = false;
+  bool maps_sums = false;           // by factors
   OptimizerOptions optimizer;
   // Clip, bound, grid and factor; nothing where privacy is off.
   bool is_private = true;

@@ -15,15 +15,6 @@ Status RefuseSequence(std::string why) {
   return Fail(ErrorCode::kInvalidArgument, "sequence training: " + std::move(why));
 }
 
-// The scale rule with privacy off: leaves every unit unscaled.
-class Unscaled final : public model::ScaleRule {
- public:
-  bool needs_norms() const override { return false; }
-  void Scales(const model::GroupNorms&, std::span<float> scales) const override {
-    std::ranges::fill(scales, 1.0f);
-  }
-};
-
 std::unique_ptr<mechanism::Clipper> MakeClipper(const SequenceGuard& privacy) {
   if (!privacy.on) return nullptr;
   if (privacy.clip == SequenceGuard::Clip::kFlat)
@@ -51,16 +42,6 @@ Status CheckOptimizer(const OptimizerOptions& o) {
   return {};
 }
 
-Status CheckCarriers(const model::CarrierOptions& carriers, const OptimizerOptions& optimizer) {
-  if (carriers.rank == 0) return RefuseSequence("carriers of rank 0 carry nothing");
-  if (carriers.power_steps == 0) return RefuseSequence("carriers: there is no power step");
-  if (!optimizer.kind->subtracts_noise) return {};
-  return RefuseSequence(fmt::format(
-      "{} takes the noise's share out of the second moment, and what carriers make of their noise "
-      "is not the same for every number",
-      optimizer.kind->name));
-}
-
 }  // namespace
 
 Status CheckOptions(const SequenceTrainingOptions& o) {
@@ -81,7 +62,12 @@ Status CheckOptions(const SequenceTrainingOptions& o) {
   if (p.on && !(p.clip_norm >= kScaleLeast && p.clip_norm <= kScaleMost))
     return RefuseSequence(
         fmt::format("clip_norm {} is not in {} to {}", p.clip_norm, kScaleLeast, kScaleMost));
-  if (o.carriers) TACIT_RETURN_IF_ERROR(CheckCarriers(*o.carriers, o.optimizer));
+  if (!o.sum_map.refusal.empty()) return RefuseSequence(std::string(o.sum_map.refusal));
+  if (o.sum_map && o.optimizer.kind->subtracts_noise)
+    return RefuseSequence(fmt::format(
+        "{} takes the noise's share out of the second moment, and what low-rank factors make of the "
+        "noise is not the same for every number",
+        o.optimizer.kind->name));
   if (!p.on && o.optimizer.kind->subtracts_noise)
     return RefuseSequence(fmt::format("{} subtracts noise: there is none where privacy is off",
                                       o.optimizer.kind->name));
@@ -100,27 +86,24 @@ std::vector<float> InitialParameters(const SequenceTrainingOptions& options,
   return parameters;
 }
 
-uint32_t CarrierRank(const SequenceTrainingOptions& options) {
-  return options.carriers ? options.carriers->rank : 0;
-}
-
 double UpdateStddev(const SequenceGuard& privacy, double expected_batch) {
   const auto clipper = MakeClipper(privacy);
   if (clipper == nullptr) return 0;
   return clipper->grid().stddev * clipper->grid().step / expected_batch;
 }
 
-std::vector<float> ItemVariances(const SequenceTrainingOptions& options,
-                                 std::span<const float> share) {
+model::KeptNoise NoiseOf(const SequenceTrainingOptions& options, std::span<const float> share) {
   if (!options.privacy.on || options.model.re_attention.kappa == 0) return {};
   const double stddev = UpdateStddev(options.privacy, options.expected_batch);
-  std::vector<float> variance(options.model.catalogue);
-  for (size_t i = 0; i < variance.size(); ++i) {
+  model::KeptNoise noise{.weight_variance = static_cast<float>(stddev * stddev),
+                         .item_variance = std::vector<float>(options.model.catalogue),
+                         .factor_rank = options.sum_map.rank};
+  for (size_t i = 0; i < noise.item_variance.size(); ++i) {
     const float p =
         share.empty() ? 1.0f : std::clamp(share[i], options.privacy.item_share_min, 1.0f);
-    variance[i] = static_cast<float>(std::pow(stddev / p, 2));
+    noise.item_variance[i] = static_cast<float>(std::pow(stddev / p, 2));
   }
-  return variance;
+  return noise;
 }
 
 privacy::Charge StepCharge(const SequenceGuard& privacy, const privacy::Draw& draw) {
@@ -147,24 +130,12 @@ SequenceStepper::SequenceStepper(SequenceTrainingOptions options, const privacy:
   const Status status = CheckOptions(options_);
   TACIT_CHECK(status.has_value(), "options are checked before a stepper is made");
   SetItemShare(options_.privacy.item_share);
-  BeginAt(parameters_);
-}
-
-// Makes the carriers of a learner that begins with these parameters.
-void SequenceStepper::BeginAt(std::span<const float> initial) {
-  if (options_.carriers)
-    carriers_ = model_.MakeCarriers(*options_.carriers, initial, options_.seed);
+  map_ = options_.sum_map.Make(model_.layout().Matrices(), parameters_, options_.seed, backend_);
 }
 
 void SequenceStepper::SetItemShare(std::span<const float> share) {
   TACIT_CHECK(share.empty() || share.size() == options_.model.catalogue, "a chance per item");
-  item_variance_ = ItemVariances(options_, share);
-}
-
-model::ParameterNoise SequenceStepper::parameter_noise() const {
-  if (item_variance_.empty()) return {};
-  return {static_cast<float>(update_stddev() * update_stddev()), item_variance_,
-          CarrierRank(options_)};
+  in_weights_ = NoiseOf(options_, share);
 }
 
 void SequenceStepper::Resume(std::span<const float> parameters,
@@ -183,13 +154,13 @@ void SequenceStepper::SetInitial(std::vector<float> parameters) {
               "initial parameters come before the first step, all of them");
   parameters_ = std::move(parameters);
   engine_is_behind_ = true;
-  BeginAt(parameters_);
+  map_ = options_.sum_map.Make(model_.layout().Matrices(), parameters_, options_.seed, backend_);
 }
 
 SequenceEngineOptions SequenceStepper::EngineOptions() const {
   SequenceEngineOptions options{.model = options_.model,
                                 .prior = options_.prior,
-                                .has_carriers = options_.carriers.has_value(),
+                                .maps_sums = bool{options_.sum_map},
                                 .optimizer = options_.optimizer,
                                 .is_private = clipper_ != nullptr,
                                 .update_stddev = update_stddev_};
@@ -208,21 +179,21 @@ Status SequenceStepper::Step(const model::SequenceUnits& units, SequenceStepRepo
 Status SequenceStepper::GradientOf(const model::SequenceUnits& units) {
   // The step's public coins: a function of the seed and the step alone.
   const model::SequenceModel::Step step{options_.seed * 0x9e3779b97f4a7c15 + step_,
-                                        parameter_noise(), carriers_.get()};
-  // Carriers are of what earlier steps released, never of these units.
-  if (carriers_) TACIT_RETURN_IF_ERROR(carriers_->Choose(step_, parameters_));
+                                        parameter_noise(), map_.get()};
+  // The map is of what earlier steps released, never of these units.
+  TACIT_RETURN_IF_ERROR(map_->Choose(step_, parameters_));
   if (engine_ != nullptr) {
     if (engine_is_behind_) TACIT_RETURN_IF_ERROR(engine_->Load(parameters_, state_, step_));
     engine_is_behind_ = false;
     return engine_->GradientOf(units, step.seed, step.noise);
   }
-  const Unscaled unscaled;
+  const model::Unscaled unscaled;
   return model_.ClippedSum(parameters_, units, step,
                            clipper_ != nullptr ? clipper_->rule() : unscaled, &sum_);
 }
 
 // Turns the sum into the update G: adds noise on every number, for every batch alike, then
-// divides by the public divisor. Only then carriers make a gradient of it.
+// divides by the public divisor. Only then the map makes a gradient of it.
 Result<std::span<const float>> SequenceStepper::NoisedGradient() {
   const double factor = 1 / options_.expected_batch;
   if (clipper_ != nullptr) {
@@ -234,10 +205,7 @@ Result<std::span<const float>> SequenceStepper::NoisedGradient() {
     for (size_t i = 0; i < update_.size(); ++i)
       update_[i] = static_cast<float>(factor * sum_.values[i]);
   }
-  if (!carriers_) return update_;
-  expanded_.resize(parameters_.size());
-  TACIT_RETURN_IF_ERROR(carriers_->Expand(update_, expanded_));
-  return expanded_;
+  return map_->Expand(update_);
 }
 
 Result<SequenceStepReport> SequenceStepper::Release() {

@@ -2,16 +2,15 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/check.h"
 #include "base/result.h"
 #include "mechanism/clipper.h"
-#include "model/carriers.h"
 #include "model/sequence/described_start.h"
 #include "model/sequence/sequence_model.h"
+#include "model/sum_map.h"
 #include "noise/noise.h"
 #include "ops/backend.h"
 #include "privacy/charge.h"
@@ -48,8 +47,7 @@ struct SequenceTrainingOptions {
   const model::LogitPrior* prior = nullptr;
   RateSchedule schedule;
   OptimizerOptions optimizer;
-  // Carriers of the encoder's gradients; nothing: those are summed whole.
-  std::optional<model::CarrierOptions> carriers = {};
+  model::SumMapOptions sum_map = {};  // of the encoder's gradients
   SequenceGuard privacy;
 };
 
@@ -59,16 +57,12 @@ Status CheckOptions(const SequenceTrainingOptions& options);
 std::vector<float> InitialParameters(const SequenceTrainingOptions& options,
                                      const model::SequenceLayout& layout);
 
-// The rank of the encoder's carriers; 0: it has none.
-uint32_t CarrierRank(const SequenceTrainingOptions& options);
-
 // Deviation of the noise on each number of a step's sum, divided; 0 where privacy is off.
 double UpdateStddev(const SequenceGuard& privacy, double expected_batch);
 
-// The variance of the noise on each item's embedding, for Re-Attention, where a unit has the item
-// with this chance (empty: every unit has every item). Empty where attention is not corrected.
-std::vector<float> ItemVariances(const SequenceTrainingOptions& options,
-                                 std::span<const float> share);
+// The noise in the parameters, for Re-Attention, where a unit has each item with this chance
+// (empty: every unit has every item). Empty where attention is not corrected.
+model::KeptNoise NoiseOf(const SequenceTrainingOptions& options, std::span<const float> share);
 
 // The cost of one step to each unit, which is in it with this probability. Unbounded where privacy
 // is off.
@@ -79,9 +73,9 @@ privacy::Charge StepCharge(const SequenceGuard& privacy, const privacy::Draw& dr
 // the public expected batch. What follows is post-processing: Adam, DP-AdamBC or SGD, warm-up and
 // decay, a moving average of the weights. A step without units releases noise like any other.
 //
-// With carriers (model/carriers.h) the numbers that are bounded, summed and noised are theirs, and
-// become a gradient of the weights after the noise. They are chosen before a step looks at its
-// units, by the parameters, the initial ones, the seed and the step's number.
+// The numbers that are bounded, summed and noised are what a map makes of gradients
+// (model/sum_map.h), and become a gradient of the weights after the noise. The map is chosen before
+// a step looks at its units, by the parameters, the initial ones, the seed and the step's number.
 //
 // Knows nothing of where units come from. The work of a step is split over the backend's workers.
 // Not thread-safe.
@@ -98,7 +92,7 @@ class SequenceStepper {
   const privacy::Charge& charge() const { return charge_; }
   double update_stddev() const { return update_stddev_; }
   // The noise in the weights, if attention is corrected by it; else empty.
-  model::ParameterNoise parameter_noise() const;
+  model::ParameterNoise parameter_noise() const { return in_weights_.view(); }
 
   // Brings these and Weights() up to the last step, where an engine has taken steps since.
   Status Settle();
@@ -108,7 +102,7 @@ class SequenceStepper {
   // Resumes a stored run. REQUIRES vectors of the model's sizes, before the first step.
   void Resume(std::span<const float> parameters, std::span<const float> optimizer_state,
               uint64_t steps_taken);
-  // Sets initial parameters from public data or charged releases; carriers then follow what has
+  // Sets initial parameters from public data or charged releases; the map then follows what has
   // moved from those. REQUIRES as many numbers as the layout has, before the first step.
   void SetInitial(std::vector<float> parameters);
   // Makes later steps the work of an engine. What it computes comes back with Settle.
@@ -140,7 +134,6 @@ class SequenceStepper {
   }
 
  private:
-  void BeginAt(std::span<const float> initial);
   std::span<const float> Settled(const std::vector<float>& numbers) const {
     TACIT_CHECK(!engine_is_ahead_, "numbers that are still on a GPU");
     return numbers;
@@ -155,10 +148,9 @@ class SequenceStepper {
   std::unique_ptr<mechanism::Clipper> clipper_;  // null where privacy is off
   const privacy::Charge charge_;
   const double update_stddev_;
-  std::vector<float> item_variance_;
+  model::KeptNoise in_weights_;
   std::vector<float> parameters_, state_, update_;
-  std::unique_ptr<model::Carriers> carriers_;  // null if there are none
-  std::vector<float> expanded_;                // a noised sum of carriers as a gradient
+  std::unique_ptr<model::SumMap> map_;
   model::SequenceSum sum_;
   uint64_t step_ = 0;
   std::unique_ptr<SequenceEngine> engine_;  // if null, steps are computed here

@@ -29,12 +29,11 @@ Digest StoredFingerprint(const train::ClickOptions& options) {
 }
 
 std::string WhyNoGpu(const mechanism::Mechanism& mechanism, const train::ClickOptions& options) {
-  if (options.carriers) return "mechanism.carriers have no form for a GPU";
+  if (options.sum_map) return "mechanism.carriers have no form for a GPU";
   if (options.bf16_rows) return "model.row_precision bf16 has no form for a GPU";
   if (mechanism.recipe()) return "";
   return "its mechanism has no form for a GPU: an exponential selection, an adaptive clip, or "
-         "noise "
-         "on representations";
+         "noise on representations";
 }
 
 train::ClickOptions ClickOptionsFrom(const PlanParts& parts) {
@@ -52,7 +51,7 @@ train::ClickOptions ClickOptionsFrom(const PlanParts& parts) {
                                       : 0},
           .seed = learner.model.seed,
           .optimizer = MakeOptimizer(learner.optimizer),
-          .carriers = MakeCarriers(learner.mechanism),
+          .sum_map = MakeSumMap(learner.mechanism),
           .bf16_rows = learner.model.row_precision == "bf16"};
 }
 
@@ -153,11 +152,11 @@ class ClickPlan final : public ModelPlan {
     for (const uint32_t width : options_.model.hidden) shape->width_total += width;
 
     const config::Mechanism& mechanism = config_.learners[0].mechanism;
-    if (options_.carriers) {
+    if (options_.sum_map) {
       // The initial parameters, a layer's way from them, and the update; an example's factors.
       const double layers = static_cast<double>(options_.model.hidden.size()) + 1;
       shape->other_bytes += 4 * (3 * shape->dense_parameters +
-                                 shape->batch * layers * (3.0 * options_.carriers->rank + 1));
+                                 shape->batch * layers * (3.0 * options_.sum_map.rank + 1));
     }
     shape->every_row = mechanism.traits().every_row;
     if (mechanism.has_vocabulary())

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "base/text.h"
 #include "model/sequence/layout.h"
 #include "wiring/kinds/kinds.h"
@@ -17,17 +15,10 @@ double SequenceBytes(double parameters, double workers) {
   return parameters * (kWorker * workers + kPrepared + kServed);
 }
 
-// Bytes of low-rank carriers: the initial weights of the encoder's matrices, the way of one of them
-// from there, and the update of all parameters that is made of what was noised.
-double CarrierBytes(const train::SequenceTrainingOptions& training) {
-  if (!training.carriers) return 0;
+double SumMapBytes(const train::SequenceTrainingOptions& training) {
+  if (!training.sum_map) return 0;
   const model::SequenceLayout layout(training.model);
-  size_t kept = 0, largest = 0;
-  for (const model::Carriers::Weights& matrix : layout.Matrices()) {
-    kept += matrix.in * matrix.out;
-    largest = std::max(largest, matrix.in * matrix.out);
-  }
-  return sizeof(float) * static_cast<double>(layout.size() + kept + largest);
+  return sizeof(float) * static_cast<double>(model::NumbersKept(layout.Matrices(), layout.size()));
 }
 
 // Bytes of a start: the release, and its logits, in the learner, in the served state and in the
@@ -52,17 +43,6 @@ double StartBytes(const train::SequenceStartOptions& start, uint32_t items, doub
   return 0;
 }
 
-// The noise in the served parameters, as the learner corrects attention for it.
-serve::SequenceNoise NoiseOf(const train::SequenceTrainingOptions& training,
-                             std::span<const float> shares) {
-  serve::SequenceNoise noise{.item_variance = train::ItemVariances(training, shares)};
-  if (noise.item_variance.empty()) return noise;
-  const double stddev = train::UpdateStddev(training.privacy, training.expected_batch);
-  noise.weight_variance = static_cast<float>(stddev * stddev);
-  noise.carrier_rank = train::CarrierRank(training);
-  return noise;
-}
-
 // Reads a release with the learner's own start, so that an answer is what the learner computes.
 serve::ReadStart ReadStartOf(const train::SequenceLearnerOptions& options) {
   struct Held {
@@ -75,7 +55,7 @@ serve::ReadStart ReadStartOf(const train::SequenceLearnerOptions& options) {
     held->start = train::MakeSequenceStart(options.start, training.model.catalogue, held->workers);
     TACIT_RETURN_IF_ERROR(held->start->Load(released));
     return serve::ReleasedStart{.prior = {held, held->start->prior()},
-                                .noise = NoiseOf(training, held->start->ItemShares())};
+                                .noise = train::NoiseOf(training, held->start->ItemShares())};
   };
 }
 
@@ -128,7 +108,7 @@ class SequencePlan final : public ModelPlan {
     SetDense(model::SequenceLayout(training.model).size(), training.optimizer, shape);
     shape->input_width = kItemInputs;
     shape->other_bytes = SequenceBytes(shape->dense_parameters, shape->workers) +
-                         CarrierBytes(training) +
+                         SumMapBytes(training) +
                          HistoryBytes(*shape, options_.histories.items_most) +
                          train::NextItemExam::Bytes(training.model.catalogue) +
                          StartBytes(options_.start, training.model.catalogue, shape->workers);
@@ -150,7 +130,7 @@ class SequencePlan final : public ModelPlan {
     const train::SequenceTrainingOptions& training = options_.training;
     return train::WhyNotOnEngine({.model = training.model,
                                   .prior_has_no_table = train::HasNoTable(options_.start),
-                                  .has_carriers = training.carriers.has_value(),
+                                  .maps_sums = bool{training.sum_map},
                                   .optimizer = training.optimizer,
                                   .is_private = training.privacy.on});
   }
@@ -167,7 +147,7 @@ class SequencePlan final : public ModelPlan {
     const train::SequenceTrainingOptions& training = options_.training;
     serve::ReadStart read;
     if (opening_charge()) read = ReadStartOf(options_);
-    return serve::MakeSequenceItems(options_.index, training.model, NoiseOf(training, {}),
+    return serve::MakeSequenceItems(options_.index, training.model, train::NoiseOf(training, {}),
                                     std::move(read));
   }
 

@@ -15,6 +15,7 @@
 #include "mechanism/row_selector.h"
 #include "mechanism/sigma_split.h"
 #include "mechanism/vocabulary.h"
+#include "model/carriers/carriers.h"
 #include "wiring/plans/noise_plan.h"
 #include "wiring/plans/vocabulary_file.h"
 
@@ -253,15 +254,15 @@ train::IntakeOptions::Learner::MakeParticipation MakeParticipationOf(
   };
 }
 
-std::optional<model::CarrierOptions> MakeCarriers(const config::Mechanism& mechanism) {
+model::SumMapOptions MakeSumMap(const config::Mechanism& mechanism) {
   using Source = model::CarrierOptions::Source;
   const config::Carriers& carriers = mechanism.carriers;
   if (!carriers.on() || !mechanism.traits().sums_gradients()) return {};
   const bool random = carriers.from == config::Carriers::From::kRandom;
-  return model::CarrierOptions{.source = random ? Source::kRandom : Source::kHistorical,
-                               .rank = carriers.rank,
-                               .power_steps = carriers.power_steps,
-                               .warm_up_steps = carriers.warm_up_steps};
+  return model::CarriersOf({.source = random ? Source::kRandom : Source::kHistorical,
+                            .rank = carriers.rank,
+                            .power_steps = carriers.power_steps,
+                            .warm_up_steps = carriers.warm_up_steps});
 }
 
 train::OptimizerOptions MakeOptimizer(const config::Optimizer& o,

@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "config/config.h"
 #include "mechanism/mechanism.h"
-#include "model/carriers.h"
+#include "model/sum_map.h"
 #include "privacy/charge.h"
 #include "privacy/ledger.h"
 #include "stream/steps/participation.h"
@@ -37,9 +37,8 @@ train::OptimizerOptions MakeOptimizer(
     const config::Optimizer& optimizer,
     std::span<const train::OptimizerKind> kinds = train::AllOptimizers());
 
-// The low-rank carriers that a mechanism is configured to have; nothing: it sums gradients whole,
-// or none at all.
-std::optional<model::CarrierOptions> MakeCarriers(const config::Mechanism& mechanism);
+// The map by which a mechanism is configured to sum gradients.
+model::SumMapOptions MakeSumMap(const config::Mechanism& mechanism);
 
 // The bounds on a user's participation that a ledger has of a learner of unit user, to be enforced.
 // `allowances` must outlive everything made from the result.

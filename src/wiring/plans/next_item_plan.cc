@@ -127,7 +127,7 @@ train::SequenceLearnerOptions SequenceWithoutNoise(const config::Learner& learne
   training.seed = learner.model.seed;
   training.expected_batch = static_cast<double>(learner.participation.batch);
   training.optimizer = MakeOptimizer(learner.optimizer);
-  training.carriers = MakeCarriers(learner.mechanism);
+  training.sum_map = MakeSumMap(learner.mechanism);
   training.privacy.on = IsPrivate(learner);
   if (const uint32_t warm_up = learner.model.sequence.warm_up_steps; warm_up > 0)
     training.schedule = {.steps = warm_up, .warm_up = 1};

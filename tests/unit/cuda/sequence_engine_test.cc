@@ -10,6 +10,7 @@
 #include <functional>
 #include <optional>
 
+#include "model/carriers/carriers.h"
 #include "unit/cuda/sequence_trial.h"
 
 namespace tacit::cuda::testing {
@@ -320,7 +321,7 @@ TEST_F(SequenceEngineTest, RefusesByNameWhatHasNoFormForAGpu) {
            t.model.feed_forward = 0;
          }));
   expect("sampled negatives", message([](Training& t) { t.model.negatives = 4; }));
-  expect("carriers", message([](Training& t) { t.carriers = model::CarrierOptions{}; }));
+  expect("carriers", message([](Training& t) { t.sum_map = model::CarriersOf({}); }));
   expect("training without privacy", message([](Training& t) { t.privacy.on = false; }));
 }
 

@@ -1,6 +1,6 @@
 // Low-rank carriers against loops in float64: what they are, what an update is made of, and the
 // click model's sums and norms against gradients of each unit that are formed in full.
-#include "model/carriers.h"
+#include "model/carriers/carriers.h"
 
 #include <gtest/gtest.h>
 
@@ -205,7 +205,7 @@ TEST_F(CarriersTest, TheUpdateOfAGradientIsItsProjection) {
     const auto gradient = Normal(random_, kParameters);
     Carriers carriers = Make({.source = source, .rank = 5}, initial);
     ASSERT_TRUE(carriers.Choose(1, parameters));
-    std::vector<float> sum, update(kParameters);
+    std::vector<float> sum;
     size_t copied = 0;
     for (size_t m = 0; m < weights_.size(); ++m) {
       const auto& w = weights_[m];
@@ -218,14 +218,15 @@ TEST_F(CarriersTest, TheUpdateOfAGradientIsItsProjection) {
       copied = w.offset + w.in * w.out;
     }
     sum.insert(sum.end(), gradient.begin() + copied, gradient.end());
-    ASSERT_TRUE(carriers.Expand(sum, update));
+    const auto update = carriers.Expand(sum);
+    ASSERT_TRUE(update);
     std::vector<double> want(gradient.begin(), gradient.end());
     for (const size_t m : {0, 2}) {
       const LoopMatrix projected =
           LoopPair(carriers.pair(m)).Projected(Part(gradient, weights_[m]));
       std::copy(projected.at.begin(), projected.at.end(), want.begin() + weights_[m].offset);
     }
-    for (size_t i = 0; i < kParameters; ++i) ASSERT_NEAR(update[i], want[i], 1e-5) << i;
+    for (size_t i = 0; i < kParameters; ++i) ASSERT_NEAR((*update)[i], want[i], 1e-5) << i;
   }
 }
 
@@ -235,8 +236,9 @@ TEST_F(CarriersTest, TheUpdateOfNoiseIsThePapersFormula) {
   Carriers carriers = Make({.rank = 5}, initial);
   ASSERT_TRUE(carriers.Choose(1, parameters));
   const auto sum = Normal(random_, carriers.sum_size());
-  std::vector<float> update(kParameters);
-  ASSERT_TRUE(carriers.Expand(sum, update));
+  const auto expanded = carriers.Expand(sum);
+  ASSERT_TRUE(expanded);
+  const std::vector<float> update(expanded->begin(), expanded->end());
   for (const size_t m : {0, 2}) {
     const auto& w = weights_[m];
     const LoopPair pair(carriers.pair(m));
@@ -300,11 +302,12 @@ class CarriedPctr : public ::testing::Test {
                         ops::Precision precision = ops::Precision::kF32) {
     Pctr model(problem.ModelOptions(precision), backend);
     Run run;
-    run.carriers = model.MakeCarriers(options, 5);
+    run.carriers =
+        std::make_unique<Carriers>(options, model.Matrices(), model.InitialDense(5), 5, backend);
     EXPECT_TRUE(run.carriers->Choose(2, problem.dense_parameters));
     run.result = testing::RunStep(problem, testing::KeepAll(problem), rule, model);
     EXPECT_TRUE(model.ClippedSum(problem.View(), problem.activations, testing::KeepAll(problem),
-                                 rule, &run.result.sum, &run.result.norms, run.carriers.get()));
+                                 rule, &run.result.sum, &run.result.norms, *run.carriers));
     return run;
   }
   WorkerPool one_{WorkerPool::Options{}}, three_{WorkerPool::Options{.workers = 3}};
@@ -378,11 +381,11 @@ double LongestUnit(const ScaleRule& rule, ops::Backend& backend, ops::Precision 
     problem.units = 1;
     problem.Index();
     Pctr model(problem.ModelOptions(precision), backend);
-    const auto carriers = model.MakeCarriers({.rank = 3}, seed);
-    EXPECT_TRUE(carriers->Choose(seed, problem.dense_parameters));
+    Carriers carriers({.rank = 3}, model.Matrices(), model.InitialDense(seed), seed, backend);
+    EXPECT_TRUE(carriers.Choose(seed, problem.dense_parameters));
     StepResult result = testing::RunStep(problem, testing::KeepAll(problem), rule, model);
     EXPECT_TRUE(model.ClippedSum(problem.View(), problem.activations, testing::KeepAll(problem),
-                                 rule, &result.sum, &result.norms, carriers.get()));
+                                 rule, &result.sum, &result.norms, carriers));
     double squared = 0;
     for (float x : result.sum.dense) squared += double{x} * x;
     for (float x : result.sum.row_values) squared += double{x} * x;
@@ -456,11 +459,11 @@ TEST_F(CarriedPctr, AStepWithoutThemIsAsBefore) {
   const testing::FlatClip rule(0.5);
   const StepResult want = testing::RunWholeStep(problem, rule, *backend);
   Pctr model(problem.ModelOptions(), *backend);
-  const auto carriers = model.MakeCarriers({.rank = 2}, 5);
-  ASSERT_TRUE(carriers->Choose(0, problem.dense_parameters));
+  Carriers carriers({.rank = 2}, model.Matrices(), model.InitialDense(5), 5, *backend);
+  ASSERT_TRUE(carriers.Choose(0, problem.dense_parameters));
   StepResult result = testing::RunStep(problem, testing::KeepAll(problem), rule, model);
   ASSERT_TRUE(model.ClippedSum(problem.View(), problem.activations, testing::KeepAll(problem), rule,
-                               &result.sum, &result.norms, carriers.get()));
+                               &result.sum, &result.norms, carriers));
   EXPECT_NE(result.sum.dense.size(), want.sum.dense.size());
   ASSERT_TRUE(model.ClippedSum(problem.View(), problem.activations, testing::KeepAll(problem), rule,
                                &result.sum, &result.norms));

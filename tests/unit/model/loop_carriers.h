@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "model/carriers.h"
+#include "model/carriers/carriers.h"
 
 // Matrices of doubles, row by row, and what carriers make of a gradient that is formed in full.
 namespace tacit::model::testing {

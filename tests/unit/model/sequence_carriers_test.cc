@@ -37,9 +37,9 @@ struct CarriedTrial {
   CarriedTrial(const SequenceOptions& options, const CarrierOptions& how, uint64_t seed,
                ops::Backend& backend)
       : trial(options, seed) {
-    if (options.re_attention.kappa > 0) trial.step.noise.carrier_rank = how.rank;
-    carriers = SequenceModel(options, backend)
-                   .MakeCarriers(how, trial.layout.Initial(seed), /*seed=*/seed + 9);
+    if (options.re_attention.kappa > 0) trial.step.noise.factor_rank = how.rank;
+    carriers = std::make_unique<Carriers>(how, matrices, trial.layout.Initial(seed),
+                                          /*seed=*/seed + 9, backend);
     EXPECT_TRUE(carriers->Choose(2, trial.parameters));
   }
   // A gradient of all parameters, as the sum is laid out: dL and dR of matrices that have carriers.
@@ -79,7 +79,7 @@ struct CarriedTrial {
 void CheckAgainstProjections(const CarriedTrial& carried, const ScaleRule& rule,
                              ops::Backend& backend) {
   const Trial& trial = carried.trial;
-  const SequenceSum sum = trial.Sum(rule, backend, carried.carriers.get());
+  const SequenceSum sum = trial.Sum(rule, backend, *carried.carriers);
   const size_t count = trial.units.size(), groups = trial.layout.groups().size();
   ASSERT_EQ(sum.norms.groups, groups);
   std::vector<double> want(carried.carriers->sum_size());
@@ -164,9 +164,10 @@ TEST_F(CarriedSequenceOnCpu, TheUpdateIsTheProjectionAndCountsWhatIsInBothOnce) 
       for (size_t i = 0; i < formed.size(); ++i)
         formed[i] += std::min(1.0, 0.3 / length) * unit.gradient[i];
     }
-    const SequenceSum sum = trial.Sum(rule, *backend_, &carriers);
-    std::vector<float> update(formed.size());
-    ASSERT_TRUE(carried.carriers->Expand(sum.values, update));
+    const SequenceSum sum = trial.Sum(rule, *backend_, carriers);
+    const auto expanded = carried.carriers->Expand(sum.values);
+    ASSERT_TRUE(expanded);
+    const std::vector<float> update(expanded->begin(), expanded->end());
     double planted = 0, length = 0;
     std::vector<double> want = formed;
     for (size_t m = 0; m < carried.matrices.size(); ++m) {
@@ -209,7 +210,7 @@ double LongestCarriedUnit(const ScaleRule& rule, ops::Precision precision, ops::
     CarriedTrial carried(options, {.rank = 2}, seed, backend);
     for (const PaddedUnit& unit : std::vector<PaddedUnit>(carried.trial.units)) {
       carried.trial.units = {unit};
-      const SequenceSum sum = carried.trial.Sum(rule, backend, carried.carriers.get());
+      const SequenceSum sum = carried.trial.Sum(rule, backend, *carried.carriers);
       const std::vector<double> numbers(sum.values.begin(), sum.values.end());
       longest = std::max(longest, std::sqrt(SquaredLength(numbers)));
     }
@@ -235,12 +236,12 @@ TEST(CarriedSequence, SumsOnAGridAreExactAndDoNotDependOnWorkers) {
     SequenceOptions options = Kind(kind % 100);
     if (kind >= 100) options.precision = ops::Precision::kBf16;
     const CarriedTrial carried(options, HowOf(kind), kind + 1, *single);
-    const Carriers* const carriers = carried.carriers.get();
+    const Carriers& carriers = *carried.carriers;
     const Trial& trial = carried.trial;
     const SequenceSum plain = trial.Sum(FlatClip(0.3), *single, carriers);
     for (const double step : {0x1p-6, 0x1p-30}) {
       const SequenceSum sum = trial.Sum(FlatClip(0.3, step), *single, carriers);
-      ASSERT_EQ(sum.steps.size(), carriers->sum_size());
+      ASSERT_EQ(sum.steps.size(), carriers.sum_size());
       const auto units = static_cast<double>(trial.units.size());
       for (size_t i = 0; i < sum.steps.size(); ++i)
         ASSERT_NEAR(static_cast<double>(sum.steps[i]) * step, plain.values[i],
@@ -249,10 +250,10 @@ TEST(CarriedSequence, SumsOnAGridAreExactAndDoNotDependOnWorkers) {
       float most = 0;
       for (const float rounding : sum.norms.rounding) most = std::max(most, rounding);
       const double numbers = std::pow(2 * most / step, 2);
-      EXPECT_LE(numbers, static_cast<double>(carriers->sum_size()) * 1.001);
-      EXPECT_LT(carriers->sum_size(), trial.layout.size());
+      EXPECT_LE(numbers, static_cast<double>(carriers.sum_size()) * 1.001);
+      EXPECT_LT(carriers.sum_size(), trial.layout.size());
       if (options.negatives == 0 && options.tied) {
-        EXPECT_GE(numbers, static_cast<double>(carriers->sum_size()) * 0.999);
+        EXPECT_GE(numbers, static_cast<double>(carriers.sum_size()) * 0.999);
       }
     }
   }
@@ -262,7 +263,7 @@ TEST_F(CarriedSequenceOnCpu, InBf16TheNormIsOfWhatIsAddedAndTheSumCloseToF32s) {
   for (const uint64_t kind : {0, 6, 12, 44}) {
     SCOPED_TRACE(kind);
     CarriedTrial carried(Kind(kind), {.rank = 2}, kind + 1, *backend_);
-    const Carriers* const carriers = carried.carriers.get();
+    const Carriers& carriers = *carried.carriers;
     carried.trial.units.resize(1);
     const SequenceSum want = carried.trial.Sum(FlatClip(1e30), *backend_, carriers);
     carried.trial.options.precision = ops::Precision::kBf16;
@@ -283,10 +284,10 @@ TEST_F(CarriedSequenceOnCpu, UnscaledUnitsAddUpToTheirProjections) {
   for (const uint64_t kind : {0, 9, 19, 42}) {
     SCOPED_TRACE(kind);
     const CarriedTrial carried(Kind(kind), HowOf(kind), kind + 1, *backend_);
-    const Carriers* const carriers = carried.carriers.get();
+    const Carriers& carriers = *carried.carriers;
     const SequenceSum each = carried.trial.Sum(FlatClip(1e30), *backend_, carriers);
     const SequenceSum straight = carried.trial.Sum(testing::NoClip(), *backend_, carriers);
-    ASSERT_EQ(straight.values.size(), carriers->sum_size());
+    ASSERT_EQ(straight.values.size(), carriers.sum_size());
     for (size_t i = 0; i < each.values.size(); ++i)
       ASSERT_NEAR(straight.values[i], each.values[i], 1e-5 * (1 + std::abs(each.values[i])));
   }
@@ -300,15 +301,14 @@ TEST_F(CarriedSequenceOnCpu, ANormThatIsNotFiniteAddsNothing) {
   trial.parameters = testing::RandomParameters(trial.layout, 1);
   trial.units = {{.id = 1, .crops = {{{1, 2}, {2, 3}}}},
                  {.id = 2, .crops = {{{1, 2, 3, 4}, {2, 3, 4, 5}}}}};
-  const auto carriers =
-      SequenceModel(trial.options, *backend_).MakeCarriers({.rank = 2}, trial.layout.Initial(1), 3);
-  ASSERT_TRUE(carriers->Choose(0, trial.parameters));
+  Carriers carriers({.rank = 2}, trial.layout.Matrices(), trial.layout.Initial(1), 3, *backend_);
+  ASSERT_TRUE(carriers.Choose(0, trial.parameters));
   Trial first = trial;
   first.units.resize(1);
   // A position that only crops of full length read.
   trial.parameters[trial.layout.positions().offset] = std::numeric_limits<float>::quiet_NaN();
-  const SequenceSum sum = trial.Sum(FlatClip(0.3), *backend_, carriers.get());
-  EXPECT_EQ(sum.values, first.Sum(FlatClip(0.3), *backend_, carriers.get()).values);
+  const SequenceSum sum = trial.Sum(FlatClip(0.3), *backend_, carriers);
+  EXPECT_EQ(sum.values, first.Sum(FlatClip(0.3), *backend_, carriers).values);
 }
 
 // A model that takes steps with and without carriers in turn keeps nothing of one for the other.
@@ -319,12 +319,12 @@ TEST_F(CarriedSequenceOnCpu, AStepWithoutThemIsAsBefore) {
     const Trial& trial = carried.trial;
     const FlatClip rule(0.3);
     const SequenceSum whole = trial.Sum(rule, *backend_);
-    const SequenceSum thin = trial.Sum(rule, *backend_, carried.carriers.get());
+    const SequenceSum thin = trial.Sum(rule, *backend_, *carried.carriers);
     EXPECT_LT(thin.values.size(), whole.values.size());
     SequenceModel model(trial.options, *backend_);
     SequenceSum sum;
     SequenceModel::Step with = trial.step;
-    with.carriers = carried.carriers.get();
+    with.map = carried.carriers.get();
     const testing::PaddedUnits units(trial.options, trial.units);
     for (int turn = 0; turn < 2; ++turn) {
       ASSERT_TRUE(model.ClippedSum(trial.parameters, units, trial.step, rule, &sum));
@@ -349,12 +349,14 @@ TEST_F(CarriedSequenceOnCpu, TheVarianceOfALayersNoiseIsThatOfCarriersOnAverage)
   for (float& x : input) x = normal(random);
   Carriers carriers({.source = Source::kRandom, .rank = kRank}, {{kIn, kOut, 0}},
                     std::vector<float>(layer.size()), 5, *backend_);
-  std::vector<float> noise(carriers.sum_size()), update(layer.size());
+  std::vector<float> noise(carriers.sum_size());
   std::vector<double> squared(kOut);
   for (size_t draw = 0; draw < kDraws; ++draw) {
     ASSERT_TRUE(carriers.Choose(draw, std::vector<float>(layer.size())));
     for (float& z : noise) z = normal(random);
-    ASSERT_TRUE(carriers.Expand(noise, update));
+    const auto expanded = carriers.Expand(noise);
+    ASSERT_TRUE(expanded);
+    const std::span<const float> update = *expanded;
     for (size_t j = 0; j < kOut; ++j) {
       double y = update[kIn * kOut + j];
       for (size_t i = 0; i < kIn; ++i) y += input[i] * update[i * kOut + j];

@@ -79,22 +79,21 @@ struct Trial {
     context.known = known;
     context.known_decay = kKnownDecay;
     context.weight_variance = step.noise.weight_variance;
-    context.carrier_rank = step.noise.carrier_rank;
+    context.carrier_rank = step.noise.factor_rank;
     context.item_variance.assign(item_variance.begin(), item_variance.end());
     return context;
   }
   OracleUnit Oracle(size_t unit) const {
     return SequenceOracle(layout, parameters, ContextOf(units[unit])).Run(units[unit]);
   }
-  // With `carriers`, the sum is theirs.
   SequenceSum Sum(const ScaleRule& rule, ops::Backend& backend,
-                  const Carriers* carriers = nullptr) const {
+                  const SumMap& map = kWholeGradient) const {
     SequenceModel model(options, backend, prior);
     SequenceSum sum;
-    SequenceModel::Step carried = step;
-    carried.carriers = carriers;
+    SequenceModel::Step mapped = step;
+    mapped.map = &map;
     const Status status =
-        model.ClippedSum(parameters, PaddedUnits(options, units), carried, rule, &sum);
+        model.ClippedSum(parameters, PaddedUnits(options, units), mapped, rule, &sum);
     EXPECT_TRUE(status) << status.error().message;
     return sum;
   }
@@ -116,14 +115,14 @@ inline double SquaredLength(std::span<const double> x) {
 
 // The norm that is stated for a unit, and by which it is clipped, against its own gradient.
 inline void CheckNormIsOfWhatIsAdded(const Trial& trial, ops::Backend& backend,
-                                     const Carriers* carriers = nullptr) {
-  const SequenceSum sum = trial.Sum(FlatClip(1e30), backend, carriers);
+                                     const SumMap& map = kWholeGradient) {
+  const SequenceSum sum = trial.Sum(FlatClip(1e30), backend, map);
   const std::vector<double> added(sum.values.begin(), sum.values.end());
   const double length = std::sqrt(SquaredLength(added));
   double joint = 0;
   for (const float squared : sum.norms.squared) joint += double{squared};
   ASSERT_NEAR(std::sqrt(joint), length, 1e-6 * length);
-  const SequenceSum clipped = trial.Sum(FlatClip(0.05), backend, carriers);
+  const SequenceSum clipped = trial.Sum(FlatClip(0.05), backend, map);
   ASSERT_LE(
       std::sqrt(SquaredLength(std::vector<double>(clipped.values.begin(), clipped.values.end()))),
       0.05 * (1 + 1e-6));

@@ -31,6 +31,7 @@ const std::atomic<bool> kNeverAbandon = false;
 // A learner by SGD at rate 1, so that its update is what the model moves by.
 struct CarrierTrial {
   ClickOptions options;
+  model::CarrierOptions how;
   WorkerPool workers{{.workers = 1}};
   std::unique_ptr<ops::Backend> backend = ops::MakeCpuBackend(workers);
   std::unique_ptr<MemoryRows> rows;
@@ -45,7 +46,8 @@ struct CarrierTrial {
     options.model.dense_width = 21;
     options.model.hidden = {32, 40};
     options.optimizer = {.kind = OptimizerNamed("sgd"), .learning_rate = 1, .row_learning_rate = 1};
-    options.carriers = carriers;
+    options.sum_map = model::CarriersOf(carriers);
+    how = carriers;
     rows = std::make_unique<MemoryRows>(MakeRowLayout(options, Model()));
     learner = std::make_unique<ClickLearner>(
         options,
@@ -73,7 +75,8 @@ struct CarrierTrial {
   // The carriers that the next step must have, by public values alone.
   std::unique_ptr<model::Carriers> Public(uint64_t step) const {
     const model::Pctr model = Model();
-    auto carriers = model.MakeCarriers(*options.carriers, options.seed);
+    auto carriers = std::make_unique<model::Carriers>(
+        how, model.Matrices(), model.InitialDense(options.seed), options.seed, *backend);
     EXPECT_TRUE(carriers->Choose(step, learner->CopyDense()->parameters));
     return carriers;
   }
@@ -122,14 +125,14 @@ TEST(CarrierLearner, EveryNumberOfTheSumHasItsNoiseAndANumberWithoutIsFoundOut) 
   std::mt19937_64 random(5);
   std::normal_distribution<float> normal(0, static_cast<float>(std::sqrt(variance)));
   for (const int planted : {0, 1, 2}) {
-    std::vector<float> sum(carriers->sum_size()),
-        update(trial.learner->CopyDense()->parameters.size());
+    std::vector<float> sum(carriers->sum_size());
     for (float& x : sum) x = normal(random);
     const size_t at = carriers->PlaceOf(CarrierTrial::kMatrices[1].offset);
     if (planted == 1) std::fill_n(sum.begin() + at + 32 * kRank, kRank * 40, 0.0f);
     if (planted == 2) std::fill_n(sum.begin() + at, 32 * kRank, 0.0f);
-    ASSERT_TRUE(carriers->Expand(sum, update));
-    EXPECT_EQ(NoiseOf(update, *carriers, CarrierTrial::kMatrices, variance).Right(), planted == 0)
+    const auto update = carriers->Expand(sum);
+    ASSERT_TRUE(update);
+    EXPECT_EQ(NoiseOf(*update, *carriers, CarrierTrial::kMatrices, variance).Right(), planted == 0)
         << planted;
   }
 }
@@ -147,16 +150,17 @@ TEST(CarrierLearner, DirectionsArePublicWhateverIsInTheBatchAndThoseOfAGradientA
     // Planted: carriers from the gradient of the batch itself.
     const auto carriers = trial.Public(6);
     CarrierTrial full(std::make_unique<noise::SilentNoise>(), options);
-    full.options.carriers.reset();
+    full.options.sum_map = {};
     const auto gradient = full.Step(BatchOf(6, 77));
     std::vector<float> moved = full.Model().InitialDense(full.options.seed);
     for (size_t i = 0; i < moved.size(); ++i) moved[i] += gradient[i];
     const model::Pctr model = full.Model();
-    const auto raw = model.MakeCarriers({.rank = kRank}, 1);
-    ASSERT_TRUE(raw->Choose(6, moved));
-    std::vector<float> sum(raw->sum_size(), 1.0f), update(moved.size());
-    ASSERT_TRUE(raw->Expand(sum, update));
-    EXPECT_GT(BeyondPublic(update, *carriers, CarrierTrial::kMatrices), 0.3);
+    model::Carriers raw({.rank = kRank}, model.Matrices(), model.InitialDense(1), 1, *full.backend);
+    ASSERT_TRUE(raw.Choose(6, moved));
+    const std::vector<float> sum(raw.sum_size(), 1.0f);
+    const auto update = raw.Expand(sum);
+    ASSERT_TRUE(update);
+    EXPECT_GT(BeyondPublic(*update, *carriers, CarrierTrial::kMatrices), 0.3);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 
+#include "model/carriers/carriers.h"
 #include "support/silent_noise.h"
 #include "train/counts/transitions_learner.h"
 #include "train/counts/transitions_release.h"
@@ -76,7 +77,7 @@ class NextItemLearners : public ::testing::Test {
     options.optimizer.kind = OptimizerNamed("adam");
     options.optimizer.average_decay = 0.5;
     options.privacy.sigma = 1;
-    options.carriers = carriers_;
+    options.sum_map = sum_map_;
     return options;
   }
   std::unique_ptr<SequenceLearner> MakeSequence(const store::DenseState* resume = nullptr,
@@ -109,7 +110,7 @@ class NextItemLearners : public ::testing::Test {
   std::unique_ptr<ops::Backend> backend_ = ops::MakeCpuBackend(workers_);
   std::shared_ptr<const model::transitions::PublicItems> catalogue_ =
       std::make_shared<const model::transitions::PublicItems>(kCatalogue);
-  std::optional<model::CarrierOptions> carriers_;
+  model::SumMapOptions sum_map_;
   uint64_t step_ = 0;
   std::map<Hash128, std::vector<store::HistoryItem>> stored_;
 };
@@ -172,12 +173,12 @@ TEST_F(NextItemLearners, AnAbandonedStepDidNotHappen) {
 // With carriers it does not go on so by chance: those of another step lead elsewhere.
 TEST_F(NextItemLearners, ASequenceModelGoesOnToTheLastBit) {
   using Source = model::CarrierOptions::Source;
-  const std::optional<model::CarrierOptions> kinds[] = {
+  const model::SumMapOptions kinds[] = {
       {},
-      model::CarrierOptions{.rank = 2, .power_steps = 2, .warm_up_steps = 3},
-      model::CarrierOptions{.source = Source::kRandom, .rank = 2}};
+      model::CarriersOf({.rank = 2, .power_steps = 2, .warm_up_steps = 3}),
+      model::CarriersOf({.source = Source::kRandom, .rank = 2})};
   for (const auto& carriers : kinds) {
-    carriers_ = carriers;
+    sum_map_ = carriers;
     step_ = 0;
     stored_.clear();
     const auto whole = MakeSequence();

@@ -48,7 +48,7 @@ SequenceTrainingOptions Options(const model::CarrierOptions& carriers = {.rank =
   options.optimizer.learning_rate = 1;
   options.privacy.sigma = kSigma;
   options.privacy.clip_norm = kClip;
-  options.carriers = carriers;
+  options.sum_map = model::CarriersOf(carriers);
   return options;
 }
 
@@ -57,12 +57,14 @@ class SequenceCarriers : public ::testing::Test {
   // A stepper and what the public knows of it.
   struct Stepping {
     SequenceTrainingOptions options;
+    ops::Backend& backend;
     SequenceStepper stepper;
     std::vector<model::Carriers::Weights> matrices;
 
-    Stepping(const SequenceTrainingOptions& given, ops::Backend& backend,
+    Stepping(const SequenceTrainingOptions& given, ops::Backend& on,
              std::unique_ptr<noise::NoiseSource> noise)
         : options(given),
+          backend(on),
           stepper(options, {}, backend, std::move(noise)),
           matrices(stepper.model().layout().Matrices()) {}
 
@@ -83,10 +85,14 @@ class SequenceCarriers : public ::testing::Test {
     }
     // The carriers that the next step must have, by public values alone.
     std::unique_ptr<model::Carriers> Public() {
-      auto carriers = stepper.model().MakeCarriers(
-          *options.carriers, stepper.model().layout().Initial(options.seed), options.seed);
+      const auto& how = options.sum_map.make.target<model::CarrierMaker>()->options;
+      auto carriers = From(how, stepper.model().layout().Initial(options.seed), options.seed);
       EXPECT_TRUE(carriers->Choose(stepper.steps_taken(), stepper.parameters()));
       return carriers;
+    }
+    std::unique_ptr<model::Carriers> From(const model::CarrierOptions& how,
+                                          std::span<const float> initial, uint64_t seed) {
+      return std::make_unique<model::Carriers>(how, matrices, initial, seed, backend);
     }
   };
   Stepping Make(const SequenceTrainingOptions& options) {
@@ -173,19 +179,19 @@ TEST_F(SequenceCarriers, DirectionsArePublicWhateverTheUnitsAreAndThoseOfAGradie
     // Planted: carriers that look at the gradient of the step's units before it is released.
     const auto carriers = stepping.Public();
     SequenceTrainingOptions whole = options;
-    whole.carriers.reset();
+    whole.sum_map = {};
     Stepping peeks = MakeSilent(whole);
     peeks.stepper.Resume(stepping.stepper.parameters(), stepping.stepper.optimizer_state(),
                          stepping.stepper.steps_taken());
     std::vector<float> peeked = stepping.Parameters();
     const auto gradient = peeks.Step(Circles(6, 77));
     for (size_t i = 0; i < peeked.size(); ++i) peeked[i] += 100 * gradient[i];
-    const auto raw =
-        stepping.stepper.model().MakeCarriers({.rank = kRank}, stepping.stepper.parameters(), 5);
+    const auto raw = stepping.From({.rank = kRank}, stepping.stepper.parameters(), 5);
     ASSERT_TRUE(raw->Choose(5, peeked));
-    std::vector<float> sum(raw->sum_size(), 1.0f), update(peeked.size());
-    ASSERT_TRUE(raw->Expand(sum, update));
-    EXPECT_GT(BeyondPublic(update, *carriers, stepping.matrices), 0.3);
+    const std::vector<float> sum(raw->sum_size(), 1.0f);
+    const auto update = raw->Expand(sum);
+    ASSERT_TRUE(update);
+    EXPECT_GT(BeyondPublic(*update, *carriers, stepping.matrices), 0.3);
   }
 }
 
@@ -248,18 +254,18 @@ TEST_F(SequenceCarriers, FollowWhatHasMovedFromTheParametersThatWereSet) {
   stepping.stepper.SetInitial(initial);
   stepping.Step(Circles(6, 1));
   // The first step's update is of random directions, and the second's carriers span it.
-  const auto carriers = stepping.stepper.model().MakeCarriers({.rank = 1}, initial, 1);
+  const auto carriers = stepping.From({.rank = 1}, initial, 1);
   ASSERT_TRUE(carriers->Choose(1, stepping.stepper.parameters()));
   const auto update = stepping.Step(Circles(6, 2));
   EXPECT_LT(BeyondPublic(update, *carriers, stepping.matrices), 1e-4);
-  const auto of_seed = stepping.stepper.model().MakeCarriers({.rank = 1}, moved, 1);
+  const auto of_seed = stepping.From({.rank = 1}, moved, 1);
   ASSERT_TRUE(of_seed->Choose(1, stepping.stepper.parameters()));
   EXPECT_GT(BeyondPublic(update, *of_seed, stepping.matrices), 0.3);
 }
 
 TEST_F(SequenceCarriers, AStepCostsWhatItCostsWithout) {
   SequenceTrainingOptions whole = Options();
-  whole.carriers.reset();
+  whole.sum_map = {};
   const Stepping with = MakeSilent(Options()), without = MakeSilent(whole);
   const privacy::Charge a = with.stepper.charge(), b = without.stepper.charge();
   EXPECT_EQ(a.mechanism, privacy::MechanismKind::kDpSgd);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/carriers/carriers.h"
 #include "model/ranking/candidates.h"
 #include "ops/backend.h"
 #include "support/fixed_noise.h"
@@ -458,16 +459,16 @@ TEST_F(NextItemMemory, CarriersAreReadAndChangeNeitherTheChargeNorWhatIsStored) 
                 fmt::format("{{kind: dp-sgd{}}}", carriers));
   };
   const Assembly whole = assembled("");
-  EXPECT_FALSE(PlanSequence({.config = whole.config, .items = whole.items})->training.carriers);
+  EXPECT_FALSE(PlanSequence({.config = whole.config, .items = whole.items})->training.sum_map);
   const Assembly with =
       assembled(", carriers: {from: history, rank: 4, power_steps: 2, warm_up_steps: 9}");
-  const auto carriers =
-      PlanSequence({.config = with.config, .items = with.items})->training.carriers;
-  ASSERT_TRUE(carriers);
-  EXPECT_EQ(carriers->source, model::CarrierOptions::Source::kHistorical);
-  EXPECT_EQ(carriers->rank, 4u);
-  EXPECT_EQ(carriers->power_steps, 2u);
-  EXPECT_EQ(carriers->warm_up_steps, 9u);
+  const auto sum_map = PlanSequence({.config = with.config, .items = with.items})->training.sum_map;
+  const auto* const maker = sum_map.make.target<model::CarrierMaker>();
+  ASSERT_NE(maker, nullptr);
+  EXPECT_EQ(maker->options.source, model::CarrierOptions::Source::kHistorical);
+  EXPECT_EQ(maker->options.rank, 4u);
+  EXPECT_EQ(maker->options.power_steps, 2u);
+  EXPECT_EQ(maker->options.warm_up_steps, 9u);
   const ModelPlan &a = *whole.learners[0].model, &b = *with.learners[0].model;
   EXPECT_EQ(a.Fingerprint(), b.Fingerprint());
   EXPECT_EQ(a.charge().mechanism, b.charge().mechanism);

@@ -103,8 +103,8 @@ TEST_F(TrainedMethodTest, CarriersLearnAtTheSamePrice) {
     ASSERT_TRUE(setting.Set("carrier_rank=2"));
     const auto plan = LearnerOf("transformer", setting, true);
     ASSERT_TRUE(plan) << plan.error().message;
-    ASSERT_TRUE(plan->training.carriers);
-    EXPECT_EQ(plan->training.carriers->rank, 2u);
+    ASSERT_TRUE(plan->training.sum_map);
+    EXPECT_EQ(plan->training.sum_map.rank, 2u);
     EXPECT_NE(setting.TrainedText().find(fmt::format("carriers {} carrier_rank 2", from)),
               std::string::npos);
     SequenceMethod plain("transformer", setting);

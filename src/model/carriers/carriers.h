@@ -2,10 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
+#include "model/sum_map.h"
 #include "ops/backend.h"
 #include "ops/matrix_buffer.h"
 
@@ -29,48 +32,23 @@ struct CarrierOptions {
   uint64_t warm_up_steps = 0;  // historical: the learner's first steps, in which W itself is used
 };
 
-// True if carriers of this rank are fewer numbers than a matrix of in x out.
-inline bool CarriersSave(uint32_t rank, size_t in, size_t out) {
-  return rank * (in + out) < in * out;
-}
-
-// The carriers of one step, for weight matrices inside a flat vector of parameters. They are a
-// function of released parameters and of public coins alone, and so cost no privacy; the same step
-// of the same learner has the same ones after a restart. Matrices for which they would not be fewer
-// numbers have none, and are summed as they are, like all parameters outside the matrices.
-//
-// Not thread-safe; one per trainer. Choose and Expand need no memory after the first call.
-class Carriers {
+// The carriers of one step: of a pair, L^T is on the left, R on the right. The same step of the
+// same learner has the same ones after a restart. Matrices for which they would not be fewer
+// numbers have none, and are summed as they are. Choose and Expand need no memory after the first
+// call.
+class Carriers final : public SumMap {
  public:
-  // A weight matrix, input-major, from `offset` of the flat parameters.
-  struct Weights {
-    size_t in = 0, out = 0, offset = 0;
-  };
-  // The carriers of one matrix. Empty (rank 0): it has none.
-  struct Pair {
-    ops::ConstMatrix left;   // L^T, rank x in
-    ops::ConstMatrix right;  // R, rank x out
-    size_t rank() const { return left.rows; }
-  };
-
-  // `weights` ascend and do not overlap. `initial` are the parameters that the learner began with,
-  // the same after every restart. `seed` is public. `backend` must outlive the carriers.
+  // Takes the arguments of SumMapOptions::make.
   Carriers(const CarrierOptions& options, std::vector<Weights> weights,
            std::span<const float> initial, uint64_t seed, ops::Backend& backend);
 
-  // The numbers of a step's dense sum, and the place in it of what begins at `offset` of the
-  // parameters: a matrix with carriers has dL (in x r), then dR (r x out).
-  size_t sum_size() const { return parameters_ - saved_; }
-  size_t PlaceOf(size_t offset) const;
+  size_t sum_size() const { return PlaceOf(parameters_); }
+  // The pair; of rank 0 where the matrix has no carriers.
   const Pair& pair(size_t matrix) const { return pairs_[matrix]; }
-  // Returns the pair of the matrix that begins at `offset` of the parameters, or null if it has
-  // none.
-  const Pair* PairAt(size_t offset) const;
-
-  // Makes the carriers of a step, which counts from 0. `parameters` must have been released.
-  Status Choose(uint64_t step, std::span<const float> parameters);
-  // Turns a noised sum of the step into the gradient of all parameters.
-  Status Expand(std::span<const float> sum, std::span<float> gradient);
+  size_t PlaceOf(size_t offset) const override;
+  const Pair* PairAt(size_t offset) const override;
+  Status Choose(uint64_t step, std::span<const float> parameters) override;
+  Result<std::span<const float>> Expand(std::span<const float> sum) override;
 
  private:
   Status ChooseHistorical(size_t matrix, uint64_t step, std::span<const float> parameters);
@@ -86,7 +64,6 @@ class Carriers {
   const size_t parameters_;
   const uint64_t seed_;
   ops::Backend& backend_;
-  size_t saved_ = 0;
   std::vector<std::vector<float>> initial_;             // per matrix; empty: it has no carriers
   std::vector<ops::MatrixBuffer<float>> left_, right_;  // per matrix
   std::vector<Pair> pairs_;
@@ -94,6 +71,18 @@ class Carriers {
   // Working memory.
   ops::MatrixBuffer<float> moved_, crossed_, corrected_;
   std::vector<double> rows_;
+  std::vector<float> gradient_;
 };
+
+// The `make` of CarriersOf.
+struct CarrierMaker {
+  CarrierOptions options;
+  std::unique_ptr<SumMap> operator()(auto&&... arguments) const {
+    return std::make_unique<Carriers>(options, std::forward<decltype(arguments)>(arguments)...);
+  }
+};
+
+// The map of such carriers, or its refusal.
+SumMapOptions CarriersOf(const CarrierOptions& options);
 
 }  // namespace tacit::model

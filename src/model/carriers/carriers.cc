@@ -1,4 +1,4 @@
-#include "model/carriers.h"
+#include "model/carriers/carriers.h"
 
 #include <algorithm>
 #include <array>
@@ -31,6 +31,13 @@ void Subtract(double factor, const double* from, double* x, size_t n) {
 
 }  // namespace
 
+SumMapOptions CarriersOf(const CarrierOptions& options) {
+  SumMapOptions map{.rank = options.rank, .make = CarrierMaker{options}};
+  if (options.power_steps == 0) map.refusal = "carriers: there is no power step";
+  if (options.rank == 0) map.refusal = "carriers of rank 0 carry nothing";
+  return map;
+}
+
 Carriers::Carriers(const CarrierOptions& options, std::vector<Weights> weights,
                    std::span<const float> initial, uint64_t seed, ops::Backend& backend)
     : options_(options),
@@ -49,7 +56,6 @@ Carriers::Carriers(const CarrierOptions& options, std::vector<Weights> weights,
     TACIT_CHECK(w.offset >= end && w.offset + w.in * w.out <= initial.size(),
                 "weights ascend inside the parameters");
     end = w.offset + w.in * w.out;
-    saved_ += SavedBy(w);
     if (SavedBy(w) == 0) continue;
     const auto begun = initial.subspan(w.offset, w.in * w.out);
     initial_[m].assign(begun.begin(), begun.end());
@@ -61,7 +67,7 @@ Carriers::Carriers(const CarrierOptions& options, std::vector<Weights> weights,
 
 // Returns how many numbers fewer a matrix's carriers have; 0: it has none.
 size_t Carriers::SavedBy(const Weights& weights) const {
-  if (!CarriersSave(options_.rank, weights.in, weights.out)) return 0;
+  if (!FactorsSave(options_.rank, weights.in, weights.out)) return 0;
   return weights.in * weights.out - options_.rank * (weights.in + weights.out);
 }
 
@@ -72,7 +78,7 @@ size_t Carriers::PlaceOf(size_t offset) const {
   return place;
 }
 
-const Carriers::Pair* Carriers::PairAt(size_t offset) const {
+const SumMap::Pair* Carriers::PairAt(size_t offset) const {
   for (size_t m = 0; m < weights_.size(); ++m)
     if (weights_[m].offset == offset && pairs_[m].rank() > 0) return &pairs_[m];
   return nullptr;
@@ -165,8 +171,10 @@ void Carriers::DrawNormal(ops::Matrix x, uint64_t step, uint32_t coins) const {
     }
 }
 
-Status Carriers::Expand(std::span<const float> sum, std::span<float> gradient) {
-  TACIT_CHECK(sum.size() == sum_size() && gradient.size() == parameters_, "sizes differ");
+Result<std::span<const float>> Carriers::Expand(std::span<const float> sum) {
+  TACIT_CHECK(sum.size() == sum_size(), "sizes differ");
+  gradient_.resize(parameters_);
+  const std::span<float> gradient = gradient_;
   size_t from = 0, to = 0;
   for (size_t m = 0; m < weights_.size(); ++m) {
     const Weights& w = weights_[m];
@@ -180,7 +188,7 @@ Status Carriers::Expand(std::span<const float> sum, std::span<float> gradient) {
     to = w.offset + w.in * w.out;
   }
   std::copy_n(sum.data() + from, gradient.size() - to, gradient.data() + to);
-  return {};
+  return gradient_;
 }
 
 // (dL) R + L (dR - (L^T dL) R): two thin products and two of inner size r.
