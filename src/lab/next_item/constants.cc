@@ -52,10 +52,10 @@ void ForEachConstant(Setting& setting, const Visit& visit) {
   visit("variance_floor", c.optimizer.variance_floor);
   visit("normalised_clip", c.normalised_clip);
   visit("clip_norm", c.clip_norm);
-  visit("carriers", c.carriers.from);
-  visit("carrier_rank", c.carriers.rank);
-  visit("carrier_power_steps", c.carriers.power_steps);
-  visit("carrier_warm_up_steps", c.carriers.warm_up_steps);
+  visit("carriers", c.mechanism.carriers.from);
+  visit("carrier_rank", c.mechanism.carriers.rank);
+  visit("carrier_power_steps", c.mechanism.carriers.power_steps);
+  visit("carrier_warm_up_steps", c.mechanism.carriers.warm_up_steps);
   visit("kappa", c.kappa);
   visit("histogram_share", c.histogram_share);
   visit("counts_share", c.counts_share);

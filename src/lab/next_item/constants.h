@@ -41,7 +41,7 @@ struct TrainedConstants : config::Sequence {
   bool subtract_noise = false;  // DP-AdamBC, of private runs
   bool normalised_clip = true;  // else flat
   double clip_norm = 1;
-  config::Carriers carriers;  // of the encoder's matrices, with and without privacy
+  config::Mechanism mechanism;  // without its kind and clip
 
   // Re-Attention: its kappa, and the share of mu for the histogram of items, which Re-Attention and
   // popularity_start use.

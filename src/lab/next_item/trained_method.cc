@@ -78,8 +78,8 @@ config::Learner ConfigOf(std::string_view name, const TrainedConstants& c, bool 
   model.dropout = is_private ? c.dropout_private : c.dropout_plain;
   learner.optimizer = c.optimizer;
   learner.optimizer.learning_rate = is_private ? c.learning_rate_private : c.learning_rate_plain;
+  learner.mechanism = c.mechanism;
   learner.mechanism.kind = config::MechanismKind::kNone;
-  learner.mechanism.carriers = c.carriers;
   if (!is_private) return learner;
   if (c.subtract_noise) learner.optimizer.kind = config::OptimizerKind::kAdamBc;
   learner.optimizer.ema = c.average_decay_private;

@@ -49,7 +49,7 @@ std::string WhyNotOnEngine(const SequenceEngineOptions& options) {
   if (!options.is_private) return "training without privacy has no form for a GPU";
   if (options.prior_has_no_table)
     return "start counts over a catalogue without a table of all pairs has no form for a GPU";
-  if (options.maps_sums) return "carriers have no form for a GPU";
+  if (options.maps_sums) return "a sum by low-rank factors has no form for a GPU";
   if (model.negatives > 0) return "sampled negatives have no form for a GPU";
   if (model.catalogue > kEngineItemsMost)
     return "a catalogue of more than 8,388,480 items has no form for a GPU";

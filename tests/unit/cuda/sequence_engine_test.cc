@@ -321,7 +321,8 @@ TEST_F(SequenceEngineTest, RefusesByNameWhatHasNoFormForAGpu) {
            t.model.feed_forward = 0;
          }));
   expect("sampled negatives", message([](Training& t) { t.model.negatives = 4; }));
-  expect("carriers", message([](Training& t) { t.sum_map = model::CarriersOf({}); }));
+  expect("a sum by low-rank factors",
+         message([](Training& t) { t.sum_map = model::CarriersOf({}); }));
   expect("training without privacy", message([](Training& t) { t.privacy.on = false; }));
 }
 
