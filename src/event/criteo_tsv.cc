@@ -28,28 +28,27 @@ std::optional<int64_t> ParseInteger(std::string_view field) {
   return negative ? -value : value;
 }
 
-// The fields of a record, left to right.
+// The fields of a record, left to right. REQUIRES that each has its end.
 class Columns {
  public:
-  Columns(std::string_view record, std::span<const uint32_t> tabs) : record_(record), tabs_(tabs) {}
+  Columns(const char* record, const uint32_t* ends) : record_(record), end_(ends) {}
 
   std::string_view Next() {
-    const size_t end = column_ < tabs_.size() ? tabs_[column_++] : record_.size();
-    const std::string_view field = record_.substr(begin_, end - begin_);
-    begin_ = end + 1;
+    const std::string_view field(record_ + begin_, *end_ - begin_);
+    begin_ = *end_++ + 1;
     return field;
   }
 
  private:
-  const std::string_view record_;
-  const std::span<const uint32_t> tabs_;
-  size_t column_ = 0, begin_ = 0;
+  const char* const record_;
+  const uint32_t* end_;
+  uint32_t begin_ = 0;
 };
 
 class CriteoTsvCodec final : public RunCodec<CriteoTsvCodec> {
  public:
   struct Scratch {
-    std::vector<uint32_t> tabs;
+    std::vector<uint32_t> ends;  // of the columns
     std::vector<std::string_view> values;
   };
 
@@ -63,7 +62,7 @@ class CriteoTsvCodec final : public RunCodec<CriteoTsvCodec> {
 
   Scratch MakeScratch(const Batch& batch) const {
     TACIT_CHECK(batch.dense_width == dense_ && batch.slots == slots_, "the batch is not started");
-    return {.tabs = std::vector<uint32_t>(columns() - 1), .values = {}};
+    return {.ends = std::vector<uint32_t>(columns()), .values = {}};
   }
   MaybeBad DecodeRecord(const RawRecords& records, size_t place, Scratch* scratch,
                         Batch* batch) const;
@@ -82,12 +81,13 @@ MaybeBad CriteoTsvCodec::DecodeRecord(const RawRecords& records, size_t place, S
                                       Batch* batch) const {
   std::string_view record = records[place];
   if (record.ends_with('\r')) record.remove_suffix(1);
-  const size_t found = FindTabs(record, scratch->tabs) + 1;
+  const size_t found = FindTabs(record, scratch->ends) + 1;
   if (found != columns())
     return BadRecord(
         fmt::format("{} column{}, {} expected", found, found == 1 ? "" : "s", columns()),
         BadPart::kSyntax);
-  Columns fields(record, scratch->tabs);
+  scratch->ends.back() = static_cast<uint32_t>(record.size());
+  Columns fields(record.data(), scratch->ends.data());
 
   const std::string_view label = fields.Next();
   if (label_ == LabelUse::kLearnt && label != "0" && label != "1")

@@ -63,12 +63,6 @@ float FeatureTransform::DenseInteger(size_t feature, int64_t value) const {
                    : small_log1p_[static_cast<size_t>(value)];
 }
 
-uint64_t FeatureTransform::Row(size_t feature, std::string_view value) const {
-  const RowSpace::Table& table = row_space_.tables()[feature];
-  if (value.empty()) return table.first;
-  return table.first + 1 + BucketOf(value, seeds_[feature], table.rows - 1);
-}
-
 void FeatureTransform::AppendRows(size_t feature, std::span<const std::string_view> values,
                                   std::vector<uint64_t>* rows) const {
   const auto begin = static_cast<ptrdiff_t>(rows->size());

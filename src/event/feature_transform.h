@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/hash.h"
+#include "base/row_space.h"
 #include "event/batch.h"
 #include "event/schema.h"
 
@@ -32,7 +34,11 @@ class FeatureTransform {
   // Equals Dense(feature, double(value)) to the last bit; faster for small integers.
   float DenseInteger(size_t feature, int64_t value) const;
   // Returns the row, in the one id space, of a categorical value; an empty value counts as missing.
-  uint64_t Row(size_t feature, std::string_view value) const;
+  uint64_t Row(size_t feature, std::string_view value) const {
+    const RowSpace::Table& table = row_space_.tables()[feature];
+    return value.empty() ? table.first
+                         : table.first + 1 + BucketOf(value, seeds_[feature], table.rows - 1);
+  }
 
   // Appends the rows of a multi-hot feature's values in order, without empty and repeated ones, at
   // most max_values; if none is left, the row of the missing value. So a slot always has a row, and
