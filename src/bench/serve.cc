@@ -14,12 +14,12 @@
 
 #include "base/clock.h"
 #include "base/siphash.h"
+#include "bench/bare_server.h"
 #include "bench/bench_data.h"
 #include "bench/hostile_load.h"
 #include "bench/http_load.h"
 #include "bench/suite.h"
 #include "bench/training_rig.h"
-#include "http/bare.h"
 #include "http/callers.h"
 #include "http/client.h"
 #include "http/server.h"
@@ -364,7 +364,7 @@ class ServeBench {
     operator_port_ = PortOf(server_->addresses()[1]);
     for (const Question& question : questions_) {
       TACIT_ASSIGN(const std::string answer, Answer(question));
-      TACIT_ASSIGN(bare_[question.name], http::BareServer::Start(answer));
+      TACIT_ASSIGN(bare_[question.name], BareServer::Start(answer));
     }
     return {};
   }
@@ -518,7 +518,7 @@ class ServeBench {
   std::unique_ptr<TrainingRig> rig_;
   std::unique_ptr<http::Server> server_;
   uint16_t port_ = 0, operator_port_ = 0;
-  std::map<std::string, std::unique_ptr<http::BareServer>> bare_;
+  std::map<std::string, std::unique_ptr<BareServer>> bare_;
 };
 
 }  // namespace

@@ -200,7 +200,7 @@ const std::vector<Library>& Libraries() {
        {"event", "privacy", "http", "serve", "console", "wiring", "inspect", "daemon", "lab",
         "bench", "cuda/bench", "cli"}},
       {"boost/asio", {"http", "bench"}},
-      {"boost/beast", {"http"}},
+      {"boost/beast", {"http", "bench"}},
       {"CLI/", {"cli", "console", "daemon"}},
       {"benchmark/", {"bench"}},
       {"cuda", {"cuda/device"}},

@@ -6,11 +6,10 @@
 
 #include "base/result.h"
 
-namespace tacit::http {
+namespace tacit::bench {
 
 // A minimal Boost.Beast server with one thread: it reads whole requests and answers each with the
-// same bytes, without limits, timeouts or routes. Benchmarks compare Server with it; the product
-// does not use it.
+// same bytes, without limits, timeouts or routes: the limit to compare http::Server with.
 class BareServer {
  public:
   // Listens on 127.0.0.1, at a port of the system's choice. Every answer is a 200 with this body.
@@ -20,4 +19,4 @@ class BareServer {
   virtual uint16_t port() const = 0;
 };
 
-}  // namespace tacit::http
+}  // namespace tacit::bench

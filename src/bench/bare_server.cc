@@ -1,4 +1,4 @@
-#include "http/bare.h"
+#include "bench/bare_server.h"
 
 #include <fmt/format.h>
 
@@ -13,18 +13,17 @@
 #include <thread>
 #include <utility>
 
-namespace tacit::http {
+namespace tacit::bench {
 namespace {
 
 namespace asio = boost::asio;
 namespace beast = boost::beast;
-namespace http = beast::http;
 using boost::system::error_code;
 using Tcp = asio::ip::tcp;
 using BareSocket = asio::basic_stream_socket<Tcp, asio::io_context::executor_type>;
 using BareAcceptor = asio::basic_socket_acceptor<Tcp, asio::io_context::executor_type>;
 
-// Runs the same kind of loop as HttpSession, with Beast's own functions.
+// Runs the same kind of loop as http's sessions, with Beast's own functions.
 class BareSession : public std::enable_shared_from_this<BareSession> {
  public:
   BareSession(BareSocket socket, const std::string& answer)
@@ -32,10 +31,10 @@ class BareSession : public std::enable_shared_from_this<BareSession> {
 
   void Read() {
     parser_.emplace();
-    http::async_read(socket_, buffer_, *parser_,
-                     [self = shared_from_this()](error_code error, size_t) {
-                       if (!error) self->Write();
-                     });
+    beast::http::async_read(socket_, buffer_, *parser_,
+                            [self = shared_from_this()](error_code error, size_t) {
+                              if (!error) self->Write();
+                            });
   }
 
  private:
@@ -49,7 +48,7 @@ class BareSession : public std::enable_shared_from_this<BareSession> {
   BareSocket socket_;
   const std::string& answer_;
   beast::flat_buffer buffer_;
-  std::optional<http::request_parser<http::string_body>> parser_;
+  std::optional<beast::http::request_parser<beast::http::string_body>> parser_;
 };
 
 class AsioBareServer final : public BareServer {
@@ -95,4 +94,4 @@ Result<std::unique_ptr<BareServer>> BareServer::Start(const std::string& body) {
   }
 }
 
-}  // namespace tacit::http
+}  // namespace tacit::bench
