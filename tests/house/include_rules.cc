@@ -43,6 +43,8 @@ const std::map<std::string, Names>& Arrows() {
       {"store", {"metrics", "privacy"}},
       // feed: what the store may show goes into a topic; it stands beside train and serve.
       {"feed", {"privacy", "store", "stream"}},
+      // Sees the mark of a record, and no client of Kafka.
+      {"workers", {"stream/kafka/identity.h"}},
       {"train",
        {"metrics", "noise", "privacy", "event", "ops", "model", "mechanism", "stream", "store"}},
       // Knows nothing of what is served.
@@ -180,7 +182,7 @@ const std::vector<Library>& Libraries() {
       {"google/protobuf/", {"event"}},
       {"kissfft/", {"privacy"}},
       {"librdkafka/", {"stream"}},
-      {"openssl/", {"base", "noise", "privacy", "store", "http"}},
+      {"openssl/", {"base", "noise", "privacy", "store", "http", "workers"}},
       {"simdjson.h", {"event"}},
       {"xxhash.h", {"base", "store"}},
       {"rocksdb/", {"store"}},
