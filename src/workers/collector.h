@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/ids.h"
+#include "base/result.h"
+#include "stream/kafka/identity.h"
+#include "workers/records.h"
+#include "workers/seal.h"
+#include "workers/slices.h"
+
+namespace tacit::workers {
+
+// A period that is to be summed.
+struct Period {
+  Digest head{}, build{};
+  Ranges ranges;  // at most one a partition
+  // The last record read of each partition; of a new partition nothing.
+  std::map<int32_t, stream::LastRecord> before;
+};
+
+// The fate of a message.
+enum class Outcome : uint8_t {
+  kPart,        // a chunk of a body that is not whole yet
+  kCounted,     // a whole body: its ranges are covered from now on
+  kCovered,     // a range of it was covered before: a copy
+  kOldHead,     // of another period
+  kOtherBuild,  // of a worker that another program or configuration runs
+  kUnsealed,    // does not open
+  kRefused,     // no chunk or body of this period
+  kOtherTopic,  // its records do not follow those beside them: it was read from another topic
+  kDiffers,     // a copy with other bytes: one of the two workers is wrong
+};
+inline constexpr Outcome kLastOutcome = Outcome::kDiffers;
+
+struct Taken {
+  Outcome outcome = Outcome::kRefused;
+  std::string why;  // for a log; empty with kPart, kCounted, kCovered, kOldHead
+  Body body;        // with kCounted
+};
+
+// Takes the sums of a period, in any order and as often as they come, until each of its offsets is
+// in exactly one body that counts. A body counts whole or not at all. Bodies that count are handed
+// on at once; the collector holds only chunks of bodies that are not whole, `held_bytes_most` of
+// them: for a newer chunk it forgets the body that was added to longest ago. Not thread-safe.
+class Collector {
+ public:
+  Collector(const SharedKey& key, uint64_t held_bytes_most)
+      : key_(key), held_bytes_most_(held_bytes_most) {}
+
+  // Forgets the period before.
+  void Begin(Period period);
+
+  // Takes a chunk. REQUIRES Begin, and a record with a place.
+  Taken Take(const SealedRecord& record);
+  // Takes a body that this process has made: it was not sealed, and all else is held against it.
+  Taken TakeOwn(Body body);
+
+  bool complete() const { return covered_offsets_ == CountOffsets(period_.ranges); }
+  // Returns what is not covered.
+  Ranges Gaps() const;
+  // Returns the last record of each partition, as the next period begins at. REQUIRES complete().
+  std::map<int32_t, stream::LastRecord> Last() const;
+
+ private:
+  struct Held {
+    uint64_t bytes = 0;               // of the body
+    std::vector<std::string> pieces;  // by chunk; empty: not here yet
+    size_t missing = 0;
+    uint64_t here = 0;  // bytes of the pieces that are here
+    uint64_t touched = 0;
+  };
+  struct Counted {
+    BodyName name;
+    std::string worker;
+    Ranges ranges;
+    uint64_t unreadable = 0;
+  };
+  struct Covered {
+    SummedRange summed;
+    size_t body = 0;  // of counted_
+  };
+  using CoveredPlace = std::pair<int32_t, uint64_t>;  // partition and begin
+
+  // Adds a piece. Returns the body once it is whole, else an empty text.
+  Result<std::string> Add(const ChunkPlace& place, std::string piece);
+  void Forget(std::map<BodyName, Held>::iterator held);
+  Taken Count(const std::string& worker, const BodyName& name, Body body);
+  // Returns the range of the period that this one lies in, or null.
+  const OffsetRange* Around(const OffsetRange& range) const;
+  // Returns a covered range that meets this one, or null.
+  const Covered* Meets(const OffsetRange& range) const;
+  // Says which records do not follow each other, if the range were covered; or nothing.
+  std::string BrokenChain(const SummedRange& summed) const;
+
+  const SharedKey key_;
+  const uint64_t held_bytes_most_;
+  Period period_;
+  std::optional<PeriodSeal> seal_;
+  std::map<BodyName, Held> held_;
+  uint64_t held_bytes_ = 0, touches_ = 0;
+  std::vector<Counted> counted_;
+  std::map<CoveredPlace, Covered> covered_;
+  uint64_t covered_offsets_ = 0;
+};
+
+}  // namespace tacit::workers
