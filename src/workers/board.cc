@@ -1,0 +1,165 @@
+#include "workers/board.h"
+
+#include <algorithm>
+
+namespace tacit::workers {
+namespace {
+
+using Holder = OpenSlice::Holder;
+
+double Median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<ptrdiff_t>((values.size() - 1) / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+}  // namespace
+
+void Board::Heard(const Hello& hello, Clock::TimePoint now) {
+  if (hello.origin.build != options_.build) {
+    workers_.erase(hello.origin.worker);
+    return;
+  }
+  Worker& worker = workers_[hello.origin.worker];
+  worker.hello = hello;
+  worker.heard = now;
+}
+
+double Board::RateOf(const Worker& worker) {
+  return worker.rate > 0 ? worker.rate : static_cast<double>(worker.hello.events_per_second);
+}
+
+void Board::Deal(const Ranges& ranges, Clock::TimePoint now) {
+  open_.clear();
+  deliveries_.clear();
+  DropTheGone(now);
+  std::vector<std::string> names;
+  std::vector<double> rates, known;
+  for (auto& [name, worker] : workers_) {
+    worker.hand.reset();
+    names.push_back(name);
+    rates.push_back(RateOf(worker));
+    if (rates.back() > 0) known.push_back(rates.back());
+  }
+  const double usual = known.empty() ? 1 : Median(std::move(known));
+  for (double& rate : rates)
+    if (rate == 0) rate = usual;
+  std::vector<Ranges> slices = CutSlices(ranges, rates);
+  if (names.empty()) slices.push_back(ranges);
+  for (size_t i = 0; i < slices.size(); ++i) {
+    if (slices[i].empty()) continue;
+    OpenSlice slice{.ranges = std::move(slices[i]), .holder = Holder::kTrainer, .since = now};
+    if (!names.empty()) Give(&slice, names[i], now);
+    open_.push_back(std::move(slice));
+  }
+}
+
+void Board::Give(OpenSlice* slice, const std::string& worker, Clock::TimePoint now) {
+  slice->holder = Holder::kWorker;
+  slice->worker = worker;
+  slice->offsets = CountOffsets(slice->ranges);
+  slice->since = now;
+  workers_.at(worker).hand = {slice->offsets, now};
+}
+
+void Board::Covered(const std::string& worker, const Ranges& ranges, Clock::TimePoint now) {
+  for (OpenSlice& slice : open_) {
+    slice.ranges = Without(slice.ranges, ranges);
+    // Its holder has nothing left to do, also where another worker was faster.
+    if (slice.ranges.empty() && slice.holder == Holder::kWorker && slice.worker != worker)
+      if (const auto holder = workers_.find(slice.worker); holder != workers_.end())
+        holder->second.hand.reset();
+  }
+  std::erase_if(open_, [](const OpenSlice& slice) { return slice.ranges.empty(); });
+  const auto from = workers_.find(worker);
+  if (from == workers_.end() || !from->second.hand) return;
+  const double seconds = std::max(1e-3, Seconds(now - from->second.hand->since));
+  const double rate = static_cast<double>(from->second.hand->offsets) / seconds;
+  from->second.rate = from->second.rate > 0 ? (from->second.rate + rate) / 2 : rate;
+  from->second.hand.reset();
+  deliveries_.push_back(seconds);
+}
+
+bool Board::Late(const OpenSlice& slice, Clock::TimePoint now) const {
+  if (slice.holder != Holder::kWorker || now - slice.since <= options_.patience) return false;
+  // The worker's own rate says how long it may take while nobody has delivered.
+  const double rate = RateOf(workers_.at(slice.worker));
+  double usual = rate > 0 ? static_cast<double>(slice.offsets) / rate : 0;
+  if (!deliveries_.empty()) usual = Median(deliveries_);
+  return Seconds(now - slice.since) > 2 * usual;
+}
+
+bool Board::DropTheGone(Clock::TimePoint now) {
+  bool changed = false;
+  for (OpenSlice& slice : open_) {
+    if (slice.holder != Holder::kWorker) continue;
+    const auto found = workers_.find(slice.worker);
+    const bool leaves = found == workers_.end() || found->second.hello.leaves;
+    if (!leaves && now - found->second.heard <= kSilenceMost) continue;
+    if (!leaves) ++slice.ends;
+    slice.holder = Holder::kNobody;
+    slice.since = slice.earliest = now;
+    if (slice.ends >= kEndsMost)
+      slice.earliest += std::min<Clock::Duration>(
+          kPauseMost, std::chrono::seconds(1) * (1 << std::min(slice.ends - kEndsMost, 6u)));
+    changed = true;
+  }
+  std::erase_if(workers_, [&](const auto& one) {
+    return one.second.hello.leaves || now - one.second.heard > kSilenceMost;
+  });
+  return changed;
+}
+
+bool Board::DropTheLate(Clock::TimePoint now) {
+  bool changed = false;
+  for (OpenSlice& slice : open_) {
+    if (!Late(slice, now)) continue;
+    Worker& worker = workers_.at(slice.worker);
+    worker.rate = RateOf(worker) / 2;
+    slice.holder = Holder::kNobody;
+    slice.since = slice.earliest = now;
+    changed = true;
+  }
+  return changed;
+}
+
+bool Board::Place(OpenSlice* slice, Clock::TimePoint now) {
+  if (slice->holder != Holder::kNobody || now < slice->earliest) return false;
+  const std::string* fastest = nullptr;
+  for (const auto& [name, worker] : workers_)
+    if (!worker.hand && (fastest == nullptr || RateOf(worker) > RateOf(workers_.at(*fastest))))
+      fastest = &name;
+  if (fastest != nullptr) {
+    Give(slice, *fastest, now);
+    return true;
+  }
+  // The trainer tries a slice that may have ended a worker only where the others do not get to it.
+  const bool dares = slice->ends == 0 || workers_.empty() || now - slice->since > options_.patience;
+  if (!dares || slice->ends >= kEndsMost) return false;
+  slice->holder = Holder::kTrainer;
+  slice->since = now;
+  return true;
+}
+
+bool Board::Look(Clock::TimePoint now) {
+  bool changed = DropTheGone(now);
+  changed |= DropTheLate(now);
+  for (OpenSlice& slice : open_) changed |= Place(&slice, now);
+  return changed;
+}
+
+std::vector<Slice> Board::Announced() const {
+  std::vector<Slice> slices;
+  for (const OpenSlice& slice : open_)
+    if (slice.holder != Holder::kNobody)
+      slices.push_back({slice.holder == Holder::kWorker ? slice.worker : "", slice.ranges});
+  return slices;
+}
+
+std::map<std::string, Hello> Board::Workers() const {
+  std::map<std::string, Hello> workers;
+  for (const auto& [name, worker] : workers_) workers.emplace(name, worker.hello);
+  return workers;
+}
+
+}  // namespace tacit::workers
