@@ -1,0 +1,541 @@
+// A trainer, its clone and workers over topics in memory, on a clock that the test moves: kills,
+// pauses, lost, doubled and late messages, zombies, topics made anew, restores. Each choice follows
+// from the seed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <list>
+#include <memory>
+#include <optional>
+#include <random>
+#include <set>
+
+#include "toy_topic.h"
+#include "workers/board.h"
+#include "workers/collector.h"
+#include "workers/records.h"
+
+namespace tacit::workers {
+namespace {
+
+using ::testing::IsEmpty;
+
+// A fault that is put in on purpose.
+enum class Fault {
+  kNothing,
+  kRangeTwice,     // a worker adds a record twice
+  kRangeLost,      // a worker leaves a record out and calls it covered
+  kStaleHead,      // a worker sums with the model before the plan's
+  kCopyAdded,      // the trainer adds a body that was covered before
+  kForeignChunk,   // a worker sends chunks of one body under another's name
+  kOtherTopic,     // a worker reads another topic
+  kEarlyDeletion,  // the trainer deletes sums before its commit
+};
+
+constexpr int32_t kPartitions = 4;
+constexpr uint64_t kOffsets = 400;
+constexpr uint64_t kBegin = 10;  // the store has learnt the records before
+constexpr size_t kCommits = 8;
+constexpr int64_t kTickMs = 100, kLimitMs = 60 * 60 * 1000;
+constexpr SharedKey kSimulationKey{42};
+constexpr Digest kBuild{1};
+
+Clock::TimePoint TimeOf(int64_t ms) { return Clock::TimePoint(std::chrono::milliseconds(ms)); }
+
+struct Commit {
+  Digest head;  // that the period began at
+  Ranges ranges;
+  ToySums released;
+};
+
+// All of a trainer that survives its death.
+struct Store {
+  Digest head{2};
+  uint64_t version = 1;
+  std::map<int32_t, uint64_t> positions;
+  std::map<int32_t, stream::LastRecord> last;
+  std::vector<Commit> commits;
+};
+
+// The auditor knows the topic of events and the stores, and nothing of plans and messages.
+class Auditor {
+ public:
+  explicit Auditor(const ToyTopic& events) : events_(events) {}
+
+  void Audit(const Store& store) {
+    std::map<int32_t, uint64_t> next;
+    for (const Commit& commit : store.commits) {
+      ToySums due;
+      for (const OffsetRange& range : commit.ranges) {
+        uint64_t& from = next.try_emplace(range.partition, kBegin).first->second;
+        if (range.begin != from) complaints.push_back("a period does not follow the one before");
+        for (; from < range.end; ++from)
+          if (const uint64_t* value = events_.At(range.partition, from)) {
+            due.weighted += *value + *value * commit.head[0] * 2;
+            due.placed += *value * from + *value;
+            due.count += 1;
+          }
+      }
+      if (due != commit.released) complaints.push_back("a release is not the sum of its records");
+    }
+    for (const auto& [partition, position] : store.positions)
+      if (position != next.try_emplace(partition, kBegin).first->second)
+        complaints.push_back("a position is not the end of what was learnt");
+  }
+  // Chunks name their head in the clear, behind 5 bytes and the sender's name.
+  void SeesDeletion(const Store& store, const KafkaRecord& record) {
+    if (record.key[0] != 'c') return;
+    ByteReader in(std::string_view(record.value).substr(5));
+    in.GetString();
+    Digest head{};
+    in.GetArray(std::span<uint8_t>(head));
+    if (head == store.head) complaints.push_back("sums were deleted before their commit");
+  }
+
+  std::vector<std::string> complaints;
+
+ private:
+  const ToyTopic& events_;
+};
+
+// Both topics, and what is on its way to them.
+struct Brokers {
+  std::string plan;  // the newest
+  std::vector<KafkaRecord> sums;
+  size_t begin = 0;  // sums before it are deleted
+  std::multimap<int64_t, KafkaRecord> coming;
+};
+
+struct World {
+  World(uint64_t seed, Fault planted)
+      : random(seed),
+        fault(planted),
+        events(seed, kPartitions, kOffsets),
+        other_events(seed + 1'000'000, kPartitions, kOffsets),
+        auditor(events) {}
+
+  bool Chance(double share) { return std::uniform_real_distribution<double>(0, 1)(random) < share; }
+  int64_t Upto(int64_t most) {
+    return static_cast<int64_t>(random() % static_cast<uint64_t>(most + 1));
+  }
+  bool Faulty(Fault one) { return fault == one && Chance(0.5); }
+  // Most messages come at once; some late, some twice, some never.
+  void Send(const KafkaRecord& record) {
+    if (Chance(0.05)) return;
+    for (int copies = Chance(0.1) ? 2 : 1; copies > 0; --copies)
+      brokers.coming.emplace(now + (Chance(0.1) ? Upto(60'000) : Upto(200)), record);
+  }
+
+  std::mt19937_64 random;
+  const Fault fault;
+  const ToyTopic events, other_events;
+  Auditor auditor;
+  Brokers brokers;
+  int64_t now = 0;
+  uint8_t heads = 2;              // each commit has a head of its own: noise is drawn anew
+  std::map<Digest, Ranges> cuts;  // by the head that a period begins at
+  Digest feed{2}, feed_before{};
+};
+
+class Worker {
+ public:
+  Worker(World& world, int number)
+      : world_(world), origin_{"w-" + std::to_string(number), {}, kBuild} {
+    if (world.Chance(0.05)) origin_.build = Digest{9};
+    pace_ms_ = 10 + world.Upto(100);
+  }
+
+  void Tick() {
+    if (world_.now < paused_until_) return;
+    if (world_.Chance(0.001)) paused_until_ = world_.now + world_.Upto(20'000);
+    const bool leaves = world_.Chance(0.0005);
+    if (leaves || world_.now >= next_hello_) Greet(leaves);
+    gone = leaves;
+    while (!out_.empty() && out_.front().first <= world_.now) {
+      world_.Send(out_.front().second);
+      out_.pop_front();
+    }
+    if (plan_bytes_ != world_.brokers.plan) {
+      plan_bytes_ = world_.brokers.plan;
+      plan_ = DecodePlan(kSimulationKey, plan_bytes_).value_or(Plan());
+    }
+    Follow(plan_);
+    if (job_ && world_.now >= job_->done_at) Deliver();
+  }
+
+  bool gone = false;
+
+ private:
+  struct Job {
+    Digest head;
+    Ranges ranges;
+    int64_t done_at = 0;
+  };
+
+  void Greet(bool leaves) {
+    next_hello_ = world_.now + 1000;
+    Hello hello{.origin = origin_};
+    hello.origin.head = world_.feed;
+    hello.events_per_second = world_.Chance(0.5) ? 0 : static_cast<uint64_t>(1000 / pace_ms_);
+    hello.leaves = leaves;
+    world_.Send(SealHello(kSimulationKey, hello));
+  }
+
+  void Follow(const Plan& plan) {
+    const bool known = plan.head == world_.feed || world_.fault == Fault::kStaleHead;
+    if (!known || plan.build != origin_.build) return;
+    if (job_ && job_->head != plan.head) job_.reset();
+    for (const Slice& slice : plan.slices) {
+      if (job_ || slice.worker != origin_.worker) continue;
+      if (!done_.insert({plan.head, slice.ranges[0].partition, slice.ranges[0].begin}).second)
+        continue;
+      const auto offsets = static_cast<int64_t>(CountOffsets(slice.ranges));
+      job_ = {plan.head, slice.ranges, world_.now + offsets * pace_ms_};
+    }
+  }
+
+  void Deliver() {
+    const bool stale = world_.Faulty(Fault::kStaleHead);
+    const bool other = world_.Faulty(Fault::kOtherTopic);
+    Body body = ToyBody(other ? world_.other_events : world_.events,
+                        stale ? world_.feed_before : job_->head, job_->ranges);
+    if (world_.Faulty(Fault::kRangeTwice)) Add(+1, &body);
+    if (world_.Faulty(Fault::kRangeLost)) Add(-1, &body);
+    origin_.head = job_->head;
+    auto records = SealBody(kSimulationKey, origin_, EncodeBody(body));
+    if (world_.Faulty(Fault::kForeignChunk)) records = Mixed(body);
+    int64_t at = world_.now;
+    for (KafkaRecord& record : records) out_.emplace_back(at += world_.Upto(300), record);
+    job_.reset();
+  }
+
+  // Adds the last record of the first range once more, or takes it out.
+  void Add(int sign, Body* body) {
+    if (!body->ranges[0].last) return;
+    const uint64_t offset = body->ranges[0].last->offset;
+    const uint64_t* value = world_.events.At(body->ranges[0].range.partition, offset);
+    ToySums sums, one;
+    sums.Add(body->sums);
+    one.Add(job_->head, offset, *value);
+    const auto times = static_cast<uint64_t>(sign);
+    ByteWriter out;
+    out.Put(sums.weighted + times * one.weighted).Put(sums.placed + times * one.placed);
+    out.Put(sums.count + times * one.count);
+    body->sums.replace(0, out.size(), out.bytes());
+  }
+
+  // Sealed as a chunk of `body`, with other sums inside.
+  std::vector<KafkaRecord> Mixed(Body body) {
+    const std::string bytes = EncodeBody(body);
+    KafkaRecord record = SealBody(kSimulationKey, origin_, bytes)[0];
+    const auto read = ReadSums(record.key, record.value).value();
+    body.sums[0] ^= 1;
+    std::string piece = EncodeBody(body).substr(0, kChunkBytes);
+    record.value.resize(record.value.size() - read.sealed.size());
+    record.value += PeriodSeal(kSimulationKey, origin_.head).Seal(piece, read.associated);
+    return {record};
+  }
+
+  World& world_;
+  Origin origin_;
+  int64_t pace_ms_ = 0, next_hello_ = 0, paused_until_ = 0;
+  std::string plan_bytes_;
+  Plan plan_;
+  std::optional<Job> job_;
+  std::set<std::tuple<Digest, int32_t, uint64_t>> done_;
+  std::deque<std::pair<int64_t, KafkaRecord>> out_;
+};
+
+class Trainer {
+ public:
+  // `feeds`: its commits are the workers' model.
+  Trainer(World& world, Store& store, bool feeds)
+      : world_(world),
+        store_(store),
+        feeds_(feeds),
+        collector_(kSimulationKey, /*held_bytes_most=*/4 * kChunkBytes),
+        board_({.build = kBuild, .patience = std::chrono::seconds(2)}) {
+    if (feeds_) Publish();
+    read_ = world_.brokers.begin;
+    BeginPeriod();
+    ReadSumsTopic(/*at_start=*/true);
+    Deal();
+  }
+
+  // Returns false where the trainer has died.
+  bool Tick() {
+    if (done() || !stopped.empty()) return true;
+    ReadSumsTopic(/*at_start=*/false);
+    SumOwn();
+    bool tell = board_.Look(TimeOf(world_.now));
+    if (world_.now >= next_plan_) tell = true;
+    if (tell) WritePlan();
+    return !collector_.complete() || CommitPeriod();
+  }
+
+  bool done() const { return store_.commits.size() >= kCommits; }
+
+  std::string stopped;  // why learning has stopped
+  std::map<Outcome, int> outcomes;
+
+ private:
+  // After a restart the cut is the same one, or another one, as on a topic that grows.
+  void BeginPeriod() {
+    Ranges& cut = world_.cuts[store_.head];
+    if (world_.Chance(0.2)) cut.clear();
+    while (cut.empty())
+      for (const auto& [partition, position] : store_.positions)
+        if (const auto most = static_cast<int64_t>(std::min<uint64_t>(60, kOffsets - position));
+            const uint64_t size = static_cast<uint64_t>(world_.Upto(most)))
+          cut.push_back({partition, position, position + size});
+    Period period{.head = store_.head, .build = kBuild, .ranges = cut, .before = store_.last};
+    ranges_ = period.ranges;
+    sums_ = {};
+    own_.reset();
+    collector_.Begin(std::move(period));
+  }
+
+  void Deal() {
+    board_.Deal(collector_.Gaps(), TimeOf(world_.now));
+    WritePlan();
+  }
+
+  void WritePlan() {
+    next_plan_ = world_.now + 10'000;
+    const Plan plan{.head = store_.head,
+                    .build = kBuild,
+                    .version = store_.version,
+                    .time_ms = world_.now,
+                    .learners = {},
+                    .slices = board_.Announced()};
+    if (!world_.Chance(0.1)) world_.brokers.plan = EncodePlan(kSimulationKey, plan);
+  }
+
+  void ReadSumsTopic(bool at_start) {
+    for (read_ = std::max(read_, world_.brokers.begin); read_ < world_.brokers.sums.size();
+         ++read_) {
+      const KafkaRecord& record = world_.brokers.sums[read_];
+      const auto read = ReadSums(record.key, record.value);
+      ASSERT_TRUE(read) << read.error().message;
+      if (read->place) {
+        See(read->origin.worker, collector_.Take(*read));
+        if (world_.fault == Fault::kCopyAdded && last_outcome_ == Outcome::kCovered) AddCopy(*read);
+      } else if (const auto hello = OpenHello(kSimulationKey, *read); hello && !at_start) {
+        board_.Heard(*hello, TimeOf(world_.now));
+      }
+    }
+  }
+
+  void See(const std::string& worker, const Taken& taken) {
+    ++outcomes[last_outcome_ = taken.outcome];
+    if (taken.outcome == Outcome::kDiffers) stopped = taken.why;
+    if (taken.outcome == Outcome::kOtherTopic && worker.empty()) stopped = taken.why;
+    if (taken.outcome != Outcome::kCounted) return;
+    sums_.Add(taken.body.sums);
+    board_.Covered(worker, RangesOf(taken.body), TimeOf(world_.now));
+  }
+
+  void AddCopy(const SealedRecord& record) {
+    const PeriodSeal seal(kSimulationKey, store_.head);
+    const auto piece = OpenChunk(seal, record);
+    if (!piece || record.place->chunk != 0) return;
+    if (const auto body = DecodeBody(*piece)) sums_.Add(body->sums);
+  }
+
+  // The trainer's threads sum what it holds, a slice at a time; another may be faster.
+  void SumOwn() {
+    if (own_ && world_.now >= own_->second) {
+      See("", collector_.TakeOwn(ToyBody(world_.events, store_.head, own_->first)));
+      own_.reset();
+    }
+    if (own_) return;
+    for (const Slice& slice : board_.Announced())
+      if (slice.worker.empty()) {
+        const auto offsets = static_cast<int64_t>(CountOffsets(slice.ranges));
+        own_.emplace(slice.ranges, world_.now + offsets * 25);
+        return;
+      }
+  }
+
+  bool Dies() { return world_.Chance(0.03); }
+
+  bool CommitPeriod() {
+    if (world_.fault == Fault::kEarlyDeletion) DeleteSums();
+    if (Dies()) return false;
+    store_.commits.push_back({store_.head, ranges_, sums_});
+    store_.last = collector_.Last();
+    for (const OffsetRange& range : ranges_) store_.positions[range.partition] = range.end;
+    store_.head = Digest{++world_.heads};
+    ++store_.version;
+    world_.auditor.Audit(store_);
+    if (Dies()) return false;
+    if (feeds_) Publish();
+    DeleteSums();
+    if (Dies()) return false;
+    if (done()) return true;
+    BeginPeriod();
+    Deal();
+    return true;
+  }
+
+  void Publish() {
+    if (world_.feed == store_.head) return;
+    world_.feed_before = world_.feed;
+    world_.feed = store_.head;
+  }
+
+  void DeleteSums() {
+    for (; world_.brokers.begin < read_; ++world_.brokers.begin)
+      world_.auditor.SeesDeletion(store_, world_.brokers.sums[world_.brokers.begin]);
+  }
+
+  World& world_;
+  Store& store_;
+  const bool feeds_;
+  Collector collector_;
+  Board board_;
+  Ranges ranges_;
+  ToySums sums_;
+  size_t read_ = 0;
+  int64_t next_plan_ = 0;
+  Outcome last_outcome_ = Outcome::kPart;
+  std::optional<std::pair<Ranges, int64_t>> own_;
+};
+
+struct Report {
+  std::vector<std::string> complaints;
+  std::map<Outcome, int> outcomes;
+  std::string stopped;
+  size_t commits = 0;
+};
+
+class Simulation {
+ public:
+  Simulation(uint64_t seed, Fault fault) : world_(seed, fault) {
+    for (int32_t partition = 0; partition < kPartitions; ++partition) {
+      store_.positions[partition] = kBegin;
+      store_.last[partition] = *world_.events.Before(partition, kBegin);
+    }
+    older_ = store_;
+  }
+
+  Report Play() {
+    for (; world_.now < kLimitMs && !over(); world_.now += kTickMs) Tick();
+    world_.auditor.Audit(store_);
+    if (clone_store_) world_.auditor.Audit(*clone_store_);
+    if (trainer_) Keep(*trainer_);
+    return {world_.auditor.complaints, outcomes_, stopped_, store_.commits.size()};
+  }
+
+ private:
+  bool over() const {
+    return !stopped_.empty() || (store_.commits.size() >= kCommits && trainer_ != nullptr);
+  }
+
+  void Tick() {
+    while (workers_.size() < 4) workers_.emplace_back(world_, ++started_);
+    for (Worker& worker : workers_) worker.Tick();
+    std::erase_if(workers_, [&](const Worker& one) { return one.gone || world_.Chance(0.001); });
+    Brokers& brokers = world_.brokers;
+    while (!brokers.coming.empty() && brokers.coming.begin()->first <= world_.now)
+      brokers.sums.push_back(brokers.coming.extract(brokers.coming.begin()).mapped());
+    if (world_.Chance(0.0003)) brokers.begin = brokers.sums.size();  // NAME.sums is made anew
+    if (world_.Chance(0.0003)) brokers.plan.clear();
+    TickTrainer(&trainer_, &starts_at_, store_, /*feeds=*/true);
+    if (trainer_ && world_.Chance(0.0003) && !clone_store_) clone_store_ = store_;
+    if (clone_store_) TickTrainer(&clone_, &clone_starts_at_, *clone_store_, /*feeds=*/false);
+  }
+
+  void TickTrainer(std::unique_ptr<Trainer>* trainer, int64_t* starts_at, Store& store,
+                   bool feeds) {
+    if (*trainer == nullptr) {
+      if (world_.now < *starts_at || store.commits.size() >= kCommits) return;
+      if (feeds && world_.Chance(0.1)) Restore();
+      *trainer = std::make_unique<Trainer>(world_, store, feeds);
+    }
+    if ((*trainer)->Tick() && !world_.Chance(0.008)) {
+      if (feeds) stopped_ = (*trainer)->stopped;
+      return;
+    }
+    Keep(**trainer);
+    trainer->reset();
+    *starts_at = world_.now + world_.Upto(1500);
+  }
+
+  // An older copy is put back; a store that is opened from a copy has a head of its own.
+  void Restore() {
+    store_ = older_;
+    store_.head = Digest{++world_.heads};
+    older_ = store_;
+  }
+
+  void Keep(const Trainer& trainer) {
+    for (const auto& [outcome, count] : trainer.outcomes) outcomes_[outcome] += count;
+    if (world_.Chance(0.3)) older_ = store_;
+  }
+
+  World world_;
+  Store store_, older_;
+  std::optional<Store> clone_store_;
+  std::unique_ptr<Trainer> trainer_, clone_;
+  int64_t starts_at_ = 0, clone_starts_at_ = 0;
+  std::list<Worker> workers_;
+  int started_ = 0;
+  std::map<Outcome, int> outcomes_;
+  std::string stopped_;
+};
+
+TEST(WorkersSimulationTest, EachRecordIsInExactlyOneRelease) {
+  std::map<Outcome, int> outcomes;
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    Report report = Simulation(seed, Fault::kNothing).Play();
+    EXPECT_THAT(report.complaints, IsEmpty());
+    EXPECT_EQ(report.stopped, "");
+    EXPECT_EQ(report.commits, kCommits) << "the run has come to a standstill";
+    for (const auto& [outcome, count] : report.outcomes) outcomes[outcome] += count;
+  }
+  // The seeds have led to all that may happen to honest messages, and to nothing else.
+  for (const Outcome seen :
+       {Outcome::kPart, Outcome::kCounted, Outcome::kCovered, Outcome::kOldHead, Outcome::kRefused})
+    EXPECT_GT(outcomes[seen], 20) << static_cast<int>(seen);
+  for (const Outcome never : {Outcome::kUnsealed, Outcome::kOtherTopic, Outcome::kDiffers})
+    EXPECT_EQ(outcomes[never], 0) << static_cast<int>(never);
+}
+
+class PlantedFaults : public ::testing::Test {
+ protected:
+  // Plays seeds with the fault: the auditor sees it, or a refusal keeps it out of the releases. In
+  // some seeds it may have had no occasion.
+  void Expect(Fault fault, const std::string& complaint, std::optional<Outcome> refused) {
+    int seen = 0;
+    for (uint64_t seed = 0; seed < 5; ++seed) {
+      SCOPED_TRACE(::testing::Message() << "seed " << seed);
+      Report report = Simulation(seed, fault).Play();
+      if (refused) {
+        EXPECT_THAT(report.complaints, IsEmpty());
+        seen += report.outcomes[*refused] > 0;
+      } else {
+        seen += std::ranges::count(report.complaints, complaint) > 0;
+      }
+    }
+    EXPECT_GE(seen, 3);
+  }
+  static constexpr char kWrong[] = "a release is not the sum of its records";
+};
+
+TEST_F(PlantedFaults, ARangeTwice) { Expect(Fault::kRangeTwice, kWrong, {}); }
+TEST_F(PlantedFaults, ARangeLostAndCalledCovered) { Expect(Fault::kRangeLost, kWrong, {}); }
+TEST_F(PlantedFaults, AStaleHead) { Expect(Fault::kStaleHead, kWrong, {}); }
+TEST_F(PlantedFaults, AZombiesCopyAdded) { Expect(Fault::kCopyAdded, kWrong, {}); }
+TEST_F(PlantedFaults, AChunkOfAnotherBody) { Expect(Fault::kForeignChunk, "", Outcome::kRefused); }
+TEST_F(PlantedFaults, ARecordOfAnotherTopic) {
+  Expect(Fault::kOtherTopic, "", Outcome::kOtherTopic);
+}
+TEST_F(PlantedFaults, DeletionBeforeTheCommit) {
+  Expect(Fault::kEarlyDeletion, "sums were deleted before their commit", {});
+}
+
+}  // namespace
+}  // namespace tacit::workers
