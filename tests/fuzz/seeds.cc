@@ -21,6 +21,7 @@
 #include "store/view/delta_codec.h"
 #include "store/witness/witness_record.h"
 #include "unit/store/script.h"
+#include "workers/records.h"
 
 namespace tacit {
 namespace {
@@ -164,6 +165,30 @@ void AddFiles(Seeds& seeds) {
   seeds.Add("schema", 3, R"({"schemaType":"JSON","schema":"{\"type\":\"object\"}","id":7})");
 }
 
+void AddWorkers(Seeds& seeds) {
+  const workers::Plan plan{.head = {1},
+                           .build = {2},
+                           .version = 3,
+                           .time_ms = 4,
+                           .learners = {{.key = 1, .step = 9}},
+                           .slices = {{"w", {{0, 0, 10}, {1, 5, 9}}}, {"", {{0, 10, 20}}}}};
+  const std::string marked = workers::EncodePlan({}, plan);
+  seeds.Add("workers", 0, marked.substr(0, marked.size() - sizeof(Digest)));
+  const stream::LastRecord last{.offset = 19, .timestamp_ms = 1, .hash = 2};
+  const std::string body = workers::EncodeBody(
+      {.ranges = {{.range = {0, 0, 20}, .before = {}, .last = last, .unreadable = 1}},
+       .sums = "sums"});
+  seeds.Add("workers", 1, body);
+  const workers::Hello hello{.origin = {"w", {}, {}}, .version = 3, .trouble = "trouble"};
+  const auto chunks = workers::SealBody({1}, {"w", {}, {}}, body);
+  for (const workers::KafkaRecord& record : {chunks[0], workers::SealHello({1}, hello)})
+    seeds.Add("workers", 2,
+              std::string(1, static_cast<char>(record.key.size())) + record.key + record.value);
+  constexpr size_t kNumbers = 8 + 2 + 8 + 8 + 8 + 1 + 4;  // version to the length of trouble
+  seeds.Add("workers", 3, std::string(kNumbers, '\0'));
+  seeds.Add("workers", 4, std::string(1, static_cast<char>(body.size())) + body);
+}
+
 void AddTexts(Seeds& seeds, const std::string& configs) {
   for (const fs::directory_entry& entry : fs::directory_iterator(configs))
     if (entry.path().extension() == ".yaml" && entry.path().filename() != "alerts.yaml")
@@ -255,5 +280,6 @@ int main(int argc, char** argv) {
   tacit::AddLedgerState(seeds);
   tacit::AddFeed(seeds);
   tacit::AddFiles(seeds);
+  tacit::AddWorkers(seeds);
   tacit::AddTexts(seeds, argv[2]);
 }
