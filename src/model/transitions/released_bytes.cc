@@ -1,5 +1,5 @@
 // The stored form of ReleasedModel, little-endian, sealed by the store. The notation is
-// base/bytes.h's.
+// that of base/bytes.h and base/varint.h.
 //     model   := "tacit.transitions":string version:u32 items:u32 catalogue:digest
 //                constants:string periods:u64 [released]
 //     version := 1
@@ -7,7 +7,6 @@
 //                noiseless:u8 kappa:f64 cells:u32 row*items mean:f32*cells precision:f32*cells
 //     table   := deviation:f64 size:u32 sum:f32*size         deviation: of its noise
 //     row     := columns:varint distance:varint*columns
-//     varint  := seven bits a byte, the least first; all bytes but the last have the highest set
 // `catalogue` is PublicItems::Fingerprint, `constants` Options::Text.
 // `released` is there once there were periods. `popularity` is of every item, as it was released.
 // There are 1 or 4 `tables`; each has the prior's factor for each of its buckets. The cells (a, b)
@@ -21,6 +20,7 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
+#include "base/varint.h"
 #include "model/transitions/released_model.h"
 
 namespace tacit::model::transitions {
@@ -28,25 +28,6 @@ namespace {
 
 constexpr std::string_view kName = "tacit.transitions";
 constexpr uint32_t kVersion = 1;
-
-// Writes seven bits a byte, the least first; all but the last have the highest bit set.
-void PutVarint(uint32_t value, ByteWriter* writer) {
-  for (; value >= 0x80; value >>= 7) writer->Put(static_cast<uint8_t>(value | 0x80));
-  writer->Put(static_cast<uint8_t>(value));
-}
-
-// Reads only the form that PutVarint writes.
-bool GetVarint(ByteReader* reader, uint32_t* value) {
-  uint64_t all = 0;
-  for (int shift = 0; shift <= 28; shift += 7) {
-    const auto byte = reader->Get<uint8_t>();
-    all |= uint64_t{byte & 0x7fu} << shift;
-    if (byte >= 0x80) continue;
-    *value = static_cast<uint32_t>(all);
-    return reader->ok() && all <= ~uint32_t{0} && (byte != 0 || shift == 0);
-  }
-  return false;
-}
 
 void PutTable(const ReleasedTable& table, ByteWriter* writer) {
   writer->Put(table.deviation)
@@ -59,7 +40,7 @@ void PutCells(const Cells& cells, ByteWriter* writer) {
   writer->Put(static_cast<uint32_t>(cells.size()));
   for (uint32_t a = 0; a < cells.items(); ++a) {
     const auto row = cells.Row(a);
-    PutVarint(static_cast<uint32_t>(row.size()), writer);
+    PutVarint(row.size(), writer);
     for (uint32_t next = 0; const uint32_t b : row) {
       PutVarint(b - next, writer);
       next = b + 1;
@@ -101,13 +82,13 @@ bool GetCells(ByteReader* reader, uint32_t items, Cells* cells) {
   cells->row_end.reserve(items);
   cells->column.reserve(size);
   for (uint32_t a = 0; a < items; ++a) {
-    uint32_t count = 0, distance = 0;
+    uint64_t count = 0, distance = 0;
     if (!GetVarint(reader, &count) || count > size - cells->column.size()) return false;
     for (uint64_t next = 0; count > 0; --count) {
-      if (!GetVarint(reader, &distance) || next + distance >= items || next + distance == a)
+      if (!GetVarint(reader, &distance) || distance >= items - next || next + distance == a)
         return false;
       cells->column.push_back(static_cast<uint32_t>(next + distance));
-      next += uint64_t{distance} + 1;
+      next += distance + 1;
     }
     cells->row_end.push_back(cells->column.size());
   }
