@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "mechanism/grid_tail.h"
+#include "norm.h"
 #include "support/fixed_noise.h"
 #include "support/flat_sums.h"
 #include "support/key_watch.h"
@@ -40,12 +41,6 @@ UnitVector RandomUnit(size_t cells, std::mt19937_64& random) {
     unit.Add(static_cast<uint32_t>(random() % cells), random() % 2 ? size : -size);
   }
   return unit;
-}
-
-double Norm(std::span<const int64_t> steps, double step) {
-  double squares = 0;
-  for (const int64_t s : steps) squares += static_cast<double>(s) * static_cast<double>(s);
-  return std::sqrt(squares) * step;
 }
 
 double Length(const UnitVector& unit) {

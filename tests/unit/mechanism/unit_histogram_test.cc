@@ -11,6 +11,7 @@
 #include "mechanism/contribution.h"
 #include "mechanism/unit_vector.h"
 #include "noise/noise.h"
+#include "norm.h"
 #include "support/fixed_noise.h"
 #include "support/key_watch.h"
 #include "support/statistics.h"
@@ -27,12 +28,6 @@ UnitVector RandomUnit(std::mt19937_64& random) {
     unit.Add(static_cast<uint32_t>(random() % kCells),
              std::exp(std::uniform_real_distribution<>(-12, 12)(random)));
   return unit;
-}
-
-double Norm(std::span<const int64_t> sums, double step) {
-  double squared = 0;
-  for (const int64_t sum : sums) squared += static_cast<double>(sum) * static_cast<double>(sum);
-  return std::sqrt(squared) * step;
 }
 
 TEST(UnitHistogram, NoUnitIsLongerThanOne) {
