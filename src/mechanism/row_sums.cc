@@ -105,12 +105,19 @@ ColumnWeights::ColumnWeights(const RowSumsOptions& options, std::span<const doub
 }
 
 RowSums::RowSums(const RowSumsOptions& options, std::span<const SumTable> tables, ReleasedSums last)
+    : RowSums(options, tables, std::move(last), std::vector<int64_t>()) {
+  sums_ = std::move(last_.steps_);
+  sums_.assign(head_ + 2 * whole_places_, 0);
+}
+
+RowSums::RowSums(const RowSumsOptions& options, std::span<const SumTable> tables, ReleasedSums last,
+                 std::vector<int64_t> sums)
     : options_(options),
       tables_(tables),
       grid_(GridOf(options)),
       short_squares_(ShortSquares(options.clip / grid_.step)),
       head_(static_cast<uint32_t>((options.numbers + 1) / 2 * 2)),
-      sums_(std::move(last.steps_)),
+      sums_(std::move(sums)),
       last_(std::move(last)) {
   TACIT_CHECK(std::abs(options.threshold_deviations) < 1e3, "no threshold");
   uint64_t next = 0;
@@ -121,7 +128,6 @@ RowSums::RowSums(const RowSumsOptions& options, std::span<const SumTable> tables
     if (table.every_row) whole_places_ += table.rows;
     TACIT_CHECK(whole_places_ < kReleaseRowsMost, "too many rows for one release");
   }
-  sums_.assign(head_ + 2 * whole_places_, 0);
 }
 
 uint32_t RowSums::Touch(uint64_t row) {
@@ -254,7 +260,8 @@ ReleasedSums RowSums::Release(noise::NoiseSource& noise) && {
   std::vector<Touched> touched;
   for (size_t i = 0; i < touched_.size(); ++i)
     touched.push_back({touched_[i], SumOf(static_cast<uint32_t>(whole_places_ + i))});
-  std::ranges::sort(touched, {}, &Touched::row);
+  if (!std::ranges::is_sorted(touched, {}, &Touched::row))
+    std::ranges::sort(touched, {}, &Touched::row);
   TACIT_CHECK(std::ranges::adjacent_find(touched, {}, &Touched::row) == touched.end(),
               "a row is touched once");
   const auto whole = std::span(sums_).subspan(head_, 2 * whole_places_);

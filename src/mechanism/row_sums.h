@@ -23,6 +23,8 @@ struct SumTable {
   // threshold: work and memory are then those of the touched rows and of the few that noise alone
   // brings over it.
   bool every_row = true;
+
+  friend bool operator==(const SumTable&, const SumTable&) = default;
 };
 
 struct RowSumsOptions {
@@ -32,6 +34,8 @@ struct RowSumsOptions {
   double threshold_deviations =
       tuned::kSumsDeviations;  // of a count's noise; for tables not released whole
   size_t numbers = 0;          // further sums that belong to no row
+
+  friend bool operator==(const RowSumsOptions&, const RowSumsOptions&) = default;
 };
 
 // The numbers that leave: sums with their noise, and nothing else of the units. They stay whole
@@ -162,6 +166,10 @@ class RowSums {
   double step() const { return grid_.step; }
 
  private:
+  friend class PartialSums;
+  // Sums that are added up already. REQUIRES a cell for each number and for each place.
+  RowSums(const RowSumsOptions& options, std::span<const SumTable> tables, ReleasedSums last,
+          std::vector<int64_t> sums);
   // A touched row of a table that is not released whole.
   struct Touched {
     uint64_t row = 0;
