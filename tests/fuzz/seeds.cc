@@ -20,6 +20,7 @@
 #include "store/types/learner_record.h"
 #include "store/view/delta_codec.h"
 #include "store/witness/witness_record.h"
+#include "support/part_query.h"
 #include "unit/store/script.h"
 #include "workers/records.h"
 
@@ -156,6 +157,7 @@ void AddFiles(Seeds& seeds) {
   second.number = 1;
   second.previous = Sha256().Update(first.Line()).Finish();
   seeds.Add("files", 3, first.Line() + '\n' + second.Line() + '\n');
+  seeds.Add("sums", testing::SmallPart().Encode());
   seeds.Add(
       "schema", 0,
       "syntax = \"proto3\";\nmessage M { string user = 2; int32 outcome = 5; oneof o { group G = "
