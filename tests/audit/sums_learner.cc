@@ -11,6 +11,7 @@
 #include "model/linear/row.h"
 #include "stream/steps/participation.h"
 #include "train/click/memory_rows.h"
+#include "train/linear/linear_columns.h"
 #include "train/linear/linear_learner.h"
 
 namespace tacit::audit {

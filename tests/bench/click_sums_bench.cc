@@ -44,6 +44,7 @@
 #include "stream/log/log_source.h"
 #include "support/criteo_schema.h"
 #include "train/click/memory_rows.h"
+#include "train/linear/linear_columns.h"
 #include "train/linear/linear_learner.h"
 
 namespace tacit {

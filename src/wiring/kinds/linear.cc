@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "mechanism/row_sums.h"
 #include "serve/scoring/linear_scorer.h"
+#include "train/linear/linear_columns.h"
 #include "train/linear/linear_learner.h"
 #include "wiring/kinds/kinds.h"
 #include "wiring/plans/model_form.h"

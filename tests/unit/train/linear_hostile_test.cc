@@ -18,6 +18,7 @@
 #include "support/scoped_variable.h"
 #include "support/silent_noise.h"
 #include "train/click/memory_rows.h"
+#include "train/linear/linear_columns.h"
 #include "train/linear/linear_learner.h"
 
 namespace tacit::train {

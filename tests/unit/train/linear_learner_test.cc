@@ -18,6 +18,7 @@
 #include "support/fixed_noise.h"
 #include "support/silent_noise.h"
 #include "train/click/memory_rows.h"
+#include "train/linear/linear_columns.h"
 
 namespace tacit::train {
 namespace {

@@ -14,6 +14,7 @@
 #include "model/linear/row.h"
 #include "support/fixed_noise.h"
 #include "train/click/memory_rows.h"
+#include "train/linear/linear_columns.h"
 #include "train/linear/linear_learner.h"
 
 namespace tacit::train {

@@ -9,7 +9,7 @@
 #include "model/ranking/released_ranker.h"
 #include "model/transitions/released_model.h"
 #include "support/process.h"
-#include "train/linear/linear_learner.h"
+#include "train/linear/linear_columns.h"
 #include "train/ranking/ranked_learner.h"
 #include "wiring/assembly.h"
 #include "wiring/plans/catalogue_growth.h"
