@@ -63,7 +63,7 @@ class LearnerRelease final : public SumsSubject {
                                     .columns = columns_,
                                     .update = kLearnerUpdate,
                                     .noise_multiplier = setting.sigma},
-        std::move(tap), rows_);
+        std::move(tap), rows_, workers_);
     for (const RowSpace::Table& table : columns_->space().tables())
       frame_.tables.push_back({.first = table.first, .rows = table.rows});
     frame_.deviation = setting.sigma * linear::ContributionMost(columns_->size(), kLearnerUpdate);
@@ -210,6 +210,7 @@ class LearnerRelease final : public SumsSubject {
   const std::shared_ptr<const linear::Columns> columns_;
   SumsFrame frame_;
   train::MemoryRows rows_;
+  WorkerPool workers_{{.workers = 2}};
   TappedNoise* tap_ = nullptr;
   std::unique_ptr<train::LinearLearner> learner_;
   stream::StepBatch steps_[2];

@@ -169,8 +169,8 @@ class Run {
       options.whole_column_most = kWholeWithSelection;
     }
     rows_ = std::make_unique<train::MemoryRows>(train::LinearRowLayout(*options.columns));
-    learner_ = std::make_unique<train::LinearLearner>(std::move(options),
-                                                      noise::MakeNoiseSource(workers), *rows_);
+    learner_ = std::make_unique<train::LinearLearner>(
+        std::move(options), noise::MakeNoiseSource(workers), *rows_, workers);
   }
 
   // It predicts a step, then learns from it; the predictions go to `kept`, unless that is null.
@@ -318,7 +318,7 @@ class TableRun {
     columns_ = options.columns;
     rows_ = std::make_unique<train::MemoryRows>(train::LinearRowLayout(*columns_));
     learner_ = std::make_unique<train::LinearLearner>(std::move(options), noise::MakeNoiseSource(),
-                                                      *rows_);
+                                                      *rows_, workers_);
   }
 
   // Values by Zipf among the first 1e5 of the table, spread over all of it.
@@ -358,6 +358,7 @@ class TableRun {
 
   std::shared_ptr<const model::linear::Columns> columns_;
   std::unique_ptr<train::MemoryRows> rows_;
+  WorkerPool workers_{{.workers = 1}};
   std::unique_ptr<train::LinearLearner> learner_;
 };
 

@@ -29,7 +29,7 @@ bool OneEach(std::span<const uint32_t> slot_end, uint32_t begin) {
 }  // namespace
 
 LinearPlaces::LinearPlaces(const linear::Columns& columns,
-                           std::span<const mechanism::SumTable> tables, store::WorkingRows& rows)
+                           std::span<const mechanism::SumTable> tables, LinearRows& rows)
     : columns_(columns), tables_(tables), rows_(rows) {
   for (size_t j = 0; j < tables.size(); ++j) {
     if (tables[j].every_row) {
@@ -139,7 +139,7 @@ Status LinearPlaces::Load(uint64_t period) {
     if (!tables_[j].every_row) continue;
     some.resize(tables_[j].rows);
     std::iota(some.begin(), some.end(), tables_[j].first);
-    TACIT_RETURN_IF_ERROR(ForRows(rows_, some, false, [&](size_t i, const float* row) {
+    TACIT_RETURN_IF_ERROR(rows_.ForEach(some, false, [&](size_t i, const float* row) {
       const auto place = static_cast<uint32_t>(some[i]) + shift_[j];
       effects_[place] = EffectOf(row, period);
       if (effects_[place].move != 0) moved_.push_back(place);
@@ -155,7 +155,7 @@ Status LinearPlaces::FetchNew(uint64_t period) {
   fetched_ = met_.size();
   if (period == 0) return {};
   std::ranges::sort(rows);
-  return ForRows(rows_, rows, false, [&](size_t i, const float* row) {
+  return rows_.ForEach(rows, false, [&](size_t i, const float* row) {
     effects_[PlaceOf(rows[i])] = EffectOf(row, period);
   });
 }
@@ -163,6 +163,10 @@ Status LinearPlaces::FetchNew(uint64_t period) {
 void LinearPlaces::EndPeriod() {
   for (const uint32_t place : moved_) effects_[place].move = 0;
   moved_.clear();
+  DropMet();
+}
+
+void LinearPlaces::DropMet() {
   if (met_.empty()) return;
   effects_.resize(whole_places_);
   found_ = {};

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -10,27 +9,10 @@
 #include "mechanism/row_sums.h"
 #include "model/linear/columns.h"
 #include "model/linear/predict.h"
-#include "store/rows/working_rows.h"
 #include "train/click/row_map.h"
+#include "train/linear/linear_rows.h"
 
 namespace tacit::train {
-
-// Calls each(i, floats) for every row of `wanted` (ascending and distinct), gathered a few at a
-// time; `change` says that it writes them.
-template <class Each>
-Status ForRows(store::WorkingRows& rows, std::span<const uint64_t> wanted, bool change,
-               const Each& each) {
-  constexpr size_t kGatherMost = 1 << 14;
-  std::vector<float*> pointers;
-  for (size_t begin = 0; begin < wanted.size(); begin += kGatherMost) {
-    const auto some = wanted.subspan(begin, std::min(kGatherMost, wanted.size() - begin));
-    pointers.resize(some.size());
-    TACIT_RETURN_IF_ERROR(rows.Gather(some, pointers));
-    for (size_t i = 0; i < some.size(); ++i) each(begin + i, pointers[i]);
-    if (change) rows.MarkChanged(some);
-  }
-  return {};
-}
 
 // The values of a linear learner's events as places, and the parameters that lie there, so that an
 // event is summed up without looking for anything. All values of columns that are released whole
@@ -43,7 +25,7 @@ class LinearPlaces {
  public:
   // The references must outlive it. `tables` are the columns' own.
   LinearPlaces(const model::linear::Columns& columns, std::span<const mechanism::SumTable> tables,
-               store::WorkingRows& rows);
+               LinearRows& rows);
 
   // Reads the values of examples [begin, end). `period`: the model's last release, of which moves
   // are told; 0: there was none, and every parameter is 0.
@@ -54,7 +36,9 @@ class LinearPlaces {
   // The rows that places were given to in this period, in their order.
   std::span<const uint64_t> met() const { return met_; }
 
-  // Ends the period: no value has moved yet, and those of larger columns have no place any more.
+  // Values of larger columns have no place any more.
+  void DropMet();
+  // Ends the period: drops what was met, and no value has moved yet.
   void EndPeriod();
   // The column's row has this weight now, and moved there from another.
   void Move(size_t column, uint64_t row, const model::linear::Effect& effect);
@@ -72,7 +56,7 @@ class LinearPlaces {
 
   const model::linear::Columns& columns_;
   const std::span<const mechanism::SumTable> tables_;
-  store::WorkingRows& rows_;
+  LinearRows& rows_;
   std::vector<uint32_t> shift_;  // per column: place minus row, modulo 2^32; 0: of large ones
   std::vector<size_t> large_;    // columns but crosses that are not released whole
   size_t whole_places_ = 0;

@@ -15,10 +15,12 @@ namespace {
 
 using model::linear::Columns;
 
-// Bytes of a period beside its examples. Per row of a column that is released whole: weight, move,
-// sum, count, and two marks while a user's sum is formed. Per distinct row of a period: a release
-// taken apart; in larger columns also the row's place, and all that the others have from the start.
-constexpr double kWholeRowBytes = 32, kKnownRowBytes = 64, kLargeRowBytes = 136;
+// Bytes of a period beside its examples. Per thread and row of a column that is released whole:
+// weight, move, sum, count, and two marks while a unit's sum is formed. Per distinct row of a
+// period: a release taken apart. Per row of larger columns that a thread meets: its place, and all
+// that the others have from the start; and of those that several threads meet, the merged sums.
+constexpr double kWholeRowBytes = 32, kKnownRowBytes = 64, kLargeRowBytes = 136,
+                 kMergedRowBytes = 48;
 
 // A user's part in a period uses up some of an allowance, so that none is opened for users.
 uint64_t OpeningOf(const config::Learner& learner, const train::LinearLearnerOptions& options) {
@@ -106,7 +108,10 @@ class LinearPlan final : public ModelPlan {
     for (const LearnerShape::Table& table : shape->tables) {
       const double distinct = std::min(table.rows, shape->batch * table.rows_per_example);
       const bool whole = table.rows <= static_cast<double>(options_.whole_column_most);
-      shape->other_bytes += whole ? table.rows * kWholeRowBytes : distinct * kLargeRowBytes;
+      const double met =
+          std::min(shape->workers * table.rows, shape->batch * table.rows_per_example);
+      shape->other_bytes += whole ? shape->workers * table.rows * kWholeRowBytes
+                                  : met * kLargeRowBytes + distinct * kMergedRowBytes;
       shape->other_bytes += distinct * kKnownRowBytes;
     }
   }
@@ -115,7 +120,7 @@ class LinearPlan final : public ModelPlan {
     train::LinearLearnerOptions options = options_;
     options.opens = opening_records_ > 0;
     return std::make_unique<train::LinearLearner>(std::move(options), std::move(parts.noise),
-                                                  parts.rows);
+                                                  parts.rows, parts.workers);
   }
 
   std::shared_ptr<const serve::RowModel> Scores() const override {

@@ -133,11 +133,12 @@ class Learnt {
                              .update = {},
                              .noise_multiplier = kSigma,
                              .whole_column_most = whole_column_most_},
-        std::move(noise), rows_);
+        std::move(noise), rows_, workers_);
   }
 
   const std::shared_ptr<const linear::Columns> columns_;
   MemoryRows rows_;
+  WorkerPool workers_{{.workers = 2}};
   const uint64_t whole_column_most_;
   std::unique_ptr<LinearLearner> learner_;
 };
@@ -308,7 +309,8 @@ double EntropyWhereColumnsRepeat(double explained_most) {
   options.update.explained_most = explained_most;
   options.opens = true;
   MemoryRows rows(LinearRowLayout(*options.columns));
-  LinearLearner learner(options, std::make_unique<noise::SilentNoise>(), rows);
+  WorkerPool workers({.workers = 2});
+  LinearLearner learner(options, std::make_unique<noise::SilentNoise>(), rows, workers);
   StepReport report;
   double clicks = 0;
   const uint64_t periods[] = {500, 10'000, 10'000};

@@ -34,8 +34,10 @@ struct Subject {
   explicit Subject(
       double noise_multiplier,
       std::unique_ptr<noise::NoiseSource> noise = std::make_unique<noise::SilentNoise>(),
-      uint64_t whole_column_most = 1 << 20, bool crossed = false, bool opens = false)
-      : options{.id = "sums",
+      uint64_t whole_column_most = 1 << 20, bool crossed = false, bool opens = false,
+      size_t threads = 3)
+      : workers({.workers = threads}),
+        options{.id = "sums",
                 .index = LearnerIndex(0),
                 .columns = SomeColumns(crossed),
                 .update = {},
@@ -43,7 +45,7 @@ struct Subject {
                 .whole_column_most = whole_column_most,
                 .opens = opens},
         rows(LinearRowLayout(*options.columns)),
-        learner(std::make_unique<LinearLearner>(options, std::move(noise), rows)) {}
+        learner(std::make_unique<LinearLearner>(options, std::move(noise), rows, workers)) {}
 
   StepReport Step(const stream::StepBatch& step) {
     StepReport report;
@@ -62,6 +64,7 @@ struct Subject {
     return floats;
   }
 
+  WorkerPool workers;
   LinearLearnerOptions options;
   MemoryRows rows;
   std::unique_ptr<LinearLearner> learner;

@@ -42,7 +42,7 @@ class Truth {
                   .columns = columns_,
                   .update = {},
                   .noise_multiplier = world.noise_multiplier},
-                 std::make_unique<noise::FixedNoise>(7), rows_) {
+                 std::make_unique<noise::FixedNoise>(7), rows_, workers_) {
     std::normal_distribution<double> effect(0, kTruthDeviation);
     for (auto& column : effects_) {
       column.resize(kTruthValues);
@@ -138,6 +138,7 @@ class Truth {
   std::vector<double> share_;
   const std::shared_ptr<const linear::Columns> columns_;
   MemoryRows rows_;
+  WorkerPool workers_{{.workers = 2}};
   LinearLearner learner_;
   double auc_ = 0, best_ = 0, calibration_ = 0;
 };

@@ -1,0 +1,155 @@
+#include "train/linear/linear_summer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/check.h"
+
+namespace tacit::train {
+namespace {
+
+namespace linear = model::linear;
+using mechanism::RowSums;
+using mechanism::UnitVector;
+
+constexpr size_t kFetchedAhead = 4;  // examples whose sums are on their way to the cache
+
+// A label's verdict on a prediction: the loss, and the residual within [-rho, rho]; 0 where that
+// is no number.
+struct Verdict {
+  float loss = 0;
+  double residual = 0;
+};
+Verdict VerdictOf(float label, float logit, const linear::UpdateOptions& update) {
+  const double x = logit;
+  const double e = std::exp(-std::abs(x));
+  const double p = (x >= 0 ? 1 : e) / (1 + e);
+  const double residual = (label - p) * linear::ResidualFactor(p, update);
+  const double most = update.residual_most;
+  return {.loss = static_cast<float>(std::max(x, 0.0) - x * label + std::log1p(e)),
+          .residual = std::isnan(residual) ? 0 : std::clamp(residual, -most, most)};
+}
+
+}  // namespace
+
+LinearSummer::LinearSummer(const LinearQuery& query, LinearRows& rows)
+    : query_(query), places_(*query.columns, query.tables, rows) {}
+
+void LinearSummer::Open(RowSums sums) {
+  TACIT_CHECK(!open(), "sums are open");
+  sums_.emplace(std::move(sums));
+  clipped_ = 0;
+}
+
+RowSums LinearSummer::Close() {
+  RowSums sums = std::move(*sums_);
+  sums_.reset();
+  return sums;
+}
+
+void LinearSummer::Abandon() {
+  sums_.reset();
+  places_.DropMet();
+}
+
+Status LinearSummer::See(const stream::StepBatch& step, size_t begin, size_t end,
+                         const linear::State& model, bool add, const Seen& seen) {
+  const event::Batch& examples = step.examples;
+  for (size_t at = begin, next; at < end; at = next) {
+    next = std::min(end, at + kAtOnce);
+    while (add && next < end && step.unit_of[next] == step.unit_of[next - 1]) ++next;
+    TACIT_RETURN_IF_ERROR(places_.Read(examples, at, next, model.periods));
+    Predict(std::span(examples.label).subspan(at, next - at), model.bias,
+            {seen.logits.subspan(at, next - at), seen.losses.subspan(at, next - at)});
+    if (add) AddEvents(step, at, next);
+  }
+  return {};
+}
+
+// Predicts the examples that were read last.
+void LinearSummer::Predict(std::span<const float> labels, double bias, const Seen& seen) {
+  effects_.resize(labels.size());
+  residuals_.resize(labels.size());
+  linear::AddUp(places_.places(), 0, labels.size(), places_.effects(), effects_);
+  for (size_t i = 0; i < labels.size(); ++i) {
+    seen.logits[i] = effects_[i].weight + static_cast<float>(bias);
+    const Verdict verdict = VerdictOf(labels[i], seen.logits[i], query_.update);
+    residuals_[i] = verdict.residual;
+    seen.losses[i] = verdict.loss;
+  }
+}
+
+// An event's further numbers.
+std::array<double, kLinearNumbers> LinearSummer::NumbersOf(size_t example, float label) const {
+  const linear::UpdateOptions& update = query_.update;
+  const double residual = residuals_[example], move = effects_[example].move;
+  const double moved = std::isnan(move) ? 0 : std::clamp(move, -1.0, 1.0);
+  const double root = std::sqrt(static_cast<double>(query_.scales.size()));
+  std::array<double, kLinearNumbers> numbers{};
+  numbers[kAlong] = update.move_share * root * residual * moved;
+  numbers[kSquare] = update.move_share * moved * moved;
+  numbers[kClicks] = label > 0.5f ? update.click_share : 0;
+  return numbers;
+}
+
+// Adds an event's contribution to its unit's, `weight` times; no weight is above 1, so that a
+// contribution is no longer than one of an event without weights. `example`: among those read last.
+void LinearSummer::AddEvent(size_t example, float label, double weight) {
+  const linear::Places places = places_.places();
+  for (size_t j = 0; j < places.columns; ++j) {
+    const size_t run = example * places.columns + j;
+    const size_t begin = places.Begin(run), end = places.end[run];
+    // A set's inputs are a vector of norm 1.
+    const double input = linear::InputOf(end - begin);
+    const double sum = weight * query_.weights.sum(j) * residuals_[example] * input;
+    const double count = weight * query_.weights.count(j) * input * input;
+    for (size_t k = begin; k < end; ++k) unit_.AddPair(sums_->SumOf(places.place[k]), sum, count);
+  }
+  const std::array<double, kLinearNumbers> numbers = NumbersOf(example, label);
+  for (size_t i = 0; i < numbers.size(); ++i) unit_.Add(RowSums::Number(i), weight * numbers[i]);
+}
+
+// Adds whole units, of any number of events.
+void LinearSummer::AddUnits(const stream::StepBatch& step, size_t begin, size_t end) {
+  RowSums& sums = *sums_;
+  if (unit_.size() > sums.cells()) unit_ = UnitVector(0);
+  unit_.Grow(sums.cells());
+  const linear::Places places = places_.places();
+  for (size_t i = begin; i < end;) {
+    const uint32_t unit = step.unit_of[i];
+    unit_.Clear();
+    for (; i < end && step.unit_of[i] == unit; ++i) {
+      if (i + 1 < end) {
+        const size_t next = (i + 1 - begin) * places.columns;
+        for (size_t k = places.Begin(next); k < places.end[next + places.columns - 1]; ++k)
+          unit_.Prefetch(sums.SumOf(places.place[k]));
+      }
+      AddEvent(i - begin, step.examples.label[i], step.examples.WeightOf(i));
+    }
+    clipped_ += sums.Add(unit_);
+  }
+}
+
+// Adds the units of examples [begin, end), which were read last, each once.
+void LinearSummer::AddEvents(const stream::StepBatch& step, size_t begin, size_t end) {
+  RowSums& sums = *sums_;
+  const linear::Places places = places_.places();
+  const std::span<const uint64_t> met = places_.met();
+  for (size_t i = met.size() - (places_.effects().size() - sums.places()); i < met.size(); ++i)
+    sums.Touch(met[i]);
+  bool single = places.one_each && step.examples.weight.empty();  // all units
+  for (size_t i = begin + 1; i < end; ++i) single &= step.unit_of[i] != step.unit_of[i - 1];
+  if (!single) return AddUnits(step, begin, end);
+  const std::span<const int64_t> cells = sums.sums();
+  for (size_t i = 0; i < end - begin; ++i) {
+    const size_t ahead = (i + kFetchedAhead) * places.columns;
+    if (ahead < places.place.size())
+      for (const uint32_t place : places.place.subspan(ahead, places.columns))
+        __builtin_prefetch(&cells[sums.SumOf(place)], /*rw=*/1);
+    clipped_ += sums.Add(query_.weights, places.place.subspan(i * places.columns, places.columns),
+                         residuals_[i], NumbersOf(i, step.examples.label[begin + i]));
+  }
+}
+
+}  // namespace tacit::train

@@ -1,0 +1,95 @@
+#include "train/linear/slice_summer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "train/learner/loss_sum.h"
+
+namespace tacit::train {
+
+using mechanism::PartialSums;
+using mechanism::RowSums;
+
+SliceSummer::SliceSummer(const LinearQuery& query, LinearRows& rows, WorkerPool& workers)
+    : query_(query), workers_(workers), slices_(workers.workers()) {
+  for (size_t k = 0; k < workers.workers(); ++k) summers_.emplace_back(query, rows);
+}
+
+// Returns sums without units, in the memory of the worker's last ones.
+RowSums SliceSummer::NoSums(size_t worker) {
+  if (worker == 0) return {query_.sums, query_.tables, std::exchange(released_, {})};
+  if (slices_[worker]) return std::move(*slices_[worker]).Renew();
+  return {query_.sums, query_.tables};
+}
+
+Status SliceSummer::See(const stream::StepBatch& step, const model::linear::State& model,
+                        bool learn, StepReport* report) {
+  const size_t examples = step.examples.size();
+  TACIT_CHECK(!learn || step.unit_of.size() == examples, "a unit for each example");
+  logits_.resize(examples);
+  losses_.resize(examples);
+  std::vector<Status> seen(summers_.size());
+  if (learn && !summers_[0].open()) summers_[0].Open(NoSums(0));
+  const auto see = [&](size_t begin, size_t end, size_t worker) {
+    LinearSummer& summer = summers_[worker];
+    if (learn && !summer.open()) summer.Open(NoSums(worker));
+    seen[worker] = summer.See(step, begin, end, model, learn, {logits_, losses_});
+  };
+  if (learn && step.units == examples)
+    workers_.Run(examples, see, LinearSummer::kAtOnce);
+  else
+    see(0, examples, 0);
+  for (Status& status : seen) TACIT_RETURN_IF_ERROR(std::move(status));
+  *report = {.logits = logits_,
+             .examples = examples,
+             .loss_sum = SumOfLosses(losses_),
+             .losses = examples};
+  if (!learn) return {};
+  examples_ += examples;
+  loss_sum_ += report->loss_sum;
+  return {};
+}
+
+void SliceSummer::Abandon() {
+  for (LinearSummer& summer : summers_) summer.Abandon();
+  examples_ = 0;
+  loss_sum_ = 0;
+}
+
+RowSums SliceSummer::Take(StepReport* report) {
+  report->examples = std::exchange(examples_, 0);
+  report->earlier_losses = report->examples - report->losses;
+  report->earlier_loss_sum = std::exchange(loss_sum_, 0) - report->loss_sum;
+  std::vector<size_t> open;
+  for (size_t k = 0; k < summers_.size(); ++k) {
+    if (!summers_[k].open()) continue;
+    open.push_back(k);
+    report->units_clipped += summers_[k].clipped();
+  }
+  // Closing sorts, so threads share it.
+  workers_.Run(open.size(), [&](size_t begin, size_t end, size_t) {
+    for (size_t i = begin; i < end; ++i) slices_[open[i]].emplace(summers_[open[i]].Close());
+  });
+  PartialSums period = std::move(*slices_[0]);
+  slices_[0].reset();
+  for (const size_t k : open)
+    if (k > 0) period.Add(*slices_[k]);
+  RowSums sums = std::move(period).Open();
+  report->rows_touched = sums.CountTouched();
+  return sums;
+}
+
+void SliceSummer::EndPeriod() {
+  for (LinearSummer& summer : summers_) summer.places().EndPeriod();
+}
+
+void SliceSummer::Move(size_t column, uint64_t row, const model::linear::Effect& effect) {
+  for (LinearSummer& summer : summers_) summer.places().Move(column, row, effect);
+}
+
+void SliceSummer::Forget() {
+  for (LinearSummer& summer : summers_) summer.places().Forget();
+}
+
+}  // namespace tacit::train

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/threads/worker_pool.h"
+#include "mechanism/partial_sums.h"
+#include "model/linear/state.h"
+#include "train/learner/learner.h"
+#include "train/linear/linear_summer.h"
+
+namespace tacit::train {
+
+// Sums up a linear learner's period on the threads of a pool. Each part of the period is cut into
+// slices, whose events a summer of each thread adds up; at the end the sums are merged. They are
+// integers, so the period's sums are the same for any number of threads. A part with units of
+// several events is one slice, since a unit is added once. Not thread-safe.
+class SliceSummer {
+ public:
+  // The references must outlive it.
+  SliceSummer(const LinearQuery& query, LinearRows& rows, WorkerPool& workers);
+
+  // Predicts the step's examples by `model`, for the report, and adds them to the period's sums if
+  // they are learnt from.
+  Status See(const stream::StepBatch& step, const model::linear::State& model, bool learn,
+             StepReport* report);
+  // Drops the period's sums.
+  void Abandon();
+  // Returns the period's sums, and tells the whole period to the report, which has its last part.
+  mechanism::RowSums Take(StepReport* report);
+  // Takes the release of these sums, for its memory.
+  void Keep(mechanism::ReleasedSums released) { released_ = std::move(released); }
+
+  // The model's weights as the places follow them (LinearPlaces), in every thread.
+  void EndPeriod();
+  void Move(size_t column, uint64_t row, const model::linear::Effect& effect);
+  void Forget();
+
+ private:
+  mechanism::RowSums NoSums(size_t worker);
+
+  const LinearQuery& query_;
+  WorkerPool& workers_;
+  std::vector<LinearSummer> summers_;  // one a worker
+  // The sums of each worker but the first in the period before, for their memory.
+  std::vector<std::optional<mechanism::PartialSums>> slices_;
+  mechanism::ReleasedSums released_;
+  uint64_t examples_ = 0;
+  double loss_sum_ = 0;
+  std::vector<float> logits_, losses_;  // of a step
+};
+
+}  // namespace tacit::train
