@@ -193,13 +193,14 @@ train::IntakeOptions::Learner::MakeParticipation Learning::ParticipationOf(
   const config::Learner& configured = assembly.config.learners[learner];
   const bool in_parts =
       ComesInParts(*assembly.learners[learner].model, configured, assembly.config.source);
-  return MakeParticipationOf(configured.participation,
-                             {.has_files = assembly.config.source.traits().has_files,
-                              .users = Users(learner),
-                              .offsets_per_part = in_parts ? kOffsetsPerPart : 0,
-                              .opening_offsets = assembly.learners[learner].model->OpeningRecords(),
-                              .growing_from = config::FirstPeriod(configured),
-                              .begins_anew = BeginsAnew(learner, position)});
+  return MakeParticipationOf(
+      configured.participation,
+      {.has_files = assembly.config.source.traits().has_files,
+       .users = Users(learner),
+       .offsets_per_part = in_parts ? OffsetsPerPart(assembly.config.training.workers) : 0,
+       .opening_offsets = assembly.learners[learner].model->OpeningRecords(),
+       .growing_from = config::FirstPeriod(configured),
+       .begins_anew = BeginsAnew(learner, position)});
 }
 
 Status Learning::ReadOptOut() {

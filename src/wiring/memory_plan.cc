@@ -85,9 +85,11 @@ LearnerShape ShapeOf(const Assembly& assembly, size_t index) {
   shape.workers = assembly.config.training.workers;
   shape.batch = static_cast<double>(learner.participation.batch);
   // A part grows by what a poll delivers until it has its size.
-  shape.queued = ComesInParts(model, learner, assembly.config.source)
-                     ? std::min<double>(shape.batch, kOffsetsPerPart + stream::kRecordsPerPoll)
-                     : shape.batch;
+  shape.queued =
+      ComesInParts(model, learner, assembly.config.source)
+          ? std::min<double>(shape.batch, OffsetsPerPart(assembly.config.training.workers) +
+                                              stream::kRecordsPerPoll)
+          : shape.batch;
   shape.period = PeriodOf(learner.participation);
   model.AddTo(&shape);
   shape.pinned_bytes =

@@ -158,9 +158,10 @@ struct PlanParts {
   LearnerIndex learner_index() const { return LearnerIndex(static_cast<uint16_t>(index)); }
 };
 
-// Offsets that the parts of a step have at least: a part stays in a core's cache on its way from
-// the decode thread to the trainer.
-inline constexpr uint64_t kOffsetsPerPart = 2048;
+// Offsets that the parts of a step have at least, for this many threads. A part of one thread stays
+// in a core's cache on its way from the decode thread to the trainer; several threads wait for each
+// other once a part, so that theirs are longer.
+inline uint64_t OffsetsPerPart(uint64_t workers) { return workers > 1 ? 4096 * workers : 2048; }
 // True if the learner's steps come in such parts, so that no step is held. Files are of one
 // partition, so that the parts of a step follow each other; a user's records come together.
 inline bool ComesInParts(const ModelPlan& model, const config::Learner& learner,

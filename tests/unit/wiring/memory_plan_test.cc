@@ -233,10 +233,15 @@ TEST(PlanMemory, EventsThatAreSummedUpAreNotHeld) {
   };
   // A number, and six values: of its bin, a category, and four of a set.
   const uint64_t example = 4 + 6 * 12 + 64;
-  EXPECT_EQ(QueueOf(ReadSample(with({period(1'000'000)}))),
-            QueueOf(ReadSample(with({period(6144)}))));
-  EXPECT_EQ(QueueOf(ReadSample(with({period(6144)}))) - QueueOf(ReadSample(with({period(144)}))),
-            4 * 6000 * example);
+  for (const auto& [workers, part] :
+       {std::pair(1, 6144), std::pair(2, 12'288), std::pair(8, 36'864)}) {
+    const auto queue = [&](int offsets) {
+      return QueueOf(
+          ReadSample(with({"training.workers=" + std::to_string(workers), period(offsets)})));
+    };
+    EXPECT_EQ(queue(1'000'000), queue(part)) << workers;
+    EXPECT_EQ(queue(part) - queue(144), 4 * (part - 144) * example) << workers;
+  }
   const auto growth = [&](const auto& queue) { return queue(1'000'000) - queue(500'000); };
   EXPECT_EQ(
       growth([&](int offsets) { return QueueOf(ReadKafka("", "", with({period(offsets)}))); }),
