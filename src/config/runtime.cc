@@ -259,8 +259,10 @@ void DescribeDeadLetters(Fields& fields, DeadLetters& letters) {
 }
 
 void DescribeTraining(Fields& fields, Training& training) {
-  fields.Integer({"workers", "Threads of a step; no more than there are cores."}, &training.workers,
-                 1, 256);
+  fields.Integer({"workers",
+                  "Threads of a step, or that sum up a linear model's period; no more than there "
+                  "are cores."},
+                 &training.workers, 1, 256);
   fields.Flag({"idle_priority",
                "true: trainer threads run under SCHED_IDLE, so that answers do not wait for "
                "training. On a machine that is busy with other work, training then waits."},
