@@ -37,6 +37,8 @@ class MessageFetcher {
                        std::vector<FetchedMessage>* messages) = 0;
   // Begins to read a new partition at its first offset, and returns that offset.
   virtual Result<uint64_t> Add(int32_t partition) = 0;
+  // Continues a partition at another offset: no message from before comes after that.
+  virtual Status Seek(int32_t partition, uint64_t offset) = 0;
 };
 
 }  // namespace tacit::stream

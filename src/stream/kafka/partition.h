@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -34,6 +35,8 @@ class KafkaPartition {
 
   // Continues at `offset`; `lost` offsets before it are lost.
   void Start(uint64_t offset, uint64_t lost);
+  // Passes over offsets that have no record; `offset` is the next one to hand on.
+  void SkipTo(uint64_t offset) { next_ = std::max(next_, offset); }
   // Takes over fetched messages, in the order of offsets.
   void Hold(std::vector<FetchedMessage>* messages);
   void DropFetched();

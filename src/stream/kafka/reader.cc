@@ -147,6 +147,18 @@ Result<uint64_t> KafkaReader::Add(int32_t partition) {
   return spans[0].begin;
 }
 
+// Assigns the partition anew: librdkafka 2.0 was seen to leave a request to seek unanswered that
+// came while the partition's fetcher was starting.
+Status KafkaReader::Seek(int32_t partition, uint64_t offset) {
+  const PartitionOffset to{.partition = partition, .offset = offset};
+  const KafkaPartitions list = MakePartitions(options_.topic, {&to, 1});
+  for (const auto request : {rd_kafka_incremental_unassign, rd_kafka_incremental_assign}) {
+    const KafkaError error(request(client_.get(), list.get()));
+    if (error != nullptr) return Unanswered("assigning", rd_kafka_error_code(error.get()));
+  }
+  return {};
+}
+
 // Gives a partition its own queue. This must precede the assignment: otherwise librdkafka puts the
 // messages of all partitions into one queue.
 void KafkaReader::Split(int32_t partition) {

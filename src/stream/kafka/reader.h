@@ -53,6 +53,7 @@ class KafkaReader final : public MessageFetcher {
     return ReadPartitions(client_.get(), options_.topic, kQuestion);
   }
   Result<uint64_t> Add(int32_t partition) override;
+  Status Seek(int32_t partition, uint64_t offset) override;
   // Messages must be destroyed before Close. Wakes librdkafka's fetcher if needed.
   Status Fetch(int32_t partition, size_t max, Milliseconds timeout,
                std::vector<FetchedMessage>* messages) override;

@@ -15,6 +15,7 @@
 #include "stream/kafka/order.h"
 #include "stream/kafka/partition.h"
 #include "stream/kafka/plan.h"
+#include "stream/kafka/range_reader.h"
 #include "stream/kafka/rounds.h"
 
 namespace tacit::stream {
@@ -29,7 +30,7 @@ class KafkaTurns {
   // All references must outlive it. `envelope` may be null; then values are payloads.
   KafkaTurns(KafkaPartitionOptions options, const Clock& clock, event::Envelope* envelope,
              RoundQueue& rounds)
-      : options_(std::move(options)), clock_(clock), envelope_(envelope), rounds_(rounds) {}
+      : reader_(std::move(options), clock, envelope), rounds_(rounds) {}
 
   // Continues reading a partition at this start.
   void Start(const PartitionStart& start);
@@ -41,8 +42,10 @@ class KafkaTurns {
   // After Clear: partitions of which something is read before all others (TurnOrder::SetFirst).
   void SetFirst(std::span<const PartitionOffset> positions);
 
-  const std::vector<std::unique_ptr<KafkaPartition>>& partitions() const { return partitions_; }
-  KafkaPartition* Find(int32_t partition) const;
+  const std::vector<std::unique_ptr<KafkaPartition>>& partitions() const {
+    return reader_.partitions();
+  }
+  KafkaPartition* Find(int32_t partition) const { return reader_.Find(partition); }
 
   // Fills a cleared frame with cuts or records, and returns the last record in `*last`;
   // waits up to `timeout` for the next round or the fetcher. Returns false if there is nothing yet.
@@ -52,7 +55,7 @@ class KafkaTurns {
   // Returns true if all closed rounds have been handed on.
   bool idle() const;
   // Returns why existing records do not come, for the operator; empty if no problem.
-  std::string stall() const;
+  std::string stall() const { return reader_.stall(); }
 
  private:
   using Deadline = std::chrono::steady_clock::time_point;
@@ -60,27 +63,14 @@ class KafkaTurns {
   bool TakeCuts(event::RawRecords* records);
   // Begins the next round, its new partitions first. Returns false if there is none yet.
   Result<bool> BeginRound(MessageFetcher& fetcher, Deadline deadline);
-  // Fetches what is missing of a partition. Returns false if nothing has come.
-  Result<bool> Look(MessageFetcher& fetcher, int32_t partition, Deadline deadline);
-  Result<bool> TakeTurn(MessageFetcher& fetcher, const TurnOrder::Turn& turn, Deadline deadline,
-                        event::RawRecords* records, std::optional<LastRecord>* last);
-  // Looks up schemas of all fetched records ahead, those of this partition first.
-  void LookAhead(KafkaPartition& first);
   // Reports a partition's place to the order.
   void Tell(KafkaPartition& partition);
 
-  const KafkaPartitionOptions options_;
-  const Clock& clock_;
-  event::Envelope* const envelope_;
+  KafkaRangeReader reader_;
   RoundQueue& rounds_;
   TurnOrder order_;
-  std::vector<std::unique_ptr<KafkaPartition>> partitions_;  // ascending
   std::optional<Round> round_;  // taken from the queue but not begun: a partition is missing
   bool over_ = true;            // whether the last begun round is over
-  std::vector<FetchedMessage> fetched_;
-  // The partition whose records are known to exist and do not come, and since when.
-  std::optional<int32_t> missing_;
-  Clock::TimePoint missing_since_{};
 };
 
 }  // namespace tacit::stream

@@ -67,8 +67,7 @@ class BrokerDouble final : public MessageFetcher {
 
   Status Fetch(int32_t partition, size_t max, milliseconds, std::vector<FetchedMessage>*) override;
   Result<uint64_t> Add(int32_t) override { return 0; }
-  // After a failure: reads on from here.
-  void Seek(int32_t partition, uint64_t offset);
+  Status Seek(int32_t partition, uint64_t offset) override;
 
  private:
   struct Line {
@@ -208,12 +207,13 @@ inline Status BrokerDouble::Fetch(int32_t partition, size_t max, milliseconds,
   return {};
 }
 
-inline void BrokerDouble::Seek(int32_t partition, uint64_t offset) {
+inline Status BrokerDouble::Seek(int32_t partition, uint64_t offset) {
   const auto& records = script_.partitions[static_cast<size_t>(partition)];
   const auto at = std::ranges::lower_bound(records, offset, {}, &TopicScript::Record::offset);
   Line& line = lines_[static_cast<size_t>(partition)];
   line.cursor = static_cast<size_t>(at - records.begin());
   line.end_told = 0;
+  return {};
 }
 
 }  // namespace tacit::stream

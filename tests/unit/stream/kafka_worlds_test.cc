@@ -124,7 +124,7 @@ class Reading {
     ++course_.breaks;
     turns_.DropFetched();
     for (const auto& partition : turns_.partitions()) {
-      broker_.Seek(partition->id(), partition->next());
+      EXPECT_TRUE(broker_.Seek(partition->id(), partition->next()));
       turns_.Start({.partition = partition->id(), .offset = partition->next()});
     }
     clock_.Advance(static_cast<int64_t>(random_() % 400));
