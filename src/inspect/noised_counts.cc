@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "mechanism/grid.h"
+#include "noise/declared.h"
 
 namespace tacit::inspect {
 
@@ -41,6 +42,7 @@ void NoisedCounts::Release(noise::NoiseSource& noise) {
       sums[i] = static_cast<int64_t>(weighted_[i] / grid.step);
     std::vector<float> noised(sums.size());
     noise.Rekey();
+    const noise::Declaration declared(noise, {"inspection", clip / grid.step});
     mechanism::Release(grid, 1, noise, sums, noised);
     for (size_t i = 0; i < sums.size(); ++i) released_[i] = noised[i];
     std::ranges::fill(deviation_, grid.stddev * grid.step);

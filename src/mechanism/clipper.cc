@@ -26,6 +26,7 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "mechanism/clip_law.h"
+#include "noise/declared.h"
 
 namespace tacit::mechanism {
 namespace {
@@ -171,6 +172,7 @@ class QuantileClip final : public JointClip<FlatLaw> {
     for (size_t unit = 0; unit < norms.units; ++unit)
       twice_count += JointNorm(norms, unit) <= bound() ? 1 : -1;
     int64_t steps = twice_count * static_cast<int64_t>(kCountSensitivity / count_grid_.step);
+    const noise::Declaration declared(noise, {"clip", kCountSensitivity / count_grid_.step});
     noise.AddGridGaussian(count_grid_.stddev, {&steps, 1});
     const double share =
         static_cast<double>(steps) * count_grid_.step / options_.expected_batch + 0.5;

@@ -19,11 +19,13 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "mechanism/sigma_split.h"
+#include "noise/declared.h"
 
 namespace tacit::mechanism {
 namespace {
 
 constexpr uint32_t kStateVersion = 1;
+constexpr std::string_view kGradientQuery = "gradient";
 
 class PrivateStep final : public Mechanism {
  public:
@@ -73,12 +75,17 @@ class PrivateStep final : public Mechanism {
                     sum->dense_sums.size() == sum->dense.size(),
                 "sums are on the grid");
     step_grid_ = clipper_->grid();
-    Release(step_grid_, factor(), noise, sum->dense_sums, sum->dense);
-    Release(step_grid_, factor(), noise, sum->row_sums, sum->row_values);
+    {
+      const noise::Declaration declared(noise,
+                                        {kGradientQuery, clipper_->bound() / step_grid_.step});
+      Release(step_grid_, factor(), noise, sum->dense_sums, sum->dense);
+      Release(step_grid_, factor(), noise, sum->row_sums, sum->row_values);
+    }
     clipper_->Adapt(norms, noise);
   }
   // Uses the grid of the step that was finalized: the clip may have moved since.
   void FillUntouched(noise::NoiseSource& noise, std::span<float> out) override {
+    const noise::Declaration declared(noise, {kGradientQuery});
     ReleaseNoise(step_grid_, factor(), noise, out);
   }
   double update_stddev() const override { return step_grid_.stddev * step_grid_.step * factor(); }

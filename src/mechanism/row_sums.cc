@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "mechanism/grid_tail.h"
+#include "noise/declared.h"
 
 namespace tacit::mechanism {
 namespace {
@@ -255,6 +256,7 @@ ReleasedSums RowSums::Release(noise::NoiseSource& noise) && {
   released.head_ = head_;
   released.step_ = grid_.step;
   const bool noisy = options_.noise_multiplier > 0;
+  const noise::Declaration declared(noise, {"sums", options_.clip / grid_.step});
   if (noisy) noise.Rekey();
 
   std::vector<Touched> touched;

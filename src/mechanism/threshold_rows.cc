@@ -11,6 +11,7 @@
 // in its contributions nor in their number, and nothing outside is ever written.
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,9 +20,12 @@
 #include "mechanism/contribution.h"
 #include "mechanism/grid.h"
 #include "mechanism/row_selector.h"
+#include "noise/declared.h"
 
 namespace tacit::mechanism {
 namespace {
+
+constexpr std::string_view kThresholdQuery = "threshold";
 
 // The largest threshold in steps: far above any sum.
 constexpr double kThresholdMax = 0x1p60;
@@ -63,6 +67,7 @@ class ThresholdRows final : public RowSelector {
     const model::Activations& activations = rows.activations;
     FindInside(activations.rows);
     SumContributions(activations);
+    const noise::Declaration declared(noise, {kThresholdQuery, options_.clip / grid_.step});
     noise.AddGridGaussian(grid_.stddev, contributions_);
     selection->kept.resize(contributions_.size());
     for (size_t i = 0; i < contributions_.size(); ++i)
@@ -82,6 +87,7 @@ class ThresholdRows final : public RowSelector {
     return true;
   }
   void DrawExtra(noise::NoiseSource& noise, std::vector<uint64_t>* rows) override {
+    const noise::Declaration declared(noise, {kThresholdQuery});
     rows->clear();
     ForExtra(noise, [&](uint64_t row) { rows->push_back(row); });
   }

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "mechanism/contribution.h"
+#include "noise/declared.h"
 
 namespace tacit::mechanism {
 namespace {
@@ -37,6 +38,7 @@ void UnitHistogram::Add(const UnitVector& unit) {
 std::vector<float> UnitHistogram::Release(noise::NoiseSource& noise) && {
   std::vector<float> released(sums_.size());
   if (noise_multiplier_ > 0) {
+    const noise::Declaration declared(noise, {"histogram", kClip / grid_.step});
     noise.Rekey();
     mechanism::Release(grid_, 1, noise, sums_, released);
   } else {

@@ -24,6 +24,7 @@
 #include "base/check.h"
 #include "mechanism/contribution.h"
 #include "mechanism/grid.h"
+#include "noise/declared.h"
 
 namespace tacit::mechanism {
 namespace {
@@ -111,6 +112,7 @@ class HistogramVocabulary final : public ReleasedVocabulary {
   void Release(noise::NoiseSource& noise) override {
     sums_.resize(space_.rows());  // an empty period is released like any other
     std::vector<float> released(space_.rows());
+    const noise::Declaration declared(noise, {"vocabulary", options_.clip / grid_.step});
     mechanism::Release(grid_, 1, noise, sums_, released);
     sums_ = {};
     if (counts_.empty()) {

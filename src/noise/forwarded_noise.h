@@ -11,6 +11,7 @@ namespace tacit::noise {
 // A noise source whose draws are all another one's.
 class ForwardedNoise : public NoiseSource {
  public:
+  void Declare(const Declared& declared) override { to().Declare(declared); }
   void AddGridGaussian(double stddev, std::span<int64_t> values) override {
     to().AddGridGaussian(stddev, values);
   }

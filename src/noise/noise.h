@@ -15,6 +15,8 @@ namespace tacit::noise {
 inline constexpr double kGridStddevMin = 0x1p7;
 inline constexpr double kGridStddevMax = 0x1p38;
 
+struct Declared;
+
 // The randomness of privacy: a CSPRNG keyed from getrandom(2), never from a seed, never persisted.
 // Rekey() takes a new key; the trainer asks for it at every commit, so that a cloned machine
 // repeats at most what its original draws between the cloning and the next commit. After fork() a
@@ -22,6 +24,9 @@ inline constexpr double kGridStddevMax = 0x1p38;
 class NoiseSource {
  public:
   virtual ~NoiseSource() = default;
+
+  // Names the query that the next draws belong to. Callers go through a Declaration (declared.h).
+  virtual void Declare(const Declared&) {}
 
   // values[i] += floor(stddev * z_i) + d_i, in steps of the caller's grid: z_i independent standard
   // normals, d_i independent and uniform on as many integers as the power of two in (stddev / 128,

@@ -3,6 +3,7 @@
 #include <span>
 
 #include "base/check.h"
+#include "noise/declared.h"
 
 namespace tacit::cuda {
 namespace {
@@ -39,6 +40,7 @@ Status StepNoise::Begin(noise::NoiseSource& source) {
   // The end of the last step writes to the staging buffer. Work of this step may be under way
   // already, and is not waited for.
   TACIT_RETURN_IF_ERROR(ended_.Synchronize());
+  const noise::Declaration declared(source, {"key of a device"});
   source.FillKey(Bytes(staging_.span()[0]));
   begun_ = true;
   dense_drawn_ = false;

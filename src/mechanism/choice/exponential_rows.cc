@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "mechanism/choice/choice.h"
 #include "mechanism/choice/gumbel_top.h"
+#include "noise/declared.h"
 
 namespace tacit::mechanism {
 namespace {
@@ -27,6 +28,7 @@ class ExponentialRows final : public RowSelector {
   double row_score_clip() const override { return options_.clip; }
   void Select(const StepRows& rows, noise::NoiseSource& noise,
               model::RowSelection* selection) override {
+    const noise::Declaration declared(noise, {"row choice", options_.clip, rows.scores});
     top_.Choose(rows.activations.rows, rows.scores, space_.rows(), options_.rows,
                 options_.clip / options_.epsilon, noise, &selection->kept, &selection->extra);
   }

@@ -8,6 +8,7 @@
 
 #include "mechanism/choice/choice.h"
 #include "mechanism/choice/gumbel_top.h"
+#include "noise/declared.h"
 
 namespace tacit::mechanism {
 namespace {
@@ -46,6 +47,7 @@ class TopRowsVocabulary final : public ReleasedVocabulary {
     }
     sums_ = {};
     std::vector<uint8_t> kept;
+    const noise::Declaration declared(noise, {"top rows", 1, scores});
     GumbelTop().Choose(counted, scores, space_.rows(), keep_, 1 / GumbelTop::Epsilon(keep_, Rho()),
                        noise, &kept, &rows_);
     const auto others = static_cast<ptrdiff_t>(rows_.size());

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "noise/declared.h"
 
 namespace tacit::mechanism {
 namespace {
@@ -64,6 +65,7 @@ void RepresentationNoise::Add(noise::NoiseSource& source, size_t width,
     const auto scale = static_cast<float>(room / length);
     for (float& x : slot) x *= scale;
   }
+  const noise::Declaration declared(source, {"representations", clip / grid.step});
   Release(grid, 1, source, slots);
 }
 

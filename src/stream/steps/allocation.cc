@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "noise/declared.h"
 #include "stream/steps/held_period.h"
 
 namespace tacit::stream {
@@ -45,6 +46,7 @@ class AllocationParticipation final : public HeldPeriods {
 // The key is one of the system's randomness: a cloned machine draws another for the next period.
 void AllocationParticipation::DrawKey() {
   keys_->Rekey();
+  const noise::Declaration declared(*keys_, {"coins"});
   std::array<uint8_t, 32> drawn;
   keys_->FillKey(drawn);
   PeriodAllocation allocation{.block_steps = block_steps_,

@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "noise/declared.h"
 #include "stream/steps/held_period.h"
 
 namespace tacit::stream {
@@ -35,6 +36,7 @@ void PoissonParticipation::Draw(const UnitBatch& units, std::vector<uint32_t>* d
   // Each step's coins get a new key: a cloned machine must not draw the same batches, which would
   // release one sample twice and charge it as two.
   coins_->Rekey();
+  const noise::Declaration declared(*coins_, {"coins"});
   const uint64_t n = units.units();
   for (uint64_t i = coins_->GeometricSkip(sampling_rate_); i < n;) {
     drawn->push_back(static_cast<uint32_t>(i));

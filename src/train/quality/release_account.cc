@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "mechanism/grid.h"
+#include "noise/declared.h"
 #include "train/learner/position.h"
 
 namespace tacit::train {
@@ -49,6 +50,7 @@ std::vector<float> ReleaseAccount::Release(std::span<const OffsetRange> window,
   // A key lives for one window. A cloned machine then draws noise of its own, and what it had in
   // memory opens no window of before.
   noise.Rekey();
+  const noise::Declaration declared(noise, {"window", 1 / grid.step});
   mechanism::Release(grid, 1, noise, sums, noised);
   noise.Rekey();
   pending_ = ChargesWith(window);

@@ -12,6 +12,7 @@
 #include "base/moving_average.h"
 #include "mechanism/grid.h"
 #include "model/ranking/ranker.h"
+#include "noise/declared.h"
 #include "train/sequence/schedule.h"
 
 namespace tacit::train {
@@ -200,6 +201,7 @@ void RankerTrainer::Step() {
   if (options_.sigma > 0) {
     noise_.Rekey();
     std::vector<int64_t> noisy(sums_);
+    const noise::Declaration declared(noise_, {"ranker", clipper_->bound() / grid_step()});
     mechanism::Release(clipper_->grid(), factor, noise_, noisy, update_);
   } else {
     for (size_t i = 0; i < kRankerParameters; ++i)

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "mechanism/grid.h"
+#include "noise/declared.h"
 
 namespace tacit::train {
 namespace {
@@ -199,6 +200,8 @@ Result<std::span<const float>> SequenceStepper::NoisedGradient() {
   if (clipper_ != nullptr) {
     noise_->Rekey();
     update_.resize(sum_.steps.size());
+    const noise::Declaration declared(*noise_,
+                                      {"gradient", clipper_->bound() / clipper_->grid().step});
     mechanism::Release(clipper_->grid(), factor, *noise_, sum_.steps, update_);
   } else {
     update_.resize(sum_.values.size());

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "noise/declared.h"
 
 namespace tacit::train {
 
@@ -21,6 +22,7 @@ std::span<const uint64_t> UnitSampler::Sample() {
     return chosen_;
   }
   coins_->Rekey();
+  const noise::Declaration declared(*coins_, {"coins"});
   for (uint64_t unit = coins_->GeometricSkip(rate_); unit < units_;) {
     chosen_.push_back(unit);
     const uint64_t skip = coins_->GeometricSkip(rate_);
