@@ -8,18 +8,24 @@ namespace tacit::lab {
 
 using Kind = TwinNoise::Call::Kind;
 
-void TwinNoise::Lead(noise::NoiseSource* source) {
+void TwinNoise::Lead(noise::NoiseSource* source) { BeginStep(source, nullptr); }
+void TwinNoise::Follow(const TwinNoise& leader) { BeginStep(nullptr, &leader); }
+
+void TwinNoise::BeginStep(noise::NoiseSource* source, const TwinNoise* leader) {
   source_ = source;
-  leader_ = nullptr;
+  leader_ = leader;
   made_ = 0;
+  queries_.clear();
+  declared_ = kUndeclared;
   strayed_ = false;
 }
 
-void TwinNoise::Follow(const TwinNoise& leader) {
-  source_ = nullptr;
-  leader_ = &leader;
-  made_ = 0;
-  strayed_ = false;
+void TwinNoise::Declare(const noise::Declared& declared) {
+  declared_ = declared.query.empty() ? kUndeclared : queries_.size();
+  if (declared.query.empty()) return;
+  queries_.push_back({.name = declared.query,
+                      .bound = declared.bound,
+                      .scores = {declared.scores.begin(), declared.scores.end()}});
 }
 
 TwinNoise::Call& TwinNoise::Begin(Kind kind, double asked) {
@@ -27,6 +33,7 @@ TwinNoise::Call& TwinNoise::Begin(Kind kind, double asked) {
   Call& call = calls_[made_++];
   call.kind = kind;
   call.asked = asked;
+  call.query = declared_;
   call.before.clear();
   call.after.clear();
   call.given.clear();

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
-#include "noise/noise.h"
+#include "noise/declared.h"
 
 namespace tacit::lab {
 
@@ -21,6 +23,14 @@ class TwinNoise final : public noise::NoiseSource {
     double asked = 0;                    // the standard deviation, the chance, the bound
     std::vector<int64_t> before, after;  // kGrid: the sums, and what left of them
     std::vector<double> given;           // of the other kinds
+    size_t query = kUndeclared;          // the place of its query among queries()
+  };
+  static constexpr size_t kUndeclared = static_cast<size_t>(-1);
+  // A declaration of the step, as noise::Declared has it.
+  struct Query {
+    std::string_view name;
+    double bound = 0;
+    std::vector<double> scores;
   };
 
   // The next calls are this step's: led by `source`, or following another's calls, which must
@@ -29,12 +39,15 @@ class TwinNoise final : public noise::NoiseSource {
   void Follow(const TwinNoise& leader);
 
   std::span<const Call> calls() const { return {calls_.data(), made_}; }
+  std::span<const Query> queries() const { return queries_; }
   // A call that the leader did not make so, or one that it made and this one did not: what left
   // cannot have come from this twin.
   bool strayed() const {
     return strayed_ || (leader_ != nullptr && made_ != leader_->calls().size());
   }
 
+  // REQUIRES a name that lives as long as the program.
+  void Declare(const noise::Declared& declared) override;
   void AddGridGaussian(double stddev, std::span<int64_t> values) override;
   void FillGridGaussian(double stddev, double factor, std::span<float> out) override;
   void AddGaussian(double stddev, std::span<float> values) override;
@@ -48,6 +61,7 @@ class TwinNoise final : public noise::NoiseSource {
   void Rekey() override {}
 
  private:
+  void BeginStep(noise::NoiseSource* source, const TwinNoise* leader);
   Call& Begin(Call::Kind kind, double asked);
   // The leader's call in this place, if it is this one; else null, and this twin has strayed.
   const Call* Led(const Call& call, size_t size);
@@ -57,6 +71,8 @@ class TwinNoise final : public noise::NoiseSource {
   const TwinNoise* leader_ = nullptr;
   std::vector<Call> calls_;  // keep their memory from one step to the next
   size_t made_ = 0;
+  std::vector<Query> queries_;
+  size_t declared_ = kUndeclared;
   bool strayed_ = false;
 };
 
