@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "audit/cases.h"
+#include "audit/forwarding.h"
 #include "mechanism/grid.h"
 
 namespace tacit::audit {
@@ -11,31 +12,6 @@ namespace {
 
 using mechanism::Mechanism;
 using noise::NoiseSource;
-
-// Leaves everything as it is.
-class Forwarding : public Mechanism {
- public:
-  explicit Forwarding(std::unique_ptr<Mechanism> inner) : inner_(std::move(inner)) {}
-
-  double row_score_clip() const override { return inner_->row_score_clip(); }
-  void Select(const mechanism::StepRows& rows, NoiseSource& noise,
-              model::RowSelection* selection) override {
-    inner_->Select(rows, noise, selection);
-  }
-  const model::ScaleRule& scale_rule() const override { return inner_->scale_rule(); }
-  void Finalize(NoiseSource& noise, const model::GroupNorms& norms,
-                model::StepGradient* sum) override {
-    inner_->Finalize(noise, norms, sum);
-  }
-  void FillUntouched(NoiseSource& noise, std::span<float> out) override {
-    inner_->FillUntouched(noise, out);
-  }
-  const privacy::Charge& charge() const override { return inner_->charge(); }
-  double ExpectedExtraRows() const override { return inner_->ExpectedExtraRows(); }
-
- protected:
-  const std::unique_ptr<Mechanism> inner_;
-};
 
 // Rows that no unit touched are written as they are: no noise.
 class SilentOnUntouched final : public Forwarding {
