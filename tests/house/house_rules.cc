@@ -360,6 +360,7 @@ std::vector<std::string> CheckHouse(const fs::path& root) {
   Append(&offences, CheckRooms(root));
   Append(&offences, CheckTopLevel(root));
   Append(&offences, CheckRandomness(root));
+  Append(&offences, CheckDraws(root));
   Append(&offences, CheckProcessor(root));
   Append(&offences, CheckLocks(root));
   Append(&offences, CheckReading(root));

@@ -32,6 +32,9 @@ std::vector<std::string> CheckRooms(const std::filesystem::path& root);
 std::vector<std::string> CheckTopLevel(const std::filesystem::path& root);
 // Randomness comes from `noise`, never from the standard library.
 std::vector<std::string> CheckRandomness(const std::filesystem::path& root);
+// A call that draws noise is counted in docs/internals/noise.md, and declares the query that the
+// page names; no float gets noise.
+std::vector<std::string> CheckDraws(const std::filesystem::path& root);
 // The processor is asked in `base/cpu.cc` alone, where it can be set to say less.
 std::vector<std::string> CheckProcessor(const std::filesystem::path& root);
 // Mutexes and condition variables are those of `base/threads/mutex.h`, which tools/locks checks.

@@ -20,6 +20,7 @@ TEST(House, RoomsAreFurnished) { EXPECT_THAT(CheckRooms(kRoot), IsEmpty()); }
 TEST(House, TopLevelIsThePlan) { EXPECT_THAT(CheckTopLevel(kRoot), IsEmpty()); }
 TEST(House, NoFoldersOfARoomIncludeEachOther) { EXPECT_THAT(FoldersInCircles(), IsEmpty()); }
 TEST(House, RandomnessComesFromNoise) { EXPECT_THAT(CheckRandomness(kRoot), IsEmpty()); }
+TEST(House, EveryDrawOfNoiseIsListedWithItsQuery) { EXPECT_THAT(CheckDraws(kRoot), IsEmpty()); }
 TEST(House, TheProcessorIsAskedInOnePlace) { EXPECT_THAT(CheckProcessor(kRoot), IsEmpty()); }
 TEST(House, LocksAreChecked) { EXPECT_THAT(CheckLocks(kRoot), IsEmpty()); }
 TEST(House, FilesAreReadInOnePlace) { EXPECT_THAT(CheckReading(kRoot), IsEmpty()); }
@@ -179,6 +180,28 @@ TEST_F(PlantedHouse, ForeignRandomnessIsFound) {
               ElementsAre("src/ops/a.cc:2: mt19937: randomness comes from the noise room",
                           "cuda/kernels/b.cu:1: minstd_rand: randomness comes from the noise "
                           "room"));
+}
+
+TEST_F(PlantedHouse, DrawsThatAreNotListedOrDeclareNothingAreFound) {
+  const std::string drawn =
+      "  const noise::Declaration declared(noise, {\"gradient\", 1});\n"
+      "  noise.AddGridGaussian(1, sums);  // noise.Uniform()\n";
+  Write("docs/internals/noise.md", "| src/ops/a.cc | 1 | gradient |\n");
+  Write("src/ops/a.cc", drawn);
+  EXPECT_THAT(CheckDraws(root_), IsEmpty());
+  Write("src/ops/a.cc", drawn + "  mechanism::Release(grid, 1, noise, sums, out);\n");
+  Write("src/ops/b.cc", "  Release(grid_, 1, noise, sums, out);\n  noise->AddGaussian(1, out);\n");
+  EXPECT_THAT(CheckDraws(root_),
+              ElementsAre(testing::HasSubstr("src/ops/a.cc: draws noise in 2 places"),
+                          testing::HasSubstr("src/ops/b.cc:2: a float with noise"),
+                          testing::HasSubstr("src/ops/b.cc: draws noise in 1 places")));
+  Write("src/ops/a.cc", "  noise.AddGridGaussian(1, sums);\n");
+  Write("src/ops/b.cc", "");
+  EXPECT_THAT(CheckDraws(root_), ElementsAre("src/ops/a.cc: declares no query \"gradient\" for "
+                                             "its draws"));
+  Write("src/ops/a.cc", "");
+  EXPECT_THAT(CheckDraws(root_),
+              ElementsAre(testing::HasSubstr("in 0 places"), testing::HasSubstr("declares no")));
 }
 
 TEST_F(PlantedHouse, AskingTheProcessorElsewhereIsFound) {
