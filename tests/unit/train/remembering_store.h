@@ -39,7 +39,7 @@ class EmptySnapshot final : public store::Snapshot {
 };
 
 // A store that keeps in memory what it was asked to commit.
-class RememberingStore final : public store::Committer {
+class RememberingStore : public store::Committer {
  public:
   void Add(const std::string& learner, store::RowLayout layout) {
     rows_.push_back(std::make_unique<MemoryRows>(std::move(layout)));

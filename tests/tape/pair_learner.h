@@ -1,0 +1,101 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lab/audit/twin_noise.h"
+#include "train/learner/learner.h"
+
+// A learner in two worlds that differ in one unit, on one tape: the world that has the unit leads,
+// the other is given all that left of the first (lab/audit/twin_noise.h).
+namespace tacit::tape {
+
+// The unit in which the worlds differ: a user, or the record at an offset.
+struct Canary {
+  std::string user;     // if empty, a record
+  uint64_t offset = 0;  // of the record
+  // The other world has the unit with no features, and not without it: labels are not covered.
+  bool keeps_label = false;
+
+  bool Has(const event::Batch& examples, size_t i) const {
+    return user.empty() ? examples.offset[i] == offset : examples.user[i] == user;
+  }
+};
+
+// A step, or a preview, with the unit and without it.
+struct BothSteps {
+  stream::StepBatch with, without;
+  bool has_unit = false;
+};
+// Both have one more unit with the unit's own rows, since which rows a step's sum holds follows
+// from who touched them, and not from the noise. `covered`: of steps that touch rows.
+BothSteps StepsOf(const stream::StepBatch& step, const Canary& unit, bool covered);
+
+// The tape of all steps so far, read.
+struct Reading {
+  std::vector<std::string> wrong;  // at most one sentence of a kind a step
+  // The largest distance between the worlds in parts of a query's bound, by query.
+  std::map<std::string, double, std::less<>> reach;
+  // The price of the queries that each step declares: the squares of bound over deviation.
+  std::vector<double> declared;
+  uint64_t choices = 0;  // by score
+  uint64_t steps = 0, steps_with_unit = 0;
+  bool parted = false;  // the worlds chose differently by score: nothing follows
+
+  void Wrong(std::string_view sentence);
+};
+
+// One world's learner, with its noise and all that shows its state.
+struct World {
+  std::unique_ptr<train::Learner> learner = nullptr;
+  lab::TwinNoise* noise = nullptr;
+  std::function<Status()> settle = {};            // after a step
+  std::function<std::vector<float>()> rows = {};  // all rows there are
+};
+
+// The pair as the trainer sees it. Reads the tape of each step into `reading`, which outlives it.
+class PairLearner final : public train::Learner {
+ public:
+  struct Options {
+    Canary unit;
+    bool covered = false;
+    std::function<void(stream::StepBatch*)> plant = {};  // changes what both learners are shown
+  };
+  PairLearner(World with, World without, Options options,
+              std::unique_ptr<noise::NoiseSource> source, Reading* reading);
+
+  privacy::Charge charge() const override { return with_.learner->charge(); }
+  std::optional<privacy::Charge> opening_charge() const override {
+    return with_.learner->opening_charge();
+  }
+  Result<bool> TakeStep(const stream::StepBatch& step, const std::atomic<bool>& abandon,
+                        train::StepReport* report) override;
+  Status Preview(const stream::StepBatch& batch, train::StepReport* report) override;
+  std::shared_ptr<const store::DenseState> CopyDense() const override {
+    return with_.learner->CopyDense();
+  }
+  Status LoadReleased(std::string_view) override { return {}; }
+  void Rekey() override {}
+
+ private:
+  BothSteps Both(const stream::StepBatch& step) const;
+  // The states in which the worlds differ; empty if they are the same.
+  std::string Difference();
+
+  World with_, without_;
+  const Options options_;
+  const std::unique_ptr<noise::NoiseSource> source_;
+  Reading& reading_;
+};
+
+// Reads the two tapes of a step against each other, and against what it is charged. `difference`
+// is that of the states after it: a choice by score may come out differently, for the noise of
+// scores is not on the tape. All else follows from what left.
+void ReadStep(const lab::TwinNoise& with, const lab::TwinNoise& without, double charged,
+              const std::string& difference, Reading* reading);
+
+}  // namespace tacit::tape

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "support/temp_dir.h"
+#include "tape/cases.h"
+#include "tape/pair_learner.h"
+#include "wiring/assembly.h"
+
+// Runs of learners on tapes: records from a seed, through the product's participation, trainer and
+// bill, to a store that only remembers.
+namespace tacit::tape {
+
+// A case as wiring makes it.
+class Subject {
+ public:
+  explicit Subject(const Case& tried);
+
+  const Case& tried() const { return tried_; }
+  const wiring::Assembly& assembly() const { return assembly_; }
+  const wiring::LearnerPlan& plan() const { return assembly_.learners[0]; }
+  const config::Learner& configured() const { return assembly_.config.learners[0]; }
+
+ private:
+  const test::TempDir dir_;
+  const Case tried_;
+  const wiring::Assembly assembly_;
+};
+
+// A fault that is put into a run; each part may be empty.
+struct Planted {
+  using MakeLearner = std::function<Result<std::unique_ptr<train::Learner>>(
+      const Subject&, wiring::LearnerParts parts)>;
+
+  // Stands between the learners and their tapes.
+  std::function<std::unique_ptr<noise::NoiseSource>(std::unique_ptr<noise::NoiseSource>)> noise =
+      {};
+  std::function<void(stream::StepBatch*)> step = {};  // changes what both learners are shown
+  MakeLearner learner = {};                           // makes them
+  // Changes the learner that the trainer sees: what it is charged for.
+  std::function<std::unique_ptr<train::Learner>(std::unique_ptr<train::Learner>)> pair = {};
+  bool lets_all_in = false;  // users are let in beyond their allowance
+};
+
+// Runs the case and reads its tape: `wrong` is empty where no rule is broken.
+Reading ReadTape(const Subject& subject, uint64_t seed, const Planted& planted = {});
+
+}  // namespace tacit::tape

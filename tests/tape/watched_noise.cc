@@ -1,0 +1,35 @@
+// Takes the place of tacit_noise_secure: real noise of known keys, for the coins of participations,
+// which have no tape. A draw that declares no query is a failure.
+#include <gtest/gtest.h>
+
+#include "noise/declared.h"
+#include "support/fixed_noise.h"
+
+namespace tacit::noise {
+namespace {
+
+class WatchedNoise final : public ForwardedNoise {
+ public:
+  explicit WatchedNoise(uint8_t key) : inner_(key) {}
+  void Declare(const Declared& declared) override { declared_ = !declared.query.empty(); }
+
+ private:
+  NoiseSource& to() override {
+    EXPECT_TRUE(declared_) << "a draw declares no query";
+    return inner_;
+  }
+  void Rekey() override { inner_.Rekey(); }
+
+  FixedNoise inner_;
+  bool declared_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<NoiseSource> MakeNoiseSource() {
+  static uint8_t made = 0;  // each source has coins of its own
+  return std::make_unique<WatchedNoise>(++made);
+}
+std::unique_ptr<NoiseSource> MakeNoiseSource(WorkerPool&) { return MakeNoiseSource(); }
+
+}  // namespace tacit::noise
