@@ -232,7 +232,7 @@ class Daemon {
             .budget_exhausted =
                 [this](LearnerIndex learner) {
                   return learner.value < assembly_.learners.size() &&
-                         learning_->trainer().spent(learner) != train::Spent::kNone;
+                         learning_->trainer().spent(learner) != privacy::Spent::kNone;
                 },
             .checkpoints = checkpoints_->Commands(),
             .users = forgetter_->Commands(),
@@ -309,7 +309,7 @@ class Daemon {
 
   bool StoppedByTotal() const {
     return std::ranges::any_of(assembly_.learners, [this](const wiring::LearnerPlan& plan) {
-      return learning_->trainer().spent(plan.index) == train::Spent::kTotal;
+      return learning_->trainer().spent(plan.index) == privacy::Spent::kTotal;
     });
   }
 
@@ -414,8 +414,8 @@ class Daemon {
     const auto& total = assembly_.config.budget;
     const bool exit_at_total = total.on_exhausted == config::Privacy::OnExhausted::kExit;
     for (const wiring::LearnerPlan& plan : assembly_.learners) {
-      const train::Spent spent = learning_->trainer().spent(plan.index);
-      if (spent == train::Spent::kTotal ? exit_at_total : plan.exit_when_exhausted) return true;
+      const privacy::Spent spent = learning_->trainer().spent(plan.index);
+      if (spent == privacy::Spent::kTotal ? exit_at_total : plan.exit_when_exhausted) return true;
     }
     return false;
   }

@@ -16,6 +16,7 @@
 #include "train/watch/left_out_news.h"
 
 namespace tacit::train {
+using privacy::Spent;
 
 // A learner, its budget and its work since the last commit.
 struct Trainer::Seat {

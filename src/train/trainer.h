@@ -18,6 +18,7 @@
 #include "base/threads/mutex.h"
 #include "metrics/registry.h"
 #include "privacy/bill.h"
+#include "privacy/spent.h"
 #include "store/committer.h"
 #include "train/intake.h"
 #include "train/learner/learner.h"
@@ -65,14 +66,12 @@ enum class Outcome {
   kHalted,           // by the breaker, now or in an earlier run; everything before is committed
 };
 
-// The budget that a learner has used up.
-enum class Spent { kNone, kOwn, kTotal };
-
 // A learner that goes on from the store's last commit.
 struct ResumedLearner {
   std::unique_ptr<Learner> learner;  // with its released state loaded, if it has one
   stream::Position position = {};    // as of that commit
-  Spent spent = Spent::kNone;        // a budget without room for any step that it could take next
+  privacy::Spent spent =
+      privacy::Spent::kNone;  // a budget without room for any step that it could take next
 };
 
 // The step loop: takes steps off the intake, checks the budget, lets the learner take the step, and
@@ -97,7 +96,7 @@ class Trainer {
   Status Predict(BoundedQueue<LearnerStep>& steps);
 
   // The budget that the learner's next step would have exceeded, once it has stopped. Thread-safe.
-  Spent spent(LearnerIndex learner) const;
+  privacy::Spent spent(LearnerIndex learner) const;
 
   // Says to operators why the breaker halted, once that is committed; "" while it has not.
   // Thread-safe.
@@ -129,8 +128,8 @@ class Trainer {
   void EndWindow(const LearnerStep& step);
   void ShowHalt();
   bool halted() const { return options_.breaker != nullptr && options_.breaker->halted(); }
-  void Exhaust(Seat& seat, Spent spent, const std::string& why);
-  void ShowExhausted(Seat& seat, Spent spent, const std::string& message);
+  void Exhaust(Seat& seat, privacy::Spent spent, const std::string& why);
+  void ShowExhausted(Seat& seat, privacy::Spent spent, const std::string& message);
   void Predicted(Seat& seat, const stream::StepBatch& batch, const StepReport& report);
   void Record(Seat& seat, const stream::StepBatch& batch, const StepReport& report,
               StepTotals::Phases seconds);

@@ -35,9 +35,9 @@ Status LoadReleased(const LearnerPlan& plan, const store::LearnerState& state,
 // Returns the budget that has no room for any step that the learner could take next; kNone: one may
 // have. No epsilon ever falls, and a step costs at least as much as one on no records does. The
 // steps of a period in blocks are paid for when it begins.
-train::Spent SpentForGood(const LearnerPlan& plan, uint64_t period_steps,
-                          const privacy::Charge& charge, const stream::Position& position,
-                          const LearningParts& parts) {
+privacy::Spent SpentForGood(const LearnerPlan& plan, uint64_t period_steps,
+                            const privacy::Charge& charge, const stream::Position& position,
+                            const LearningParts& parts) {
   privacy::Bill bill(plan.id, parts.source.topic());
   const bool in_blocks = charge.block_steps > 0;
   if (!in_blocks)
@@ -54,8 +54,8 @@ train::Spent SpentForGood(const LearnerPlan& plan, uint64_t period_steps,
     own = parts.store.EpsilonAfter(bill.charges());
     if (budget) total = parts.store.TotalEpsilonAfter(bill.charges(), Delta(budget->delta));
   }
-  if (own > plan.promise.epsilon) return train::Spent::kOwn;
-  return budget && total > budget->epsilon ? train::Spent::kTotal : train::Spent::kNone;
+  if (own > plan.promise.epsilon) return privacy::Spent::kOwn;
+  return budget && total > budget->epsilon ? privacy::Spent::kTotal : privacy::Spent::kNone;
 }
 
 }  // namespace
@@ -255,14 +255,14 @@ Status Learning::MakeAll(const std::vector<stream::Position>& positions) {
   for (size_t i = 0; i < assembly.learners.size(); ++i) {
     const LearnerPlan& plan = assembly.learners[i];
     TACIT_ASSIGN(auto learner, MakeLearner(plan, parts_.store.State(plan.index), positions[i]));
-    const train::Spent spent =
+    const privacy::Spent spent =
         SpentForGood(plan, assembly.config.learners[i].participation.PeriodSteps(),
                      learner->charge(), positions[i], parts_);
     learners.push_back({std::move(learner), positions[i], spent});
     intake.learners.push_back({.index = plan.index,
                                .participation = ParticipationOf(i, positions[i]),
                                .start = positions[i],
-                               .spent = spent != train::Spent::kNone});
+                               .spent = spent != privacy::Spent::kNone});
   }
   train::TrainerOptions trainer = MakeTrainerOptions(assembly, parts_.source.topic());
   // A GPU waits for the thread that feeds it.

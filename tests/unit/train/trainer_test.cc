@@ -296,7 +296,7 @@ TEST_F(TrainerTest, TheStepThatWouldCrossTheBudgetIsNotTaken) {
   const auto outcome = trainer_->Run(steps);
   ASSERT_TRUE(outcome);
   EXPECT_EQ(*outcome, Outcome::kBudgetExhausted);
-  EXPECT_EQ(trainer_->spent(LearnerIndex(0)), Spent::kOwn);
+  EXPECT_EQ(trainer_->spent(LearnerIndex(0)), privacy::Spent::kOwn);
   EXPECT_EQ(exhausted_, std::vector<uint16_t>{0}) << "no step need be cut for it any more";
   uint64_t charged = 0;
   for (const auto& commit : store_->commits) charged += commit.learners.at(0).charges[0].steps;
@@ -321,8 +321,8 @@ TEST_F(TrainerTest, TheStepThatWouldBringTheTotalOverItsBudgetIsNotTaken) {
   const auto outcome = trainer_->Run(steps);
   ASSERT_TRUE(outcome);
   EXPECT_EQ(*outcome, Outcome::kBudgetExhausted);
-  EXPECT_EQ(trainer_->spent(LearnerIndex(0)), Spent::kTotal);
-  EXPECT_EQ(trainer_->spent(LearnerIndex(1)), Spent::kTotal);
+  EXPECT_EQ(trainer_->spent(LearnerIndex(0)), privacy::Spent::kTotal);
+  EXPECT_EQ(trainer_->spent(LearnerIndex(1)), privacy::Spent::kTotal);
   ASSERT_EQ(store_->commits.size(), 1u);
   // 1 + 1/4, then 1 more is too much, but 1/4 is not; then even that is.
   EXPECT_EQ(store_->commits[0].learners.at(0).charges.at(0).steps, 1u);

@@ -32,7 +32,7 @@ struct SpentRun {
   std::vector<uint64_t> reached;
   std::vector<double> epsilon;
   double total = 0;  // epsilon
-  std::vector<train::Spent> spent;
+  std::vector<privacy::Spent> spent;
   std::string log;
 };
 
@@ -141,7 +141,7 @@ TEST_F(SpentLearnerTest, IsNotReadForUntilItsBudgetHasRoomAgain) {
     EXPECT_EQ(again.outcome, train::Outcome::kEndOfSource);
     EXPECT_EQ(again.reached, first.reached) << "its place is kept";
     EXPECT_EQ(again.epsilon, first.epsilon);
-    EXPECT_THAT(again.spent, ElementsAre(train::Spent::kNone, train::Spent::kOwn));
+    EXPECT_THAT(again.spent, ElementsAre(privacy::Spent::kNone, privacy::Spent::kOwn));
     EXPECT_THAT(again.log, HasSubstr("learner 'near': its budget has no room for another step"));
     EXPECT_THAT(again.log, Not(HasSubstr("learner 'far'")));
   }
@@ -150,7 +150,7 @@ TEST_F(SpentLearnerTest, IsNotReadForUntilItsBudgetHasRoomAgain) {
   const SpentRun more = Learn(kSpentWide, kMoreNoise);
   EXPECT_EQ(more.read, kSpentLater);
   EXPECT_THAT(more.reached, Each(kSpentOffsets + kSpentLater));
-  EXPECT_THAT(more.spent, Each(train::Spent::kNone));
+  EXPECT_THAT(more.spent, Each(privacy::Spent::kNone));
   EXPECT_GT(more.epsilon.at(1), spent);
 }
 
@@ -161,7 +161,7 @@ TEST_F(SpentLearnerTest, NothingIsReadWhereTheTotalIsSpent) {
   EXPECT_EQ(again.read, 0u);
   EXPECT_EQ(again.outcome, train::Outcome::kBudgetExhausted);
   EXPECT_THAT(again.reached, Each(kSpentOffsets));
-  EXPECT_THAT(again.spent, Each(train::Spent::kTotal));
+  EXPECT_THAT(again.spent, Each(privacy::Spent::kTotal));
   EXPECT_THAT(again.log, HasSubstr("learner 'far': the total budget has no room for another step"));
   const SpentRun more = Learn(kSpentWide);
   EXPECT_EQ(more.read, kSpentLater);
