@@ -229,10 +229,11 @@ class Daemon {
             .user_hash =
                 [hash = SipHash(store_->user_key())](std::string_view user) { return hash(user); },
             .readiness = [this] { return HowReady(); },
-            .budget_exhausted =
+            .spent =
                 [this](LearnerIndex learner) {
-                  return learner.value < assembly_.learners.size() &&
-                         learning_->trainer().spent(learner) != privacy::Spent::kNone;
+                  return learner.value < assembly_.learners.size()
+                             ? learning_->trainer().spent(learner)
+                             : privacy::Spent::kNone;
                 },
             .checkpoints = checkpoints_->Commands(),
             .users = forgetter_->Commands(),
@@ -284,10 +285,14 @@ class Daemon {
       readiness.degraded = "training is halted";
       causes.push_back(why);
     }
-    if (StoppedByTotal()) {
-      readiness.degraded = "the budget of all learners together is used up";
-      causes.push_back(fmt::format("{} (budget.epsilon {:g}): nothing more is learnt",
-                                   readiness.degraded, assembly_.total_budget->epsilon));
+    if (const std::string who = LearnersBy(privacy::Spent::kTotal); !who.empty()) {
+      const std::string still = LearnersBy(privacy::Spent::kNone);
+      readiness.degraded =
+          still.empty() ? "the budget of all learners together is used up"
+                        : "the budget of all learners together has no room for a step of " + who;
+      causes.push_back(fmt::format(
+          "{} (budget.epsilon {:g}): {}", readiness.degraded, assembly_.total_budget->epsilon,
+          still.empty() ? "nothing more is learnt" : "still learning: " + still));
     }
     if (const std::string unpublished = feed_ ? feed_->trouble() : ""; !unpublished.empty()) {
       readiness.degraded = "the feed is not published";
@@ -307,10 +312,13 @@ class Daemon {
     return readiness;
   }
 
-  bool StoppedByTotal() const {
-    return std::ranges::any_of(assembly_.learners, [this](const wiring::LearnerPlan& plan) {
-      return learning_->trainer().spent(plan.index) == privacy::Spent::kTotal;
-    });
+  // The learners that this budget has stopped, or that learn on: "'a', 'b'".
+  std::string LearnersBy(privacy::Spent spent) const {
+    std::vector<std::string> names;
+    for (const wiring::LearnerPlan& plan : assembly_.learners)
+      if (learning_->trainer().spent(plan.index) == spent)
+        names.push_back(fmt::format("'{}'", plan.id));
+    return fmt::format("{}", fmt::join(names, ", "));
   }
 
   void Train() {

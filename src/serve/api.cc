@@ -156,8 +156,7 @@ void Api::Quality(const SnapshotPtr& latest, const http::Request&, http::Reply* 
 }
 
 void Api::Privacy(const SnapshotPtr& latest, const http::Request&, http::Reply* reply) {
-  reply->body =
-      PrivacyJson(*latest, learners_, services_->budget_exhausted, services_->total_budget);
+  reply->body = PrivacyJson(*latest, learners_, services_->spent, services_->total_budget);
 }
 
 void Api::UserPrivacy(const SnapshotPtr& latest, const http::Request& request, http::Reply* reply) {

@@ -141,8 +141,9 @@ void DashboardRoute::AppendBudgets(const store::Snapshot& snapshot, const Budget
     AppendLoss(total, out);
     *out += R"(,"budget":)";
     AppendNumber(promise.epsilon, out);
-    AddJson(out, R"(,"allowance":{},"exhausted":{},)", promise.bounds.allowance,
-            services_.budget_exhausted && services_.budget_exhausted(learners_[i].index));
+    AddJson(out, R"(,"allowance":{},)", promise.bounds.allowance);
+    AppendStoppedBy(services_.spent(learners_[i].index), out);
+    *out += ',';
     AppendAtMost(total, out);
     *out += ',';
     AppendCurve(budgets == nullptr ? nullptr : &budgets->learners[i], out);

@@ -71,11 +71,13 @@ function burnTable(key, learner) {
   return table('Epsilon over time, out of the ledger; within a run of equal steps at an even pace',
     ['time', 'steps', 'spent', 'left', ''], rows, [1, 2, 3]);
 }
-function budgetCard(key, title, learner, height) {
+function budgetCard(key, title, learner, height, stops = []) {
   const bounded = learner.epsilon !== null, {budget, curve} = learner;
   const spent = bounded && budget !== null;
-  const note = learner.exhausted
-    ? h('span', {class: 'bad'}, 'has stopped: the next step would cross its budget, or that of all')
+  const note = learner.stopped_by
+    ? h('span', {class: 'bad'}, 'stands still: its next step would cross ' +
+      (learner.stopped_by === 'own' ? 'its budget' : 'the budget of all'))
+    : stops.length ? h('span', {class: 'bad'}, `has no room for a step of ${stops.join(', ')}`)
     : bounded ? fig(`forecast ${key}`, forecastText(learner, curve)) : '';
   return h('div', {class: 'card', key, 'data-card': key},
     h('div', {class: 'top'}, h('h3', {}, title),
@@ -110,7 +112,8 @@ function budgetBody(d) {
       'every budget is whole.'));
   const cards = [];
   if (d.learners.length > 1 || d.retired.length || d.total.budget !== null)
-    out.push(budgetCard('total', 'All learners together', d.total, 190));
+    out.push(budgetCard('total', 'All learners together', d.total, 190,
+      d.learners.filter(l => l.stopped_by === 'total').map(l => l.learner)));
   for (const learner of d.learners)
     cards.push(budgetCard('learner ' + learner.learner, learner.learner, learner,
       d.learners.length > 1 ? 118 : 190));

@@ -18,8 +18,8 @@ void Append(std::string* out, fmt::format_string<Args...> format, Args&&... args
   fmt::format_to(std::back_inserter(*out), format, std::forward<Args>(args)...);
 }
 
-void AppendLearner(const store::Snapshot& snapshot, const ServedLearner& learner, bool exhausted,
-                   std::string* out) {
+void AppendLearner(const store::Snapshot& snapshot, const ServedLearner& learner,
+                   privacy::Spent spent, std::string* out) {
   const privacy::Promise& promise = learner.promise;
   const privacy::LedgerTotal total = TotalOf(snapshot, promise);
   *out += R"({"learner":)";
@@ -28,8 +28,10 @@ void AppendLearner(const store::Snapshot& snapshot, const ServedLearner& learner
   AppendLoss(total, out);
   Append(out, R"(,"steps":{},"private":{},"budget":{{"epsilon":)", total.steps, IsPrivate(total));
   AppendNumber(promise.epsilon, out);
-  Append(out, R"(,"exhausted":{}}},"participation":"{}","adjacency":"{}","neighbours":"{}")",
-         exhausted, privacy::Name(promise.participation), privacy::Name(promise.adjacency),
+  Append(out, R"(,"exhausted":{}}},)", spent == privacy::Spent::kOwn);
+  AppendStoppedBy(spent, out);
+  Append(out, R"(,"participation":"{}","adjacency":"{}","neighbours":"{}")",
+         privacy::Name(promise.participation), privacy::Name(promise.adjacency),
          privacy::InWords(promise.adjacency, promise.unit));
   AppendBounds(promise.bounds, out);
   *out += ',';
@@ -60,13 +62,13 @@ void AppendRetired(const store::Snapshot& snapshot, const std::vector<ServedLear
 }  // namespace
 
 std::string PrivacyJson(const store::Snapshot& snapshot, const std::vector<ServedLearner>& learners,
-                        const std::function<bool(LearnerIndex)>& budget_exhausted,
+                        const std::function<privacy::Spent(LearnerIndex)>& spent,
                         const std::optional<privacy::TotalBudget>& total_budget) {
   std::string out = R"({"learners":[)";
   bool all_private = true;
   for (const ServedLearner& learner : learners) {
     if (&learner != &learners.front()) out += ",";
-    AppendLearner(snapshot, learner, budget_exhausted && budget_exhausted(learner.index), &out);
+    AppendLearner(snapshot, learner, spent ? spent(learner.index) : privacy::Spent::kNone, &out);
     all_private = all_private && IsPrivate(TotalOf(snapshot, learner.promise));
   }
   out += ']';

@@ -7,15 +7,16 @@
 #include <vector>
 
 #include "privacy/ledger.h"
+#include "privacy/spent.h"
 #include "serve/routes/ledger_route.h"
 #include "serve/routes/user_route.h"
 #include "store/types/snapshot.h"
 
 namespace tacit::serve {
 
-// The body of GET /v1/privacy, for callers with a snapshot and no server.
+// The body of GET /v1/privacy, for callers with a snapshot and no server; `spent` may be empty.
 std::string PrivacyJson(const store::Snapshot& snapshot, const std::vector<ServedLearner>& learners,
-                        const std::function<bool(LearnerIndex)>& budget_exhausted,
+                        const std::function<privacy::Spent(LearnerIndex)>& spent,
                         const std::optional<privacy::TotalBudget>& total_budget);
 
 // Writes the body of GET /v1/users/{id}/privacy: what anybody can tell at most of one user from

@@ -8,6 +8,7 @@
 
 #include "metrics/registry.h"
 #include "privacy/ledger.h"
+#include "privacy/spent.h"
 #include "serve/items/commit_signal.h"
 #include "serve/items/recommender.h"
 #include "serve/routes/checkpoint_route.h"
@@ -50,8 +51,10 @@ struct Services {
   UserHash user_hash = {};
   // Reports if training and source work. Readiness also requires a committed snapshot.
   std::function<Readiness()> readiness = [] { return Readiness{.ready = true, .reason = ""}; };
-  // Returns true if the learner has stopped because its next step would exceed its budget.
-  std::function<bool(LearnerIndex)> budget_exhausted = [](LearnerIndex) { return false; };
+  // The budget that has stopped the learner.
+  std::function<privacy::Spent(LearnerIndex)> spent = [](LearnerIndex) {
+    return privacy::Spent::kNone;
+  };
   // Private quality of learners, with accounts behind the learners.
   std::vector<ServedQuality> qualities = {};
   // The account of the breaker (source.halt_above), behind the learners; nothing without one.

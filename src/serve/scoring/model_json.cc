@@ -41,6 +41,14 @@ void AppendLoss(const privacy::LedgerTotal& total, std::string* out) {
   }
 }
 
+void AppendStoppedBy(privacy::Spent spent, std::string* out) {
+  *out += R"("stopped_by":)";
+  if (spent == privacy::Spent::kNone)
+    *out += "null";
+  else
+    http::AppendJsonString(privacy::Name(spent), out);
+}
+
 void AppendAtMost(const privacy::LedgerTotal& total, std::string* out) {
   const double advantage = total.AdvantageAtMost();
   *out += R"("at_most":{"accuracy":)";

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "privacy/ledger.h"
+#include "privacy/spent.h"
 #include "store/types/snapshot.h"
 
 // Writes the parts of answers that describe their model and its privacy cost.
@@ -19,6 +20,8 @@ bool IsPrivate(const privacy::LedgerTotal& total);
 void AppendNumber(double number, std::string* out);
 // Appends "epsilon":..,"delta":..
 void AppendLoss(const privacy::LedgerTotal& total, std::string* out);
+// Appends "stopped_by":.., the budget that has stopped a learner; null while it learns.
+void AppendStoppedBy(privacy::Spent spent, std::string* out);
 // Appends "at_most":{...}: what somebody who knows all the rest can do at most, in plain words.
 void AppendAtMost(const privacy::LedgerTotal& total, std::string* out);
 // Appends "version":..,"snapshot":.. and what it cost, as the parameters of the Open Inference

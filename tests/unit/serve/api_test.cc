@@ -40,7 +40,7 @@ class ApiTest : public testing::Test {
     services.total_budget = total_budget_;
     services.users = users_;
     services.readiness = [this] { return readiness_; };
-    services.budget_exhausted = [this](LearnerIndex) { return exhausted_.load(); };
+    services.spent = [this](LearnerIndex) { return spent_.load(); };
     services.metrics = &registry_;
     http::ServerOptions options;
     options.listeners = {{"127.0.0.1:0", http::Role::kPublic},
@@ -74,7 +74,7 @@ class ApiTest : public testing::Test {
   std::unique_ptr<FakeStore> store_;
   std::shared_ptr<const event::Codec> lines_;  // of the model
   Readiness readiness_{true, ""};
-  std::atomic<bool> exhausted_{false};
+  std::atomic<privacy::Spent> spent_ = privacy::Spent::kNone;
   std::optional<privacy::TotalBudget> total_budget_;
   std::optional<UserCommands> users_;
   test::HeldClock clock_;
@@ -226,7 +226,7 @@ TEST_F(ApiTest, PrivacyHasItsStableForm) {
   total_budget_ = {.epsilon = 6, .delta = 1e-7};
   Start();
   store_->Commit(2);
-  exhausted_ = true;
+  spent_ = privacy::Spent::kOwn;
   json::value answer = json::parse(Ask("GET", "/v1/privacy").body);
   for (json::value* told : {&answer.at("learners").at(0), &answer.at("total")}) {
     EXPECT_NEAR(told->at("at_most").at("accuracy").to_number<double>(), kAccuracy, 1e-12);
@@ -237,7 +237,7 @@ TEST_F(ApiTest, PrivacyHasItsStableForm) {
   for (int i = 0; i < 32; ++i) hash += "02";
   EXPECT_EQ(answer, json::parse(R"({"learners":[{"learner":"ctr","unit":"event","epsilon":0.5,
       "delta":1e-6,"steps":6,"private":true,"budget":{"epsilon":4,"exhausted":true},
-      "participation":"once","adjacency":"zero-out",
+      "stopped_by":"own","participation":"once","adjacency":"zero-out",
       "neighbours":"streams that differ in the content of one event, nulled in one of them; )"
                                 R"(how many events there are, and where, counts as known"}],
       "total":{"unit":"event","epsilon":0.5,"delta":1e-6,
