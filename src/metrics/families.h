@@ -114,7 +114,7 @@ inline constexpr Family kFamilies[] = {
     {"tacit_popularity_hit_at_10", Kind::kGauge, Audience::kOperator, "learner",
      "Share of them that were among the ten most popular items"},
     {"tacit_privacy_budget_exhausted", Kind::kGauge, Audience::kPublic, "learner",
-     "1 when the next step would exceed the budget"},
+     "1: the learner stands still, because its next step would exceed its budget or the total one"},
     {"tacit_privacy_budget_runs_out_timestamp_seconds", Kind::kGauge, Audience::kPublic, "learner",
      "Unix time at which the learner's budget will have run out, if all goes on as so far; +Inf: "
      "no end is in sight, NaN: nothing can be said yet"},
@@ -126,6 +126,8 @@ inline constexpr Family kFamilies[] = {
      "Epsilon the learner may reach"},
     {"tacit_privacy_epsilon_left", Kind::kGauge, Audience::kPublic, "learner",
      "Epsilon of the learner's budget that is not spent"},
+    {"tacit_privacy_total_budget_exhausted", Kind::kGauge, Audience::kPublic, "learner",
+     "1: the learner stands still, because its next step would exceed the total budget"},
     {"tacit_privacy_total_budget_runs_out_timestamp_seconds", Kind::kGauge, Audience::kPublic, "",
      "The same of the budget of all learners together"},
     {"tacit_privacy_total_delta", Kind::kGauge, Audience::kPublic, "",

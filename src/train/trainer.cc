@@ -351,7 +351,7 @@ void Trainer::Exhaust(Seat& seat, Spent spent, const std::string& why) {
 
 void Trainer::ShowExhausted(Seat& seat, Spent spent, const std::string& message) {
   seat.spent = spent;
-  metrics_.Exhausted(seat.learner->index().value);
+  metrics_.Exhausted(seat.learner->index().value, spent);
   LogEvent(spdlog::level::warn, "budget_exhausted",
            {{"learner", seat.learner->id()}, {"total", spent == Spent::kTotal ? 1 : 0}}, message);
 }

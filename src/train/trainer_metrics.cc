@@ -50,6 +50,7 @@ TrainerMetrics::TrainerMetrics(metrics::Registry& registry,
     };
     learners_.push_back(
         {.exhausted = gauge("tacit_privacy_budget_exhausted"),
+         .total_exhausted = gauge("tacit_privacy_total_budget_exhausted"),
          .events = counter("tacit_events_learnt_total"),
          .rows_touched = counter("tacit_rows_touched_total"),
          .rows_written = counter("tacit_rows_written_total"),
@@ -121,6 +122,9 @@ void TrainerMetrics::Queued(size_t steps, double waited_seconds) {
   wait_seconds_.Add(waited_seconds);
 }
 
-void TrainerMetrics::Exhausted(size_t learner) { learners_[learner].exhausted.Set(1); }
+void TrainerMetrics::Exhausted(size_t learner, privacy::Spent spent) {
+  learners_[learner].exhausted.Set(1);
+  if (spent == privacy::Spent::kTotal) learners_[learner].total_exhausted.Set(1);
+}
 
 }  // namespace tacit::train

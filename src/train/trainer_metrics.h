@@ -7,6 +7,7 @@
 
 #include "base/user_uses.h"
 #include "metrics/registry.h"
+#include "privacy/spent.h"
 #include "store/committer.h"
 #include "train/learner/learner.h"
 #include "train/progress.h"
@@ -26,14 +27,14 @@ class TrainerMetrics {
   void Cached(size_t learner, const store::WorkingRows::Stats& stats);
   // A commit was published; nothing new where `stats` is of no further one.
   void Stored(const store::Committer::Stats& stats);
-  void Exhausted(size_t learner);
+  void Exhausted(size_t learner, privacy::Spent spent);
   // `steps` steps are ready for training, which had to wait this long for the one it takes now; 0:
   // it was there.
   void Queued(size_t steps, double waited_seconds);
 
  private:
   struct PerLearner {
-    metrics::Gauge exhausted;                                            // public
+    metrics::Gauge exhausted, total_exhausted;                           // public
     metrics::Counter events, rows_touched, rows_written, units_clipped;  // operator
     metrics::Counter users_left_out, records_left_out;                   // operator
     metrics::Gauge loss;
