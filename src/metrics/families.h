@@ -117,7 +117,7 @@ inline constexpr Family kFamilies[] = {
      "1: the learner stands still, because its next step would exceed its budget or the total one"},
     {"tacit_privacy_budget_runs_out_timestamp_seconds", Kind::kGauge, Audience::kPublic, "learner",
      "Unix time at which the learner's budget will have run out, if all goes on as so far; +Inf: "
-     "no end is in sight, NaN: nothing can be said yet"},
+     "no end is in sight, Nan: nothing can be said yet"},
     {"tacit_privacy_delta", Kind::kGauge, Audience::kPublic, "learner",
      "Delta that epsilon is stated at"},
     {"tacit_privacy_epsilon", Kind::kGauge, Audience::kPublic, "learner",
@@ -223,8 +223,8 @@ inline constexpr Family kFamilies[] = {
     {"tacit_source_connected", Kind::kGauge, Audience::kPublic, "",
      "Whether the source of interactions is within reach and being read"},
     {"tacit_source_lag_records", Kind::kGauge, Audience::kOperator, "partition,position,topic",
-     "Offsets between a position and the partition's end: what was read, what the store has "
-     "committed, what others see of it in Kafka",
+     "Offsets between a position and the partition's end: what was read (read), what the store has "
+     "committed (store), what others see of it in Kafka (group)",
      kKafka},
     {"tacit_source_partitions_waiting", Kind::kGauge, Audience::kOperator, "",
      "Partitions held back, and all others with them, by a message that cannot be read yet",
@@ -260,7 +260,7 @@ inline constexpr Family kFamilies[] = {
     {"tacit_training_halted", Kind::kGauge, Audience::kPublic, "",
      "Whether source.halt_above has halted training; tacitd --past-halt goes on"},
     {"tacit_training_loss", Kind::kGauge, Audience::kOperator, "learner",
-     "Mean loss of the last step, before learning from it; NaN: it has none"},
+     "Mean loss of the last step, before learning from it; Nan: it has none"},
     {"tacit_unfolded_deltas", Kind::kGauge, Audience::kOperator, "",
      "Commits not yet folded into sorted files"},
     {"tacit_units_clipped_total", Kind::kCounter, Audience::kOperator, "learner",
