@@ -46,6 +46,7 @@ void Growth::Observe(const std::vector<const LedgerEntry*>& own) {
     const uint64_t allowance = own.back()->bounds.allowance;
     const bool used_up = allowance > 0 && steps >= allowance;
     kind_ = used_up ? Kind::kConstant : enough ? Kind::kByStep : Kind::kTooLittle;
+    each_step_costs_ = !used_up;
     gained_ = now_;
     gains_ = static_cast<double>(steps);
     return;
@@ -112,8 +113,16 @@ void Growth::ObservePasses(const std::vector<const LedgerEntry*>& own) {
 
 Spending Growth::AfterOneMore() const {
   Spending then = now_;
-  if (kind_ == Kind::kByStep) then.Add(Scaled(gained_, 1 / gains_));
+  if (each_step_costs_) then.Add(Scaled(gained_, 1 / gains_));
   return then;
+}
+
+Growth Growth::AtRest() const {
+  Growth rest = *this;
+  if (kind_ != Kind::kNothing && kind_ != Kind::kUnbounded) rest.kind_ = Kind::kConstant;
+  rest.pending_ = {};
+  rest.each_step_costs_ = false;
+  return rest;
 }
 
 Spending Growth::At(double time_ms) const {
@@ -161,11 +170,15 @@ std::optional<Spending> MostEver(std::span<const LedgerEntry> entries, std::stri
 
 namespace {
 
-// Checks that one more step of the learners that pay for every step fits the budget.
+// Checks that one more step of some learner fits the budget.
 bool MayStep(std::span<const Growth> growths, const TotalBudget& budget) {
-  Spending sum;
-  for (const Growth& growth : growths) sum.Add(growth.AfterOneMore());
-  return EpsilonMeter().Bounds(sum, Delta(budget.delta)).upper <= budget.epsilon;
+  return std::ranges::any_of(growths, [&](const Growth& one) {
+    if (one.kind() == Growth::Kind::kNothing) return false;
+    Spending sum;
+    for (const Growth& growth : growths)
+      sum.Add(&growth == &one ? growth.AfterOneMore() : growth.now());
+    return EpsilonMeter().Bounds(sum, Delta(budget.delta)).upper <= budget.epsilon;
+  });
 }
 
 double EpsilonAt(std::span<const Growth> growths, double time_ms, double delta) {

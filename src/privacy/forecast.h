@@ -36,14 +36,17 @@ class Growth {
 
   // The spending expected at a time not before end_ms; never less than now().
   Spending At(double time_ms) const;
-  // The spending after one more step, if each step costs; else now().
+  // The spending after one more step: more than now() only where each step costs.
   Spending AfterOneMore() const;
+  // The same of a learner that takes no further step.
+  Growth AtRest() const;
 
  private:
   void Observe(const std::vector<const LedgerEntry*>& own);
   void ObservePasses(const std::vector<const LedgerEntry*>& own);
 
   Kind kind_ = Kind::kNothing;
+  bool each_step_costs_ = false;
   Spending now_, gained_;
   Spending pending_;  // cost still expected of the current pass, if it costs as much as the first
   int64_t begin_ms_ = 0, end_ms_ = 0;

@@ -69,6 +69,35 @@ TEST_F(ForecastTest, AUsersStepsRunOutWhenTheirMuIsSpent) {
   EXPECT_GT(std::abs(line - days), 10);
 }
 
+// After one step nobody can tell when a budget runs out, and yet it may have.
+TEST_F(ForecastTest, AShortHistoryIsExhaustedWhereTheNextStepHasNoRoom) {
+  Declare("next", Unit::kUser, ParticipationMode::kOnce);
+  Step("next", 0, 0, 10);
+  const double two = GaussianEpsilon(std::sqrt(2 * 0.25), Delta(1e-6)).value;
+  EXPECT_EQ(Of("next", 0.999 * two).kind, Forecast::Kind::kExhausted);
+  EXPECT_EQ(Of("next", 1.001 * two).kind, Forecast::Kind::kTooLittleHistory);
+}
+
+// The budget of several is exhausted only where no learner may take its next step.
+TEST_F(ForecastTest, ATotalWithRoomForOneLearnerIsNotExhausted) {
+  Declare("dear", Unit::kUser, ParticipationMode::kOnce);
+  Declare("cheap", Unit::kUser, ParticipationMode::kOnce);
+  Step("dear", 0, 0, 10, 2);
+  Step("cheap", 0.1, 0, 10, 20);
+  const std::vector<Growth> both{Growth::Of(ledger.entries(), "dear"),
+                                 Growth::Of(ledger.entries(), "cheap")};
+  const double now = 0.25 + 0.0025;
+  const auto kind = [&](double mu_squared, std::span<const Growth> growths) {
+    const double epsilon = GaussianEpsilon(std::sqrt(mu_squared), Delta(1e-6)).value;
+    return Foretell(growths, {.epsilon = epsilon, .delta = 1e-6}).kind;
+  };
+  EXPECT_EQ(kind(now + 0.01, both), Forecast::Kind::kTooLittleHistory);
+  EXPECT_EQ(kind(now + 0.001, both), Forecast::Kind::kExhausted);
+  // At rest a learner spends nothing more.
+  EXPECT_EQ(kind(now + 0.001, std::vector<Growth>{both[0].AtRest(), both[1].AtRest()}),
+            Forecast::Kind::kConstant);
+}
+
 TEST_F(ForecastTest, AUsersSampledStepsAreComposedByTheAccountant) {
   Declare("next", Unit::kUser, ParticipationMode::kPoisson);
   for (uint64_t i = 0; i <= 200; ++i) Step("next", 0.05 * i, 0, 10, 1, 0.01);
