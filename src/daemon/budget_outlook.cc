@@ -59,7 +59,7 @@ BudgetOutlook::BudgetOutlook(const wiring::Assembly& assembly, Latest latest,
   for (const wiring::QualityPlan& plan : assembly.qualities)
     budgets_.learners.push_back(plan.promise);
   if (assembly.breaker) budgets_.learners.push_back(assembly.breaker->promise);
-  wiring::TakeBudgetsOf(assembly.config, &budgets_);
+  wiring::TakeBudgetsOf(assembly, &budgets_);
   for (const privacy::Promise& promise : budgets_.learners)
     runs_out_.emplace_back(promise.learner,
                            registry.AddGauge("tacit_privacy_budget_runs_out_timestamp_seconds",

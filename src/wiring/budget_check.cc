@@ -4,17 +4,17 @@
 
 #include <cmath>
 
-#include "privacy/spending.h"
 #include "privacy/weakness.h"
 
 namespace tacit::wiring {
-namespace {
 
 privacy::Spending FirstStep(const LearnerPlan& plan) {
   privacy::Spending spending = privacy::Spending::Of(plan.charge, 1);
   if (plan.opening_charge) spending.Add(privacy::Spending::Of(*plan.opening_charge, 1));
   return spending;
 }
+
+namespace {
 
 // Computed as in the ledger, at the delta of the budget in question.
 double EpsilonOf(const privacy::Spending& spending, double delta, const privacy::Laws& laws) {

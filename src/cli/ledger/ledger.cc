@@ -39,9 +39,6 @@ Result<store::ReadOnlyStore> OpenLedger(const LedgerOptions& options) {
   return store::OpenReadOnly(path, witness, {});
 }
 
-namespace {
-
-// A daemon's answer to GET /v1/privacy.
 Result<json::object> FetchPrivacy(const std::string& url) {
   TACIT_ASSIGN(const http::Response response, AskDaemon(url, "/v1/privacy", "GET", ""));
   json::error_code error;
@@ -51,6 +48,8 @@ Result<json::object> FetchPrivacy(const std::string& url) {
                                             response.body.substr(0, 200)));
   return std::move(value.get_object());
 }
+
+namespace {
 
 // Callers leave this out where there are no bounds.
 json::object BoundsJson(const privacy::Bounds& bounds) {

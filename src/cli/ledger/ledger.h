@@ -28,6 +28,9 @@ std::string PlaceOf(const LedgerOptions& options);
 // REQUIRES a store or a checkpoint. Warns on stderr when there is no witness.
 Result<store::ReadOnlyStore> OpenLedger(const LedgerOptions& options);
 
+// A daemon's answer to GET /v1/privacy.
+Result<boost::json::object> FetchPrivacy(const std::string& url);
+
 void AddLedgerExport(CLI::App* ledger, Action* chosen);
 void AddLedgerForecast(CLI::App* ledger, Action* chosen);
 void AddLedgerList(CLI::App* ledger, Action* chosen);

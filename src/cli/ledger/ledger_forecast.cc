@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <map>
 #include <optional>
 #include <string_view>
 
@@ -37,7 +38,7 @@ struct Line {
   std::string name;  // "": all learners together
   privacy::Unit unit = privacy::Unit::kEvent;
   Forecast forecast;
-  bool stopped_by_all = false;
+  privacy::Spent stopped_by = privacy::Spent::kNone;
   std::optional<UsersAhead> users = std::nullopt;
 };
 
@@ -80,7 +81,7 @@ std::string Span(int64_t from_ms, int64_t to_ms) {
   return fmt::format("{:.0f} seconds", seconds);
 }
 
-std::string Sentence(const Forecast& f, privacy::Unit unit) {
+std::string SentenceOf(const Forecast& f, privacy::Unit unit) {
   const bool users = unit == privacy::Unit::kUser;
   switch (f.kind) {
     case Forecast::Kind::kNoBudget:
@@ -107,6 +108,19 @@ std::string Sentence(const Forecast& f, privacy::Unit unit) {
       return "does not run out within a hundred years";
   }
   return "";
+}
+
+std::string Sentence(const Line& line, const std::vector<Line>& lines) {
+  if (line.stopped_by == privacy::Spent::kTotal)
+    return "stands still: the budget of all together has no room for its next step";
+  std::string text = SentenceOf(line.forecast, line.unit);
+  if (!line.name.empty() || line.forecast.kind == Forecast::Kind::kExhausted) return text;
+  std::vector<std::string> stopped;
+  for (const Line& other : lines)
+    if (other.stopped_by == privacy::Spent::kTotal) stopped.push_back(other.name);
+  if (!stopped.empty())
+    text += fmt::format("; it has no room for a step of {}", fmt::join(stopped, ", "));
+  return text;
 }
 
 json::object UsersJson(const UsersAhead& users) {
@@ -136,9 +150,28 @@ json::object LineJson(const Line& line) {
   const bool dated = f.kind == Forecast::Kind::kRunsOut;
   row["runs_out"] = dated ? json::value(Utc(f.runs_out_ms)) : json::value(nullptr);
   row["days"] = dated ? json::value(Days(f.end_ms, f.runs_out_ms)) : json::value(nullptr);
+  if (!line.name.empty()) {
+    const std::string_view by = privacy::Name(line.stopped_by);
+    row["stopped_by"] = by.empty() ? json::value(nullptr) : json::value(by);
+  }
   if (!line.name.empty())
     row["users"] = line.users ? json::value(UsersJson(*line.users)) : json::value(nullptr);
   return row;
+}
+
+// The learners that the daemon's budgets have stopped, and by which.
+Result<std::map<std::string, privacy::Spent>> AskWhoStandsStill(const std::string& url) {
+  TACIT_ASSIGN(const json::object answer, FetchPrivacy(url));
+  std::map<std::string, privacy::Spent> stopped;
+  try {
+    for (const json::value& learner : answer.at("learners").as_array())
+      for (const privacy::Spent by : {privacy::Spent::kOwn, privacy::Spent::kTotal})
+        if (learner.at("stopped_by") == json::value(privacy::Name(by)))
+          stopped[std::string(learner.at("learner").as_string())] = by;
+  } catch (const std::exception&) {  // JSON of another shape
+    return Fail(ErrorCode::kIo, fmt::format("{} does not answer as tacitd does", url));
+  }
+  return stopped;
 }
 
 // The budgets to forecast: all equal to --epsilon, those of a configuration, or the promised ones.
@@ -148,9 +181,13 @@ Result<wiring::ForecastBudgets> BudgetsOf(const ForecastOptions& options,
                                   .total = ledger.promises.total,
                                   .total_delta = ledger.TotalDelta()};
   if (!options.config.empty()) {
-    TACIT_ASSIGN(const config::Config config,
+    TACIT_ASSIGN(config::Config config,
                  config::Load(options.config, {}, config::LogFiles::kUnread));
-    wiring::TakeBudgetsOf(config, &budgets);
+    TACIT_ASSIGN(const wiring::Assembly assembly, wiring::Assemble(std::move(config)));
+    wiring::TakeBudgetsOf(assembly, &budgets);
+  }
+  if (!options.place->url.empty() && options.config.empty() && options.epsilon == 0) {
+    TACIT_ASSIGN(budgets.stopped, AskWhoStandsStill(options.place->url));
   }
   if (options.epsilon > 0) {
     for (privacy::Promise& promise : budgets.learners) promise.epsilon = options.epsilon;
@@ -179,7 +216,7 @@ Result<std::vector<Line>> ForecastLines(const LedgerCopy& ledger,
                                         const wiring::ForecastBudgets& budgets) {
   std::vector<Line> lines;
   for (const wiring::BudgetForecast& one : wiring::ForetellBudgets(ledger.entries, budgets)) {
-    lines.push_back({one.learner, one.unit, one.forecast, one.stopped_by_all});
+    lines.push_back({one.learner, one.unit, one.forecast, one.stopped_by});
     if (!one.learner.empty() && one.unit == privacy::Unit::kUser) {
       TACIT_ASSIGN(lines.back().users, LookAtUsers(ledger, one.learner, one.forecast));
     }
@@ -223,9 +260,7 @@ Result<int> RunForecast(const ForecastOptions& options) {
         "{}: epsilon {:.4g}{} at delta {:g}: {}\n", line.name.empty() ? "all together" : line.name,
         line.forecast.epsilon,
         std::isfinite(line.forecast.budget) ? fmt::format(" of {:.4g}", line.forecast.budget) : "",
-        line.forecast.delta,
-        line.stopped_by_all ? "stands still: the budget of all together has run out"
-                            : Sentence(line.forecast, line.unit));
+        line.forecast.delta, Sentence(line, lines));
     if (line.users) PrintUsers(line);
   }
   return int{console::kExitDone};

@@ -82,7 +82,7 @@ TEST(DaemonEndTest, ATotalBudgetThatIsUsedUpIsSeen) {
   const std::string config = run.WriteConfig(dir);
   const Ended words =
       test::Run({TACIT, "ledger", "forecast", "--store", dir / "store", "--config", config});
-  EXPECT_THAT(words.out, HasSubstr("stands still: the budget of all together has run out"));
+  EXPECT_THAT(words.out, HasSubstr("stands still: the budget of all together has no room"));
   EXPECT_THAT(words.out, HasSubstr("has run out: there is no room for another step"));
   const json::object forecast = test::Json(test::Run(
       {TACIT, "ledger", "forecast", "--store", dir / "store", "--config", config, "--json"}));
@@ -90,6 +90,62 @@ TEST(DaemonEndTest, ATotalBudgetThatIsUsedUpIsSeen) {
 }
 
 // Histories, keys and counts of users are in the store. Under every umask a
+// The total has room for the steps of one learner and for none of the other.
+TEST(DaemonEndTest, ATotalBudgetThatStopsOneLearnerOfTwoNamesBoth) {
+  TempDir dir;
+  test::WriteSmallLog(dir, 1, 2000, 3);
+  SmallRun run;
+  run.second_learner = kSmallLearner;
+  run.second_learner.replace(run.second_learner.find("epsilon: 2"), 10, "epsilon: 8");
+  run.more = "budget: {epsilon: 10, delta: 1.0e-6}\n";
+  const std::string config = run.WriteConfig(dir);
+  const std::string operators = "unix:" + (dir / "operators");
+  Service service(dir, run, {"--set", "serve.operator_listen=" + operators});
+  const auto ask = [&](const std::string& path) {
+    const auto answer = http::Fetch(operators + ":" + path, "GET", "", kPatience);
+    return answer ? answer->body : std::string();
+  };
+  const auto steps = [&](const char* learner) {
+    const json::object privacy = service.Privacy();
+    for (const json::value& one : privacy.at("learners").as_array())
+      if (one.at("learner") == learner) return one.at("steps").to_number<uint64_t>();
+    return uint64_t{0};
+  };
+  const std::string says =
+      "the budget of all learners together has no room for a step of 'small' (budget.epsilon 10): "
+      "still learning: 'ctr'";
+  ASSERT_TRUE(service.WaitFor("/readyz"));
+  ASSERT_TRUE(service.Until("small has been stopped", [&] {
+    return ask("/readyz").find("no room for a step") != std::string::npos;
+  }));
+  EXPECT_THAT(ask("/readyz"), AllOf(HasSubstr(says), Not(HasSubstr("nothing more"))));
+  ASSERT_TRUE(service.Until("ctr has learnt all", [&] { return steps("ctr") == 8; }));
+  EXPECT_EQ(steps("small"), 0u);
+  const json::object privacy = service.Privacy();
+  EXPECT_TRUE(privacy.at("learners").at(0).at("stopped_by").is_null());
+  EXPECT_EQ(privacy.at("learners").at(1).at("stopped_by"), "total");
+  EXPECT_FALSE(privacy.at("learners").at(1).at("budget").at("exhausted").as_bool())
+      << "its own has room";
+  EXPECT_EQ(json::parse(ask("/v1/dashboard")).at("learners").at(1).at("stopped_by"), "total");
+  const std::string metrics = service.Ask("GET", "/metrics")->body;
+  for (const char* line : {"tacit_privacy_budget_exhausted{learner=\"ctr\"} 0",
+                           "tacit_privacy_budget_exhausted{learner=\"small\"} 1",
+                           "tacit_privacy_total_budget_exhausted{learner=\"ctr\"} 0",
+                           "tacit_privacy_total_budget_exhausted{learner=\"small\"} 1"})
+    EXPECT_THAT(metrics, HasSubstr(line));
+  const auto expect_foretold = [](const Ended& forecast) {
+    EXPECT_THAT(forecast.out, HasSubstr("ctr: epsilon 8 of 8 at delta 1e-06: does not run out"));
+    EXPECT_THAT(forecast.out, HasSubstr("small: epsilon 0 of 8 at delta 1e-06: stands still: the "
+                                        "budget of all together has no room for its next step"));
+    EXPECT_THAT(forecast.out, ContainsRegex("all together: epsilon 8 of 10 at delta 1e-06: does "
+                                            "not run out.*; it has no room for a step of small"));
+  };
+  expect_foretold(test::Run({TACIT, "ledger", "forecast", "--url", operators}));
+  ASSERT_TRUE(service.Stop());
+  expect_foretold(
+      test::Run({TACIT, "ledger", "forecast", "--store", dir / "store", "--config", config}));
+}
+
 // daemon leaves nothing to others than owner and group.
 TEST(DaemonEndTest, WhatIsWrittenIsForNobodyElse) {
   TempDir dir;
