@@ -444,7 +444,8 @@ class Daemon {
     const uint64_t dead = intake.records_dead();
     const bool all_dead = dead > 0 && intake.records_good() == 0;
     for (size_t i = 0; i < positions_.size(); ++i)
-      if (!all_dead && outcome_ != train::Outcome::kHalted && progress_.days(i).empty())
+      if (!all_dead && outcome_ != train::Outcome::kHalted && progress_.days(i).empty() &&
+          learning_->trainer().spent(assembly_.learners[i].index) == privacy::Spent::kNone)
         spdlog::info("{}", wiring::NothingLeftText(assembly_.learners[i].id, positions_[i]));
     std::string tables = wiring::LearntTables(assembly_, wiring::LearntDays(assembly_, progress_));
     if (dead > 0)

@@ -56,10 +56,11 @@ TEST(DaemonEndTest, TheTotalBudgetEndsLearningWithItsOwnStatus) {
   EXPECT_LE(total, 3.3);
   EXPECT_GT(total, 3.0) << "a pass of both does fit";
   // Configured to stop learning only, it is done.
-  EXPECT_EQ(test::Run({TACITD, "--config", config, "--until-end", "--set",
-                       "budget.on_exhausted=stop-learning"})
-                .exit_code,
-            0);
+  const Ended stopped = test::Run(
+      {TACITD, "--config", config, "--until-end", "--set", "budget.on_exhausted=stop-learning"});
+  EXPECT_EQ(stopped.exit_code, 0) << stopped.err;
+  EXPECT_THAT(stopped.err, AllOf(HasSubstr("the total budget has no room for another step"),
+                                 Not(HasSubstr("nothing left to learn"))));
 }
 
 // One learner has room in its own budget, and none in the total one.
@@ -89,7 +90,6 @@ TEST(DaemonEndTest, ATotalBudgetThatIsUsedUpIsSeen) {
   EXPECT_EQ(forecast.at("learners").at(0).at("forecast").as_string(), "exhausted");
 }
 
-// Histories, keys and counts of users are in the store. Under every umask a
 // The total has room for the steps of one learner and for none of the other.
 TEST(DaemonEndTest, ATotalBudgetThatStopsOneLearnerOfTwoNamesBoth) {
   TempDir dir;
@@ -146,6 +146,7 @@ TEST(DaemonEndTest, ATotalBudgetThatStopsOneLearnerOfTwoNamesBoth) {
       test::Run({TACIT, "ledger", "forecast", "--store", dir / "store", "--config", config}));
 }
 
+// Histories, keys and counts of users are in the store. Under every umask a
 // daemon leaves nothing to others than owner and group.
 TEST(DaemonEndTest, WhatIsWrittenIsForNobodyElse) {
   TempDir dir;
