@@ -332,6 +332,8 @@ void Intake::Decode() {
       transform_.StartBatch(&batch);
       dead.clear();
       codec_.Decode(taken->piece.records, &batch, &dead);
+      // A header names columns, and is neither good nor bad.
+      records_read_ -= taken->piece.records.size() - batch.size() - dead.size();
     }
     if (!turns_.Await(taken->ticket)) break;
     if (Status status = TakeTurn(taken->piece, &batch, &dead); !status) {

@@ -200,6 +200,13 @@ TEST_F(FormatsTest, LinesOfValuesGiveTheModelOfTheSameCriteoLog) {
   EXPECT_EQ(std::filesystem::file_size(dir_ / "named.dead-letters.jsonl"), 0u);
   EXPECT_THAT(named.out, Not(HasSubstr("could not be learnt from")));
 
+  // Counts of records leave it out.
+  const std::string day = test::ReadFile(dir_ / "day-0-named.csv");
+  const size_t record = day.find('\n', day.find('\n') + 1) + 1;
+  test::WriteFile(dir_ / "day-2-named.csv", day.substr(0, record) + "1;2\r\n");
+  EXPECT_THAT(Train("named", "day-*-named.csv", shape).out,
+              HasSubstr("1 of 2 records could not be learnt from"));
+
   // Another file's columns are not guessed at, and nor is a name that no column has.
   test::WriteFile(dir_ / "day-2-named.csv", "a;b\r\n1;2\r\n");
   const Ended refused = Train("named", "day-*-named.csv", shape);
