@@ -466,6 +466,15 @@ void WarnOfEvents(const Subject& s, std::optional<uint64_t> events_per_day,
   }
 }
 
+// No step is taken that crosses the total budget, so that all it leaves room for is spent at most.
+void KeepWithinBudget(PrivacyForecast* forecast) {
+  if (!forecast->budget) return;
+  EpsilonAhead& total = forecast->total;
+  for (double* ahead :
+       {&total.period, &total.day, &total.days_30, &total.year, &total.all_passes, &total.allowed})
+    *ahead = std::min(*ahead, forecast->budget->epsilon);
+}
+
 void Warn(PrivacyForecast* forecast) {
   const bool reached = forecast->budget && forecast->total.allowed > forecast->budget->epsilon;
   if (reached)
@@ -534,6 +543,7 @@ Result<PrivacyForecast> ForecastPrivacy(const Assembly& assembly,
   TACIT_ASSIGN(forecast.total, Ahead(subjects, forecast.delta, once, forecast.events_per_day,
                                      &answers, &forecast.tells));
   Warn(&forecast);
+  KeepWithinBudget(&forecast);
   return forecast;
 }
 

@@ -74,8 +74,8 @@ struct PrivacyForecast {
   std::vector<QualityPlan> qualities = {};     // the total has them too
   double delta = 0;                            // of the total
   privacy::Unit unit = privacy::Unit::kEvent;  // of the total: user where every learner's is
-  EpsilonAhead total;                          // of one such unit over all learners
-  TellsAtMost tells;                           // of the same
+  EpsilonAhead total;  // of one such unit over all learners, within the budget from a period on
+  TellsAtMost tells;   // of the same
   std::optional<privacy::TotalBudget> budget;
   std::vector<std::string> warnings;
 };
