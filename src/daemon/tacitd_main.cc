@@ -19,7 +19,9 @@
 #include "daemon/daemon.h"
 #include "daemon/describe.h"
 #include "daemon/plan_text.h"
+#include "store/store.h"
 #include "wiring/assembly.h"
+#include "wiring/budget_check.h"
 #include "wiring/plans/code_version.h"
 #include "wiring/source_check.h"
 
@@ -68,6 +70,20 @@ tacit::Result<tacit::wiring::Assembly> Reload(const CommandLine& line) {
   return AssembleFrom(line, std::move(config));
 }
 
+// Says what a start refuses while there is no commit: a budget without room for a step, or a stream
+// that cannot be read.
+tacit::Status CheckFirstStart(const tacit::wiring::Assembly& assembly,
+                              const tacit::Status& of_source) {
+  const std::vector<std::string> budgets = tacit::wiring::FirstStepsRefused(assembly);
+  if (budgets.empty() && of_source) return {};
+  const tacit::config::Store& store = assembly.config.store;
+  const auto open =
+      tacit::store::OpenReadOnly(store.path, store.witness == "none" ? "" : store.witness, {});
+  if (open || open.error().code != tacit::ErrorCode::kNotFound) return {};
+  if (budgets.empty()) return of_source;
+  return tacit::Fail(tacit::ErrorCode::kInvalidArgument, budgets.front());
+}
+
 tacit::Result<int> Run(const CommandLine& line) {
   if (!line.page.empty()) {
     TACIT_ASSIGN(const std::string text, tacit::daemon::DescribePage(line.page, line.form));
@@ -86,7 +102,11 @@ tacit::Result<int> Run(const CommandLine& line) {
   if (line.check) {
     fmt::print("{}", tacit::daemon::PlanText(assembly));
     std::fflush(stdout);
-    fmt::print("{}", tacit::wiring::SourceText(assembly));
+    const tacit::wiring::SourceLook look = tacit::wiring::LookAtSource(assembly);
+    fmt::print("{}", look.text);
+    std::fflush(stdout);
+    if (!line.serve_only && !line.replica)
+      TACIT_RETURN_IF_ERROR(CheckFirstStart(assembly, look.first_start));
     return int{tacit::console::kExitDone};
   }
   if (line.take_over_feed && assembly.config.feed.topic.empty())
@@ -158,7 +178,8 @@ int Main(int argc, char** argv) {
       ->allow_extra_args(false);
   cli.add_flag("--check-config", line.check,
                "Print the configuration and its plan, what brokers that answer say of its topic, "
-               "and how many of the first records can be learnt from, then exit");
+               "and how many of the first records can be learnt from, then exit: with status 2 "
+               "where a first start would refuse them");
   auto* until_end =
       cli.add_flag("--until-end", line.until_end,
                    "Exit when the source has ended (a topic: all that is there has been "

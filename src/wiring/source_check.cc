@@ -205,24 +205,42 @@ Result<stream::KafkaTopicFacts> AskTopic(const config::Config& config) {
 
 }  // namespace
 
-std::string SourceText(const Assembly& assembly) {
+namespace {
+
+Status Judge(const Assembly& assembly, const FirstRecords& first) {
+  if (assembly.breaker || assembly.config.source.accept_unreadable || !first.can_hardly_be_read())
+    return {};
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("source: {}. That is fewer than 1 in 100, so nothing is learnt and "
+                          "nothing is charged. Correct the keys; if the stream is as it should "
+                          "be, source.accept_unreadable: true learns without this look",
+                          first.Text()));
+}
+
+}  // namespace
+
+SourceLook LookAtSource(const Assembly& assembly) {
   const config::Source& source = assembly.config.source;
-  std::string text;
+  SourceLook look;
   if (IsTopic(source)) {
     const auto facts = AskTopic(assembly.config);
-    text = fmt::format("# topic {}: {}\n", source.topic,
-                       Printable(facts ? FoundText(*facts) : facts.error().message));
-    if (!facts || facts->retained() == 0) return text;
+    look.text = fmt::format("# topic {}: {}\n", source.topic,
+                            Printable(facts ? FoundText(*facts) : facts.error().message));
+    if (!facts || facts->retained() == 0) return look;
   } else if (!source.files_found) {
-    return text;
+    return look;
   }
   FirstRecords first(assembly);
-  if (const Status read = first.Read(/*past_cut=*/""); !read)
-    return text + fmt::format("# no record was read: {}\n", Printable(read.error().message));
-  const bool refuses = first.can_hardly_be_read() && !assembly.breaker && !source.accept_unreadable;
-  text += fmt::format("# {}{}{}\n", refuses ? "WARNING: " : "", Printable(first.Text()),
-                      refuses ? ". A first start ends with status 2 here" : "");
-  return text + ShortFilesText(assembly, first.first_file());
+  if (const Status read = first.Read(/*past_cut=*/""); !read) {
+    look.text += fmt::format("# no record was read: {}\n", Printable(read.error().message));
+    return look;
+  }
+  look.first_start = Judge(assembly, first);
+  look.text +=
+      fmt::format("# {}{}{}\n", look.first_start ? "" : "WARNING: ", Printable(first.Text()),
+                  look.first_start ? "" : ". A first start ends with status 2 here");
+  look.text += ShortFilesText(assembly, first.first_file());
+  return look;
 }
 
 Status CheckFirstRecords(const Assembly& assembly, const std::string& past_cut) {
@@ -235,12 +253,8 @@ Status CheckFirstRecords(const Assembly& assembly, const std::string& past_cut) 
     return {};
   }
   FirstRecords first(assembly);
-  if (!first.Read(past_cut) || !first.can_hardly_be_read()) return {};
-  return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("source: {}. That is fewer than 1 in 100, so nothing is learnt and "
-                          "nothing is charged. Correct the keys; if the stream is as it should "
-                          "be, source.accept_unreadable: true learns without this look",
-                          first.Text()));
+  if (!first.Read(past_cut)) return {};
+  return Judge(assembly, first);
 }
 
 }  // namespace tacit::wiring

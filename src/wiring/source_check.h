@@ -12,7 +12,11 @@ namespace tacit::wiring {
 // The end of `tacitd --check-config`: comments on what the brokers say of a topic, and on how many
 // of the source's first records can be learnt from. Brokers that do not answer within a moment are
 // a note: the rest holds without them.
-std::string SourceText(const Assembly& assembly);
+struct SourceLook {
+  std::string text;
+  Status first_start = {};  // CheckFirstRecords', of the same records
+};
+SourceLook LookAtSource(const Assembly& assembly);
 
 // The look of a store's first start. kInvalidArgument: fewer than 1 in 100 of the first 1,000
 // records can be learnt from; the message has reason, place and keys, and nothing of a record.

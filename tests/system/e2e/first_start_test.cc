@@ -147,11 +147,12 @@ TEST_F(FirstStartTest, AnEvaluationIsRefusedInTheSameWords) {
   EXPECT_FALSE(std::filesystem::exists(dir_ / "kept"));
 }
 
-TEST_F(FirstStartTest, CheckConfigLooksAndIsNoFailure) {
+TEST_F(FirstStartTest, CheckConfigLooksAndEndsAsTheStartWould) {
   const Ended checked = test::Run(
       With({TACITD, "--config", run_.WriteConfig(dir_), "--check-config"}, {kWrongPlace}));
-  EXPECT_EQ(checked.exit_code, 0) << checked.err;
+  EXPECT_EQ(checked.exit_code, 2) << checked.err;
   EXPECT_THAT(checked.out, HasSubstr("# WARNING: of the first 1,000 records"));
+  EXPECT_THAT(checked.err, HasSubstr("source: of the first 1,000 records"));
   EXPECT_FALSE(std::filesystem::exists(dir_ / "store"));
 }
 

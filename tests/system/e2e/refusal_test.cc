@@ -77,17 +77,23 @@ TEST_F(RefusalTest, DeadLettersGoIntoAFile) {
 
 TEST_F(RefusalTest, ABudgetThatNotOneStepFitsInIsAMistakeInANewStoreOnly) {
   run_.more = "budget: {epsilon: 0.01, delta: 1.0e-6}\n";
-  const Ended check = Train({"--check-config"});
-  EXPECT_EQ(check.exit_code, 0) << check.err;
-  EXPECT_THAT(check.out, HasSubstr("# WARNING: budget.epsilon: 0.01 is less than"));
+  const auto expect_refused = [&](const char* when) {
+    const Ended check = Train({"--check-config"});
+    EXPECT_EQ(check.exit_code, 2) << when;
+    EXPECT_THAT(check.out, HasSubstr("# WARNING: budget.epsilon: 0.01 is less than"));
+    EXPECT_THAT(check.err, HasSubstr("tacitd: budget.epsilon: 0.01 is less than"));
+  };
+  expect_refused("before the store is made");
   const Ended fresh = Train();
   EXPECT_EQ(fresh.exit_code, 2) << fresh.err;
   EXPECT_THAT(fresh.err, HasSubstr("not one step can be taken"));
   EXPECT_THAT(fresh.err, HasSubstr("learner 'ctr'"));
+  expect_refused("while the store has no commit");
   run_.more = "";
   ASSERT_EQ(Train().exit_code, 0) << "another budget, and the same store is as good as new";
   // Now it is spent: lowering is no mistake, but has to be reported.
   run_.more = "budget: {epsilon: 0.01, delta: 1.0e-6}\n";
+  EXPECT_EQ(Train({"--check-config"}).exit_code, 0) << "a start goes on with it";
   const Ended spent = Train();
   EXPECT_EQ(spent.exit_code, 0) << spent.err;
   EXPECT_THAT(spent.err, HasSubstr("budget.epsilon: 0.01 is less than"));

@@ -132,28 +132,29 @@ TEST_F(SourceCheckTest, WhatALearnerNeedsOfARecordIsAskedFor) {
 
 TEST_F(SourceCheckTest, AStreamThatCannotBeReadOrIsMadeUpIsNotJudged) {
   EXPECT_EQ(WhyRefused(Assembled("kind: generator")), "");
-  EXPECT_EQ(SourceText(Assembled("kind: generator")), "");
+  EXPECT_EQ(LookAtSource(Assembled("kind: generator")).text, "");
   WriteFile("a.jsonl", 0, 500);
   const Assembly assembly = OfFiles();
   test::WriteFile(dir_ / "a.jsonl", std::string("\x1f\x8b\x08\x00\x00", 5));  // a gzip file, cut
   EXPECT_EQ(WhyRefused(assembly), "");
-  EXPECT_THAT(SourceText(assembly),
+  EXPECT_THAT(LookAtSource(assembly).text,
               AllOf(HasSubstr("# no record was read: "), HasSubstr(dir_ / "a.jsonl")));
 }
 
 TEST_F(SourceCheckTest, CheckConfigSaysHowManyCanBeLearntFrom) {
   WriteFile("a.jsonl", 970, 30);
-  EXPECT_THAT(SourceText(OfFiles()),
+  EXPECT_THAT(LookAtSource(OfFiles()).text,
               AllOf(HasSubstr("# of the first 1,000 records, read as format json, 970 can be "
                               "learnt from. The most frequent reason, of 30 records: timestamp"),
                     Not(HasSubstr("WARNING"))));
   WriteFile("a.jsonl", 20, 0);
-  EXPECT_EQ(SourceText(OfFiles()),
+  EXPECT_EQ(LookAtSource(OfFiles()).text,
             "# of the first 20 records, read as format json, 20 can be learnt from\n");
   WriteFile("a.jsonl", 1, 200);
-  EXPECT_THAT(SourceText(OfFiles()), AllOf(HasSubstr("# WARNING: of the first 201 records"),
-                                           HasSubstr("A first start ends with status 2 here")));
-  EXPECT_THAT(SourceText(OfFiles(", accept_unreadable: true")), Not(HasSubstr("WARNING")));
+  EXPECT_THAT(LookAtSource(OfFiles()).text,
+              AllOf(HasSubstr("# WARNING: of the first 201 records"),
+                    HasSubstr("A first start ends with status 2 here")));
+  EXPECT_THAT(LookAtSource(OfFiles(", accept_unreadable: true")).text, Not(HasSubstr("WARNING")));
 }
 
 TEST_F(SourceCheckTest, FilesThatMakePeriodsTooShortAreWarnedOf) {
@@ -167,7 +168,7 @@ TEST_F(SourceCheckTest, FilesThatMakePeriodsTooShortAreWarnedOf) {
     std::string learner = kLooksAtItems;
     const std::string before = "batch: 100";
     learner.replace(learner.find(before), before.size(), participation);
-    return SourceText(OfFiles("", items, learner));
+    return LookAtSource(OfFiles("", items, learner)).text;
   };
   EXPECT_THAT(text("batch: 20000"),
               AllOf(HasSubstr("# WARNING: by the first file, learner 'next': a period has at most "
@@ -219,8 +220,9 @@ TEST_F(TopicCheckTest, ATopicIsJudgedByWhatIsThereAndKeepsNoTraceOfIt) {
               AllOf(HasSubstr("of the first 200 records, read as format json, 1 can be learnt"),
                     HasSubstr("of 199 records: timestamp (/at)"),
                     HasSubstr("the first is t, partition 1, offset 1")));
-  EXPECT_THAT(SourceText(OfTopic()), AllOf(HasSubstr("# topic t: has 2 partitions"),
-                                           HasSubstr("# WARNING: of the first 200 records")));
+  EXPECT_THAT(LookAtSource(OfTopic()).text,
+              AllOf(HasSubstr("# topic t: has 2 partitions"),
+                    HasSubstr("# WARNING: of the first 200 records")));
   EXPECT_LT(Committed(), 0) << "a group has been told of the look";
   Write(0, 200, 0);
   EXPECT_EQ(WhyRefused(OfTopic()), "");
@@ -232,7 +234,7 @@ TEST_F(TopicCheckTest, BrokersThatAreAwayAreNoReasonToRefuse) {
   EXPECT_NE(WhyRefused(OfTopic()), "");
   kafka_.SetDown(true);
   EXPECT_EQ(WhyRefused(OfTopic()), "");
-  EXPECT_THAT(SourceText(OfTopic()),
+  EXPECT_THAT(LookAtSource(OfTopic()).text,
               AllOf(HasSubstr("# topic t: was not seen"), Not(HasSubstr("learnt from"))));
 }
 
