@@ -383,6 +383,13 @@ Result<bool> IsOlderCopy(const store::StoreOptions& store) {
   const auto copy = store::ReadRemains(store.path);
   if (!copy && copy.error().code == ErrorCode::kNotFound) return false;
   if (!copy) return Fail(copy.error());
+  if (memories.empty() && !store.witness.empty() && copy->commit.value > 0)
+    return Fail(ErrorCode::kRefused,
+                fmt::format("neither a witness nor a mark is left to tell how far a newer copy of "
+                            "store {} went, so an older one cannot be charged what that has "
+                            "learnt. If this is the newest, tacit store accept-witness writes the "
+                            "witness anew",
+                            store.path));
   return std::ranges::any_of(memories, [&](const Memory& memory) {
     return memory.sight->record.lineage == copy->lineage && memory.sight->record.seq > copy->commit;
   });

@@ -80,6 +80,21 @@ TEST(WitnessTest, TheMarkBesideTheInputNoticesAFolderThatIsPutBack) {
   EXPECT_TRUE(fs::exists(dir / "input.mark"));
 }
 
+// Nothing is left that knows how far a newer copy went: no copy can be charged what that has
+// learnt.
+TEST(WitnessTest, WithoutItNoOlderCopyIsAccepted) {
+  const TempDir dir;
+  test::WriteSmallLog(dir, 1, 600, 1);
+  ASSERT_EQ(Learn(dir, {}).exit_code, 0);
+  EXPECT_THAT(test::Run({TACIT, "ledger", "show", "--store", dir / "store"}).out,
+              testing::ContainsRegex(" up to commit [1-9][0-9]*, head sha256:"));
+  fs::remove(dir / "store.witness");
+  const Ended refused = Learn(dir, {}, {"--accept-older-copy"});
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_THAT(refused.err, HasSubstr("neither a witness nor a mark is left to tell how far"));
+  EXPECT_THAT(refused.err, Not(HasSubstr("is no older copy")));
+}
+
 // Removed while the daemon learns: the next commit notices, writes it anew and says so.
 TEST(WitnessTest, OneThatVanishesWhileLearningIsReported) {
   const TempDir dir;
