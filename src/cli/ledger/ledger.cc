@@ -175,8 +175,9 @@ void PrintTable(const json::object& ledger) {
     fmt::print("{}{}{}", BoundsText(row), NotCoveredText(row, name), AtMostText(row, name));
   }
   fmt::print("{}", AtMostText(ledger.at("total").as_object(), "all together"));
-  fmt::print("{}, head {}\n", EntriesText(ledger.at("entries").to_number<uint64_t>()),
-             std::string_view(ledger.at("head").as_string()));
+  fmt::print(
+      "{} up to commit {}, head {}\n", EntriesText(ledger.at("entries").to_number<uint64_t>()),
+      ledger.at("version").to_number<uint64_t>(), std::string_view(ledger.at("head").as_string()));
 }
 
 Result<int> Show(const LedgerOptions& options) {
