@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <chrono>
 #include <cmath>
@@ -264,7 +265,8 @@ Result<int> Restore(const CheckpointOptions& options) {
   return int{console::kExitDone};
 }
 
-// The lineages that a store has left: one for each restore of it. Names their checkpoints.
+// The lineages that a store has left: one for each restore of it. Names their checkpoints. Refused
+// while a backup among them has none of the store's own beside it.
 Result<std::set<std::string>> LineagesLeft(const CheckpointOptions& options) {
   TACIT_ASSIGN(const std::string witness, wiring::WitnessBeside(options.store));
   TACIT_ASSIGN(const auto store, store::OpenReadOnly(options.store, witness, {}));
@@ -277,6 +279,19 @@ Result<std::set<std::string>> LineagesLeft(const CheckpointOptions& options) {
                  place.manifest.lineage.substr(0, kLineageDigits));
   return left;
 }
+  const auto full_of = [&](const auto& holds) {
+    return std::ranges::find_if(places, [&](const store::CheckpointPlace& place) {
+      return place.manifest.kind == store::CheckpointKind::kFull && holds(place.manifest.lineage);
+    });
+  };
+  const std::string own = store.snapshot->lineage();
+  const auto backup = full_of([&](const std::string& lineage) { return left.contains(lineage); });
+  if (backup != places.end() && full_of([&](const auto& of) { return of == own; }) == places.end())
+    return Fail(ErrorCode::kRefused,
+                fmt::format("--other-lineages would remove every backup, {} too: the store's own "
+                            "lineage {} has no full checkpoint in {} yet. Make one first (tacit "
+                            "checkpoint create)",
+                            backup->folder, own.substr(0, kLineageDigits), options.path));
 
 Result<int> Prune(const CheckpointOptions& options) {
   TACIT_RETURN_IF_ERROR(CheckFolder(options.path));
