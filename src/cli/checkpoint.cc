@@ -39,7 +39,7 @@ constexpr size_t kLineageDigits = 8;
 constexpr auto kBetweenLooks = std::chrono::milliseconds(100);
 
 struct CheckpointOptions {
-  std::string url, path, kind = "full";
+  std::string url, path, kind = "full", packed_kind;
   std::vector<std::string> folders;
   std::string config, file;
   std::vector<std::string> overrides;
@@ -205,8 +205,8 @@ Result<int> VerifyEach(const CheckpointOptions& options) {
   return code;
 }
 
-// The checkpoint that is meant by `path`: itself, or the newest full one in it, which is told.
-Result<std::string> FullOf(const std::string& path) {
+// The checkpoint that is meant by `path`: itself, or the newest of the kind in it, which is told.
+Result<std::string> CheckpointAt(const std::string& path, store::CheckpointKind kind) {
   if (store::IsCheckpoint(path)) return path;
   TACIT_RETURN_IF_ERROR(CheckFolder(path));
   std::vector<std::string> unreadable;
@@ -215,13 +215,15 @@ Result<std::string> FullOf(const std::string& path) {
     return Fail(ErrorCode::kRefused,
                 fmt::format("{}; it may be the newest in {}: name the checkpoint that you mean",
                             unreadable.front(), path));
-  const auto [newest, other] = store::NewestOf(places, store::CheckpointKind::kFull);
+  const auto [newest, other] = store::NewestOf(places, kind);
   if (newest == nullptr)
     return Fail(ErrorCode::kNotFound,
-                fmt::format("{} is no checkpoint, and there is no full one in it", path));
+                fmt::format("{} is no checkpoint, and there is no {} one in it", path,
+                            store::NameOf(kind)));
   const store::CheckpointManifest& is = newest->manifest;
-  fmt::print(stderr, "{} is taken: commit {} of lineage {}, the newest full one in {}{}\n",
-             newest->folder, is.commit.value, is.lineage.substr(0, kLineageDigits), path,
+  fmt::print(stderr, "{} is taken: commit {} of lineage {}, the newest {} one in {}{}\n",
+             newest->folder, is.commit.value, is.lineage.substr(0, kLineageDigits),
+             store::NameOf(kind), path,
              other == nullptr ? ""
                               : fmt::format("; {} is of an earlier lineage, {}", other->folder,
                                             other->manifest.lineage.substr(0, kLineageDigits)));
@@ -234,7 +236,8 @@ Result<wiring::Assembly> AssembleFor(const CheckpointOptions& options, config::L
 }
 
 Result<int> Restore(const CheckpointOptions& options) {
-  TACIT_ASSIGN(const std::string from, FullOf(options.folders.at(0)));
+  TACIT_ASSIGN(const std::string from,
+               CheckpointAt(options.folders.at(0), store::CheckpointKind::kFull));
   auto assembled = AssembleFor(options, config::LogFiles::kFound);
   if (!assembled)  // the files to learn from may be gone: then every user is charged
     assembled = AssembleFor(options, config::LogFiles::kUnread);
@@ -273,12 +276,6 @@ Result<std::set<std::string>> LineagesLeft(const CheckpointOptions& options) {
   std::set<std::string> left;
   for (const Ancestor& ancestor : store.snapshot->ancestors()) left.insert(ancestor.lineage);
   TACIT_ASSIGN(const auto places, store::ListCheckpoints(options.path, nullptr));
-  for (const store::CheckpointPlace& place : places)
-    if (left.contains(place.manifest.lineage))
-      fmt::print("{} is of lineage {}, which the store has left\n", place.folder,
-                 place.manifest.lineage.substr(0, kLineageDigits));
-  return left;
-}
   const auto full_of = [&](const auto& holds) {
     return std::ranges::find_if(places, [&](const store::CheckpointPlace& place) {
       return place.manifest.kind == store::CheckpointKind::kFull && holds(place.manifest.lineage);
@@ -292,6 +289,12 @@ Result<std::set<std::string>> LineagesLeft(const CheckpointOptions& options) {
                             "lineage {} has no full checkpoint in {} yet. Make one first (tacit "
                             "checkpoint create)",
                             backup->folder, own.substr(0, kLineageDigits), options.path));
+  for (const store::CheckpointPlace& place : places)
+    if (left.contains(place.manifest.lineage))
+      fmt::print("{} is of lineage {}, which the store has left\n", place.folder,
+                 place.manifest.lineage.substr(0, kLineageDigits));
+  return left;
+}
 
 Result<int> Prune(const CheckpointOptions& options) {
   TACIT_RETURN_IF_ERROR(CheckFolder(options.path));
@@ -310,7 +313,15 @@ Result<int> Prune(const CheckpointOptions& options) {
 }
 
 Result<int> Pack(const CheckpointOptions& options) {
-  TACIT_ASSIGN(const std::string folder, FullOf(options.folders.at(0)));
+  const bool any = options.packed_kind.empty();
+  TACIT_ASSIGN(const store::CheckpointKind kind,
+               store::CheckpointKindOf(any ? "full" : options.packed_kind));
+  TACIT_ASSIGN(const std::string folder, CheckpointAt(options.folders.at(0), kind));
+  TACIT_ASSIGN(const store::CheckpointManifest manifest, store::ReadManifest(folder));
+  if (!any && manifest.kind != kind)
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("--kind {}: {} is a {} checkpoint", options.packed_kind, folder,
+                            store::NameOf(manifest.kind)));
   TACIT_RETURN_IF_ERROR(store::PackCheckpoint(folder, options.file));
   std::error_code error;
   fmt::print("{}: {} in one file\n", options.file,
@@ -330,13 +341,16 @@ void AddPackAndUnpack(CLI::App* command, const std::shared_ptr<CheckpointOptions
                       Action* chosen) {
   auto* pack = command->add_subcommand("pack", "Write one as a single file: tar, packed with zstd");
   pack->add_option("folder", options->folders,
-                   "A checkpoint, or a folder of checkpoints: the newest full one in it")
+                   "A checkpoint, or a folder of checkpoints: the newest of the kind in it")
       ->required()
       ->expected(1);
   pack->add_option("--output", options->file, "The file to write")->required();
+  pack->add_option("--kind", options->packed_kind,
+                   "The kind that must be packed, full or release (of a folder: full)")
+      ->check(CLI::IsMember({"full", "release"}));
   pack->footer(
-      "Example:\n  tacit checkpoint pack demo-data/store.checkpoints/release-000000000120-1f6e0c2b "
-      "--output release.tar.zst");
+      "Example:\n  tacit checkpoint pack demo-data/store.checkpoints --kind release --output "
+      "release.tar.zst");
   pack->callback([options, chosen] { *chosen = [options] { return Pack(*options); }; });
 
   auto* unpack = command->add_subcommand("unpack", "Unpack such a file, and check every byte");

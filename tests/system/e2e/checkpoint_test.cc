@@ -61,6 +61,26 @@ TEST(CheckpointTest, BothKindsAnswerAsTheDaemonDoes) {
 
   const std::vector<std::string> folders = FoldersIn(dir / "store.checkpoints");
   ASSERT_EQ(folders.size(), 2u);
+  // A folder stands for its newest one of the kind that is asked for, and a full one never for a
+  // release.
+  for (const auto& [kind, packed] :
+       {std::pair("", "full"), {"full", "full"}, {"release", "release"}}) {
+    const TempDir elsewhere;
+    const std::string file = elsewhere / "one.tar.zst";
+    std::vector<std::string> pack{"pack", dir / "store.checkpoints", "--output", file};
+    if (*kind != '\0') pack.insert(pack.end(), {"--kind", kind});
+    ASSERT_EQ(Checkpoint(pack).exit_code, 0) << kind;
+    EXPECT_THAT(Checkpoint({"unpack", file, "--path", elsewhere / "one"}).out,
+                HasSubstr(std::string("a ") + packed + " checkpoint of commit"));
+  }
+  for (const std::string& folder : folders) {
+    const bool full = fs::path(folder).filename().string().starts_with("full");
+    const TempDir elsewhere;
+    const Ended packed =
+        Checkpoint({"pack", folder, "--kind", "release", "--output", elsewhere / "one.tar.zst"});
+    EXPECT_EQ(packed.exit_code, full ? 2 : 0) << packed.err;
+    EXPECT_THAT(packed.err, HasSubstr(full ? folder + " is a full checkpoint" : ""));
+  }
   for (const std::string& folder : folders) {
     const Ended whole = Checkpoint({"verify", folder});
     ASSERT_EQ(whole.exit_code, 0) << whole.err;
