@@ -230,19 +230,22 @@ Result<std::string> CheckpointAt(const std::string& path, store::CheckpointKind 
   return newest->folder;
 }
 
-Result<wiring::Assembly> AssembleFor(const CheckpointOptions& options, config::LogFiles files) {
-  TACIT_ASSIGN(config::Config config, config::Load(options.config, options.overrides, files));
-  return wiring::Assemble(std::move(config));
+// The files to learn from may be gone: then every user is charged. What a start would refuse in
+// files that are there is refused here, unless no record is read.
+Result<wiring::Assembly> AssembleFor(const CheckpointOptions& options) {
+  auto config = config::Load(options.config, options.overrides, config::LogFiles::kFound);
+  if (config) {
+    auto assembled = wiring::Assemble(*std::move(config));
+    if (assembled || !options.skip_records) return assembled;
+  }
+  TACIT_ASSIGN(config, config::Load(options.config, options.overrides, config::LogFiles::kUnread));
+  return wiring::Assemble(*std::move(config));
 }
 
 Result<int> Restore(const CheckpointOptions& options) {
   TACIT_ASSIGN(const std::string from,
                CheckpointAt(options.folders.at(0), store::CheckpointKind::kFull));
-  auto assembled = AssembleFor(options, config::LogFiles::kFound);
-  if (!assembled)  // the files to learn from may be gone: then every user is charged
-    assembled = AssembleFor(options, config::LogFiles::kUnread);
-  if (!assembled) return Fail(std::move(assembled.error()));
-  const wiring::Assembly assembly = *std::move(assembled);
+  TACIT_ASSIGN(const wiring::Assembly assembly, AssembleFor(options));
   TACIT_ASSIGN(const wiring::RestoreReport report,
                wiring::RestoreStore(assembly, {.from = from,
                                                .remains = options.remains,

@@ -212,6 +212,17 @@ TEST_F(FormatsTest, LinesOfValuesGiveTheModelOfTheSameCriteoLog) {
   const Ended refused = Train("named", "day-*-named.csv", shape);
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.err, HasSubstr("day-2-named.csv:1: the columns are a, b, and not C1, C2"));
+  // A restore refuses it as a start does, unless it reads no record.
+  std::filesystem::create_directory(dir_ / "copy");
+  test::WriteFile(dir_ / "copy/checkpoint.manifest", "no manifest");
+  std::vector<std::string> restore{TACIT,         "checkpoint", "restore",
+                                   dir_ / "copy", "--config",   dir_ / "named.yaml"};
+  for (const std::string& setting : shape) restore.insert(restore.end(), {"--set", setting});
+  const Ended restored = test::Run(restore);
+  EXPECT_EQ(restored.exit_code, 2);
+  EXPECT_THAT(restored.err, HasSubstr("day-2-named.csv:1: the columns are a, b, and not C1, C2"));
+  restore.push_back("--skip-records");
+  EXPECT_THAT(test::Run(restore).err, Not(HasSubstr("the columns are")));
   std::filesystem::remove(dir_ / "day-2-named.csv");
   shape[2] = "source.csv.label=bougt";
   const Ended misspelt = Train("named", "day-*-named.csv", shape);
