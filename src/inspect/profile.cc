@@ -40,11 +40,9 @@ Stories StoriesOf(const Column& column, uint64_t rows, Profile* profile) {
 
 void AddSkew(const Stories& stories, uint64_t rows, Profile* profile) {
   std::vector<uint64_t> counts;
-  uint64_t early = 0, fresh = 0, later = 0, most = 0;
+  uint64_t early = 0, fresh = 0, later = 0;
   for (const auto& [code, story] : stories) {
     counts.push_back(story.count);
-    if (story.count > most) profile->top_code = code;
-    most = std::max(most, story.count);
     later += story.later;
     if (story.first * 2 < rows)
       ++early;

@@ -278,26 +278,36 @@ class RoleFinder {
   // A text that stands for no user counts as one person, and so does a robot.
   void LookForHeavyUsers(size_t c) {
     const Column& column = At(c);
-    std::map<uint32_t, uint64_t> none;  // records of each text that stands for none
-    for (const auto& [code, text] : column.texts)
-      if (StandsForNone(text)) none[code] = 0;
-    for (const uint32_t code : column.code)
-      if (const auto at = none.find(code); at != none.end()) ++at->second;
-    for (const auto& [code, count] : none) {
-      const double share = static_cast<double>(count) / static_cast<double>(sample_.rows);
-      if (share > kHeavyShare) TellOfNone(column, column.TextOf(code), share);
+    if (column.code.empty()) {  // counts with noise know no user
+      const double share = Of(c).top * (1 - Of(c).missing);
+      if (share > kHeavyShare) TellOfHeavy(share, "");
+      return;
     }
-    const double share = Of(c).top * (1 - Of(c).missing);
-    if (share <= kHeavyShare || none.contains(Of(c).top_code)) return;
-    const auto first = std::ranges::find(column.code, Of(c).top_code);
-    const std::string place =
-        first == column.code.end()
-            ? ""
-            : sample_.PlaceOf(static_cast<uint64_t>(first - column.code.begin()));
+    std::map<uint32_t, uint64_t> records;
+    for (const uint32_t code : column.code)
+      if (code != 0) ++records[code];
+    std::vector<std::pair<double, uint32_t>> heavy;
+    for (const auto& [code, count] : records) {
+      const double share = static_cast<double>(count) / static_cast<double>(sample_.rows);
+      if (share > kHeavyShare) heavy.emplace_back(share, code);
+    }
+    std::ranges::sort(heavy, std::greater());
+    for (const auto& [share, code] : heavy) {
+      const std::string text = column.TextOf(code);
+      if (!text.empty() && StandsForNone(text)) {
+        TellOfNone(column, text, share);
+        continue;
+      }
+      const auto first = std::ranges::find(column.code, code);
+      TellOfHeavy(share, ", the first at " +
+                             sample_.PlaceOf(static_cast<uint64_t>(first - column.code.begin())));
+    }
+  }
+  void TellOfHeavy(double share, std::string_view place) {
     roles_.warnings.push_back(fmt::format(
         "one user has {:.1f} % of the records{}: with unit user it is one person, clipped as one, "
         "with one allowance",
-        100 * share, place.empty() ? "" : fmt::format(", the first at {}", place)));
+        100 * share, place));
   }
   // A number may be a label or a category too, so that a person has to list it.
   void TellOfNone(const Column& column, const std::string& text, double share) {

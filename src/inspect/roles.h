@@ -20,7 +20,6 @@ struct Profile {
   uint64_t present = 0, distinct = 0;
   double missing = 0;                            // share of the records
   double missing_first = 0, missing_second = 0;  // the same in either half
-  uint32_t top_code = 0;                         // the most frequent value; 0 if it is not known
   double top = 0, top_10 = 0;  // shares of the one and of the ten most frequent values
   double growth = 0;           // power of the records with which values grow
   double fresh = 0;            // share of the second half with values the first has not

@@ -55,7 +55,8 @@ struct Column {
   uint64_t barred = 0;     // words with a set's separator between their parts
   size_t list_most = 0;    // values of the longest list, or set
   std::unordered_set<uint32_t> elements = {};  // of lists and sets, up to kElementsMost
-  // The first kTextsMost different values, each cut after kTextBytesMost.
+  // The first kTextsMost different values, and the later ones that stand for none; each is cut
+  // after kTextBytesMost.
   std::map<uint32_t, std::string> texts = {};
 
   uint64_t present() const { return integers + fractions + words + flags + lists + nested; }

@@ -12,6 +12,7 @@
 #include "event/csv_codec.h"
 #include "event/run_codec.h"
 #include "event/shape_rules.h"
+#include "inspect/names.h"
 
 namespace tacit::inspect {
 namespace {
@@ -195,7 +196,7 @@ struct Splitter::Filler {
   static void Keep(Column* column, uint64_t row, uint32_t code, std::string_view text) {
     column->code.resize(row, 0);
     column->code.push_back(code);
-    if (column->texts.size() < kTextsMost && !column->texts.contains(code))
+    if (!column->texts.contains(code) && (column->texts.size() < kTextsMost || StandsForNone(text)))
       column->texts.emplace(code, text.substr(0, kTextBytesMost));
   }
   static void KeepNumber(Column* column, uint64_t row, double number) {

@@ -289,6 +289,22 @@ TEST_F(RolesTest, HeavyUsersAndPlaceholdersAreToldOf) {
   EXPECT_THAT(roles_of("r2d2", 40).warnings, testing::IsEmpty()) << "2.5 % is no news";
 }
 
+// A placeholder hides no robot behind it, and is known though the first 64 users come before it.
+TEST_F(RolesTest, EveryHeavyUserIsToldOfWhereverItComes) {
+  std::string text = "user,colour,clicked\n";
+  for (int i = 0; i < 4000; ++i) {
+    const std::string heavy = i % 20 == 0 ? "r2d2" : i % 20 == 1 ? "c3po" : "guest";
+    text += fmt::format("{},c{},{}\n", i >= 200 && i % 20 < 6 ? heavy : fmt::format("u{}", i % 997),
+                        i % 9, i % 10 < 3 ? 1 : 0);
+  }
+  const Roles roles = FindRoles(Read("users.csv", text));
+  EXPECT_THAT(roles.missing, testing::ElementsAre("guest"));
+  EXPECT_THAT(roles.warnings,
+              testing::ElementsAre(HasSubstr("19.0 % of the records have the user \"guest\""),
+                                   HasSubstr("one user has 4.8 % of the records"),
+                                   HasSubstr("one user has 4.8 % of the records")));
+}
+
 // Ids are names unless their size foretells the label.
 TEST_F(RolesTest, ColumnsCalledIdAreNamesWhereDataDoNotDecide) {
   std::mt19937_64 random(5);
