@@ -71,8 +71,9 @@ class OneLearner {
                                         beside_        ? "a public list of items"
                                         : roles_.label ? "nothing else to foretell by"
                                                        : "no label to foretell",
-                                        beside_ ? " Its epsilon is its own, and what it and the "
-                                                  "model of labels tell of a user adds up."
+                                        beside_ ? " Records of label 1 count. Its "
+                                                  "epsilon is its own, and what it and the model "
+                                                  "of labels tell of a user adds up."
                                                 : "")) +
             "    model: {kind: transitions}\n    mechanism: {kind: counts}\n";
         break;

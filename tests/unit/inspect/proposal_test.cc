@@ -271,6 +271,7 @@ TEST_F(TwoModelsTest, BothAreProposedWhereTheItemsAreNamed) {
     ASSERT_EQ(proposal.config.learners.size(), 2u) << proposal.yaml;
     EXPECT_EQ(proposal.config.learners[0].model.kind, config::ModelKind::kLinear);
     EXPECT_EQ(proposal.config.learners[1].model.kind, config::ModelKind::kTransitions);
+    EXPECT_THAT(proposal.yaml, HasSubstr("Records of label 1"));
     EXPECT_THAT(proposal.yaml, HasSubstr("tell of a user adds up"));
     EXPECT_THAT(proposal.yaml, HasSubstr("    timestamp_unit: datetime\n"));
     EXPECT_THAT(proposal.yaml, HasSubstr("    timestamp_zone: UTC\n"));
