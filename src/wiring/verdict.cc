@@ -69,7 +69,7 @@ std::string Verdict(const LearnerDays& learner) {
   if (!judged)
     return untold(
         "all that it predicted came before its first release (`tacit evaluate --config X\n"
-        "--held-out 20%` judges it on the last records)");
+        "--held-out 20%` judges it on the last records of files)");
   if (learner.recommends && judged->ranked.asked == 0)
     return untold("nobody was asked for a next item");
   if (!learner.recommends && std::isnan(train::EntropyOf(*judged)))
