@@ -42,11 +42,6 @@ void TakeFeatures(event::Batch* examples) {
   for (size_t s = 0; s < examples->slots; ++s) examples->slot_end[i * examples->slots + s] = first;
 }
 
-bool SameReleased(train::Learner& a, train::Learner& b) {
-  const auto one = a.TakeReleased(), other = b.TakeReleased();
-  return one == nullptr || other == nullptr ? one == other : *one == *other;
-}
-
 bool SameDense(const train::Learner& a, const train::Learner& b) {
   const auto one = a.CopyDense(), other = b.CopyDense();
   if (one == nullptr || other == nullptr) return one == other;
@@ -216,7 +211,13 @@ BothSteps PairLearner::Both(const StepBatch& step) const {
 }
 
 std::string PairLearner::Difference() {
-  if (!SameReleased(*with_.learner, *without_.learner)) return "the released states differ";
+  reading_.dense = with_.learner->CopyDense();
+  auto released = with_.learner->TakeReleased();
+  const auto other = without_.learner->TakeReleased();
+  const bool same =
+      released == nullptr || other == nullptr ? released == other : *released == *other;
+  if (released) reading_.released = std::move(released);
+  if (!same) return "the released states differ";
   if (!SameDense(*with_.learner, *without_.learner)) return "the parameters differ";
   return with_.rows() == without_.rows() ? "" : "the rows differ";
 }

@@ -46,6 +46,10 @@ struct Reading {
   uint64_t steps = 0, steps_with_unit = 0;
   bool parted = false;  // the worlds chose differently by score: nothing follows
 
+  // The state of the world that leads, as a commit has it; null if there is none.
+  std::shared_ptr<const store::DenseState> dense;
+  std::shared_ptr<const std::string> released;
+
   void Wrong(std::string_view sentence);
 };
 

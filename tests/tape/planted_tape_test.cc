@@ -165,6 +165,17 @@ TEST(PlantedTape, LessNoiseThanIsChargedIsSeen) {
     ExpectFound(tried, With<LessNoise>(), "what is declared costs");
 }
 
+TEST(PlantedTape, LessNoiseBehindARestartIsSeen) {
+  const Planted planted = {
+      .learner = [](const Subject& subject,
+                    wiring::LearnerParts parts) -> Result<std::unique_ptr<train::Learner>> {
+        if (parts.steps_taken > 0)
+          parts.noise = std::make_unique<LessNoise>(std::move(parts.noise));
+        return subject.plan().model->Make(std::move(parts));
+      }};
+  for (const Case& tried : OneOfEach()) ExpectFound(tried, planted, "what is declared costs");
+}
+
 TEST(PlantedTape, LessNoiseOnRowsOfNobodyIsSeen) {
   ExpectFound(CaseOf(Query::kGradient), With<LessOnRowsOfNobody>(), "rows of nobody");
 }

@@ -21,6 +21,7 @@ namespace {
 
 using privacy::ParticipationMode;
 using privacy::Query;
+using stream::StepBatch;
 
 constexpr uint64_t kOffsets = 3 * kPeriod, kFrame = 12;
 constexpr size_t kUsers = 10;
@@ -128,28 +129,57 @@ class Histories {
 class Runner {
  public:
   Runner(const Subject& subject, uint64_t seed, const Planted& planted)
-      : subject_(subject), planted_(planted), records_(subject, seed) {
+      : subject_(subject), planted_(planted), seed_(seed), records_(subject, seed) {
     store_.Add("it", subject.plan().model->Rows());
-    auto pair = std::make_unique<PairLearner>(
-        MakeWorld(store_.working_rows(LearnerIndex(0))), MakeWorld(other_rows_),
-        PairLearner::Options{.unit = records_.unit(),
-                             .covered = !subject.tried().of_items() &&
-                                        subject.tried().query != Query::kRepresentation,
-                             .plant = planted.step},
-        std::make_unique<noise::FixedNoise>(static_cast<uint8_t>(seed)), &reading_);
-    learner_ = std::move(pair);
-    if (learner_->charge() != subject.plan().charge ||
-        learner_->opening_charge() != subject.plan().opening_charge)
-      reading_.Wrong("the learner's price is not the one that was planned");
-    if (planted.pair) learner_ = planted.pair(std::move(learner_));
   }
 
   Reading Read() && {
-    BoundedQueue<train::LearnerStep> steps(1000);
-    CutInto(&steps);
+    std::vector<train::LearnerStep> steps = Cut();
+    const size_t restart = RestartIn(steps);
+    Train(std::span(steps).first(restart), {});
+    if (restart < steps.size())
+      Train(std::span(steps).subspan(restart), steps[restart - 1].batch.after);
+    CompareBill();
+    CompareUses();
+    return std::move(reading_);
+  }
+
+ private:
+  // A place, other in each run, where the service stops and starts again: behind a step, and not
+  // within a held period.
+  size_t RestartIn(std::span<const train::LearnerStep> steps) const {
+    std::vector<size_t> places = {steps.size()};
+    for (size_t i = 1; i < steps.size(); ++i) {
+      const StepBatch::Kind kind = steps[i].batch.kind;
+      if (!steps[i - 1].batch.preview() &&
+          (kind == StepBatch::Kind::kOnce || kind == StepBatch::Kind::kPreview))
+        places.push_back(i);
+    }
+    return places[seed_ % places.size()];
+  }
+
+  std::unique_ptr<train::Learner> MakePair(uint64_t steps_taken) {
+    auto pair = std::make_unique<PairLearner>(
+        MakeWorld(store_.working_rows(LearnerIndex(0)), steps_taken, histories_[0]),
+        MakeWorld(other_rows_, steps_taken, histories_[1]),
+        PairLearner::Options{.unit = records_.unit(),
+                             .covered = !subject_.tried().of_items() &&
+                                        subject_.tried().query != Query::kRepresentation,
+                             .plant = planted_.step},
+        std::make_unique<noise::FixedNoise>(static_cast<uint8_t>(seed_ + steps_taken)), &reading_);
+    if (steps_taken == 0 && (pair->charge() != subject_.plan().charge ||
+                             pair->opening_charge() != subject_.plan().opening_charge))
+      reading_.Wrong("the learner's price is not the one that was planned");
+    return planted_.pair ? planted_.pair(std::move(pair)) : std::move(pair);
+  }
+
+  // Trains learners that go on from the last commit, if there was one.
+  void Train(std::span<train::LearnerStep> some, const stream::Position& position) {
+    BoundedQueue<train::LearnerStep> steps(some.size());
+    for (train::LearnerStep& step : some) steps.Push(std::move(step));
     steps.Close();
     std::vector<train::ResumedLearner> learners;
-    learners.push_back({.learner = std::move(learner_)});
+    learners.push_back({.learner = MakePair(position.step), .position = position});
     train::TrainerOptions options{.budgets = {{.epsilon = HUGE_VAL, .delta = 1e-6}},
                                   .total_budget = std::nullopt,
                                   .topic = "log",
@@ -162,15 +192,11 @@ class Runner {
                            progress);
     const auto outcome = trainer.Run(steps);
     if (!outcome) reading_.Wrong(outcome.error().message);
-    CompareBill();
-    CompareUses();
-    return std::move(reading_);
   }
 
- private:
-  World MakeWorld(store::WorkingRows& rows) {
+  World MakeWorld(store::WorkingRows& rows, uint64_t steps_taken,
+                  const std::shared_ptr<Histories>& histories) {
     const wiring::ModelPlan& model = *subject_.plan().model;
-    auto histories = std::make_shared<Histories>();
     auto tape = std::make_unique<lab::TwinNoise>();
     World world{.noise = tape.get()};
     std::unique_ptr<noise::NoiseSource> noise = std::move(tape);
@@ -180,11 +206,16 @@ class Runner {
         .backend = *backend_,
         .workers = workers_,
         .rows = rows,
+        .dense = reading_.dense.get(),
+        .steps_taken = steps_taken,
         .histories = [histories](auto users) { return histories->Read(users); }};
     auto made = planted_.learner ? planted_.learner(subject_, std::move(parts))
                                  : model.Make(std::move(parts));
     EXPECT_TRUE(made) << made.error().message;
     world.learner = *std::move(made);
+    if (reading_.released) {
+      EXPECT_TRUE(world.learner->LoadReleased(*reading_.released));
+    }
     world.settle = [histories, learner = world.learner.get()] {
       histories->Take(learner->TakeHistories());
       return learner->Settle();
@@ -205,7 +236,8 @@ class Runner {
     return all;
   }
 
-  void CutInto(BoundedQueue<train::LearnerStep>* steps) {
+  std::vector<train::LearnerStep> Cut() {
+    std::vector<train::LearnerStep> steps;
     const wiring::LearnerPlan& plan = subject_.plan();
     const config::Participation& configured = subject_.configured().participation;
     NobodyBefore nobody;
@@ -219,9 +251,10 @@ class Runner {
       if (planted_.lets_all_in) setting.users->allowance = 1000;
     }
     const auto participation = wiring::MakeParticipationOf(configured, setting)({});
-    const auto emit = [&](stream::StepBatch&& step) {
-      return steps->Push(
+    const auto emit = [&](StepBatch&& step) {
+      steps.push_back(
           {.learner = LearnerIndex(0), .batch = std::move(step), .source_identity = "log"});
+      return true;
     };
     for (uint64_t first = 0; first < kOffsets; first += kFrame) {
       event::RawRecords frame;
@@ -232,6 +265,7 @@ class Runner {
       EXPECT_TRUE(participation->Cut(frame, batch, emit)) << participation->status().has_value();
     }
     EXPECT_TRUE(participation->Finish(emit));
+    return steps;
   }
 
   // The bill up to each commit, one for each step, covers what was declared until then.
@@ -276,13 +310,15 @@ class Runner {
 
   const Subject& subject_;
   const Planted& planted_;
+  const uint64_t seed_;
   const Records records_;
   WorkerPool workers_{{.workers = 1}};
   const std::unique_ptr<ops::Backend> backend_ = ops::MakeCpuBackend(workers_);
   BillStore store_;
   train::MemoryRows other_rows_{subject_.plan().model->Rows()};
+  const std::array<std::shared_ptr<Histories>, 2> histories_ = {std::make_shared<Histories>(),
+                                                                std::make_shared<Histories>()};
   Reading reading_;
-  std::unique_ptr<train::Learner> learner_;
 };
 
 }  // namespace
