@@ -231,10 +231,11 @@ TEST_F(RestoreTest, OfAFolderOfCheckpointsTheNewestFullOneIsMeant) {
                                 HasSubstr(older + " is of an earlier lineage, ")));
   // Nothing goes of a lineage by itself: each keeps one.
   EXPECT_THAT(prune({}).out, HasSubstr("0 checkpoints removed"));
+  const std::string left = lineage_of(older);
   const Ended removed = prune(others);
   EXPECT_EQ(removed.exit_code, 0) << removed.err;
   EXPECT_THAT(removed.out,
-              AllOf(HasSubstr(older + " is of lineage " + lineage_of(older) + ", which"),
+              AllOf(HasSubstr(older + " is of lineage " + left + ", which"),
                     HasSubstr("2 checkpoints removed")));  // the release as well
   EXPECT_TRUE(fs::exists(newer) && !fs::exists(older));
 }
