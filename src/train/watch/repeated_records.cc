@@ -9,7 +9,7 @@ namespace tacit::train {
 namespace {
 
 constexpr size_t kRemembered = 1 << 15;
-constexpr uint32_t kFewest = 200, kMost = 2000;  // records of the sample in a window
+constexpr uint32_t kFewest = 200, kMost = 2000;  // records followed in a window
 constexpr uint64_t kUserSeed = 0x75736572;
 
 uint64_t Joined(uint64_t hash, uint64_t value) {
@@ -48,12 +48,16 @@ void RepeatedRecords::See(const event::Batch& batch, size_t example) {
   ++followed_;
   repeated_ += place == hash ? 1 : 0;
   place = hash;
+  if (followed_ < kMost) return;
+  // Half of the sample is enough. It would have counted half as many until here.
+  skip_mask_ = 2 * skip_mask_ + 1;
+  followed_ /= 2;
+  repeated_ /= 2;
 }
 
 std::optional<double> RepeatedRecords::EndWindow() {
   std::optional<double> share;
   if (followed_ >= kFewest) share = static_cast<double>(repeated_) / followed_;
-  if (followed_ > kMost) skip_mask_ = 2 * skip_mask_ + 1;
   if (followed_ < kFewest) skip_mask_ /= 2;
   followed_ = repeated_ = 0;
   return share;

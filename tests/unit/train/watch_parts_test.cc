@@ -151,5 +151,24 @@ TEST(RepeatedRecordsTest, TellsTheShareThatCameBefore) {
   }
 }
 
+// The copies come 150,000 records later: only a thin sample remembers that long.
+TEST(RepeatedRecordsTest, OneLongWindowIsFollowedByAThinSample) {
+  constexpr uint64_t kRecords = 150'000;
+  std::mt19937_64 random(3);
+  event::Batch batch;
+  batch.slots = 1;
+  for (uint64_t i = 0; i < kRecords; ++i) {
+    batch.label.push_back(0);
+    batch.row.push_back(random());
+    batch.slot_end.push_back(static_cast<uint32_t>(batch.row.size()));
+  }
+  RepeatedRecords repeats;
+  for (int time = 0; time < 2; ++time)
+    for (size_t i = 0; i < batch.size(); ++i) repeats.See(batch, i);
+  const std::optional<double> share = repeats.EndWindow();
+  ASSERT_TRUE(share);
+  EXPECT_NEAR(*share, 0.5, 0.12);  // of the sample, some are forgotten
+}
+
 }  // namespace
 }  // namespace tacit::train
