@@ -48,7 +48,7 @@ class Columns {
 class CriteoTsvCodec final : public RunCodec<CriteoTsvCodec> {
  public:
   struct Scratch {
-    std::vector<uint32_t> ends;  // of the columns
+    std::vector<uint32_t> ends;  // of the columns; kTabsAtOnce further places
     std::vector<std::string_view> values;
   };
 
@@ -62,7 +62,7 @@ class CriteoTsvCodec final : public RunCodec<CriteoTsvCodec> {
 
   Scratch MakeScratch(const Batch& batch) const {
     TACIT_CHECK(batch.dense_width == dense_ && batch.slots == slots_, "the batch is not started");
-    return {.ends = std::vector<uint32_t>(columns()), .values = {}};
+    return {.ends = std::vector<uint32_t>(columns() + kTabsAtOnce), .values = {}};
   }
   MaybeBad DecodeRecord(const RawRecords& records, size_t place, Scratch* scratch,
                         Batch* batch) const;
@@ -86,7 +86,7 @@ MaybeBad CriteoTsvCodec::DecodeRecord(const RawRecords& records, size_t place, S
     return BadRecord(
         fmt::format("{} column{}, {} expected", found, found == 1 ? "" : "s", columns()),
         BadPart::kSyntax);
-  scratch->ends.back() = static_cast<uint32_t>(record.size());
+  scratch->ends[columns() - 1] = static_cast<uint32_t>(record.size());
   Columns fields(record.data(), scratch->ends.data());
 
   const std::string_view label = fields.Next();

@@ -32,6 +32,15 @@ size_t FindTabs(std::string_view record, std::span<uint32_t> out) {
   for (; i + 32 <= record.size(); i += 32) {
     const __m256i chunk = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(record.data() + i));
     auto hits = static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(chunk, tab)));
+    const auto count = static_cast<size_t>(std::popcount(hits));
+    // Nearly all chunks have few tabs, and a branch on their number would guess wrong. So this many
+    // places are written, tabs or not: the next chunk overwrites the places that are no tabs.
+    if (count <= kTabsAtOnce && found + kTabsAtOnce <= out.size()) {
+      for (size_t k = 0; k < kTabsAtOnce; ++k, hits &= hits - 1)
+        out[found + k] = static_cast<uint32_t>(i) + static_cast<uint32_t>(std::countr_zero(hits));
+      found += count;
+      continue;
+    }
     for (; hits != 0; hits &= hits - 1) {
       if (found < out.size())
         out[found] = static_cast<uint32_t>(i) + static_cast<uint32_t>(std::countr_zero(hits));
