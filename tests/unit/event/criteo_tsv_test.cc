@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <charconv>
 #include <cmath>
 #include <fstream>
 #include <random>
@@ -185,6 +186,34 @@ TEST(CriteoTsvTest, AgreesWithANaiveDecoder) {
     ASSERT_EQ(decoded.batch.row[1], transform.Row(1, columns[6]));
   }
   EXPECT_GT(good, 1000u);
+}
+
+// An integer of any length, with the record's end near or far, against the standard library.
+TEST(CriteoTsvTest, IntegersAreReadAsTheStandardLibraryReadsThem) {
+  std::mt19937 random(11);
+  const FeatureTransform transform(SmallSchema());
+  size_t good = 0, bad = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    std::string field(random() % 22, '0');
+    for (char& c : field) c = static_cast<char>('0' + random() % 10);
+    if (!field.empty() && random() % 4 == 0) field[0] = '-';
+    if (!field.empty() && random() % 4 == 0)
+      field[random() % field.size()] =
+          static_cast<char>("-+ ./:;az\0\x7f\x80\xb5\xff"[random() % 14]);
+    int64_t value = 0;
+    const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
+    const bool minimum = value == INT64_MIN;  // its digits alone are beyond 64 bits
+    const bool expect_good = error == std::errc() && end == field.data() + field.size() &&
+                             !minimum && field.size() <= 19 + (field[0] == '-' ? 1u : 0u);
+    const std::string line = "1\t\t\t\t" + field + "\t\t" + std::string(random() % 12, 'v');
+    const Decoded decoded = Decode({line});
+    ASSERT_EQ(decoded.dead.empty(), expect_good || field.empty()) << '"' << field << '"';
+    ++(expect_good ? good : bad);
+    if (!expect_good) continue;
+    ASSERT_EQ(decoded.batch.dense[3], transform.Dense(3, static_cast<double>(value))) << field;
+  }
+  EXPECT_GT(good, 10'000u);
+  EXPECT_GT(bad, 3000u);
 }
 
 TEST(TabScanTest, BothVersionsFindTheSameTabs) {
