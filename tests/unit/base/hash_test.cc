@@ -1,8 +1,10 @@
 #include "base/hash.h"
 
 #include <gtest/gtest.h>
+#include <xxhash.h>
 
 #include <array>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -33,6 +35,18 @@ TEST(BucketHash, IsXxh64) {
         << "length " << row[0] << " seed " << row[1];
   for (const auto& row : ReadGolden("xxh64_text"))
     EXPECT_EQ(BucketHash(row[0], 0), HexNumber(row[1])) << row[0];
+}
+
+// Every length up to two blocks against the library, which publishes few values of its own.
+TEST(BucketHash, IsTheLibrarysForEveryLength) {
+  std::mt19937_64 random(13);
+  for (size_t length = 0; length < 80; ++length)
+    for (int round = 0; round < 200; ++round) {
+      std::string value(length, '\0');
+      for (char& byte : value) byte = static_cast<char>(random());
+      const uint64_t seed = round % 2 == 0 ? 0 : random();
+      ASSERT_EQ(BucketHash(value, seed), XXH64(value.data(), length, seed)) << length;
+    }
 }
 
 TEST(BucketOf, IsTheHighPartOfHashTimesBuckets) {
