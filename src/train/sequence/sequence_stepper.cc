@@ -65,10 +65,11 @@ Status CheckOptions(const SequenceTrainingOptions& o) {
         fmt::format("clip_norm {} is not in {} to {}", p.clip_norm, kScaleLeast, kScaleMost));
   if (!o.sum_map.refusal.empty()) return RefuseSequence(std::string(o.sum_map.refusal));
   if (o.sum_map && o.optimizer.kind->subtracts_noise)
-    return RefuseSequence(fmt::format(
-        "{} takes the noise's share out of the second moment, and what low-rank factors make of the "
-        "noise is not the same for every number",
-        o.optimizer.kind->name));
+    return RefuseSequence(
+        fmt::format("{} takes the noise's share out of the second moment, and what low-rank "
+                    "factors make of the "
+                    "noise is not the same for every number",
+                    o.optimizer.kind->name));
   if (!p.on && o.optimizer.kind->subtracts_noise)
     return RefuseSequence(fmt::format("{} subtracts noise: there is none where privacy is off",
                                       o.optimizer.kind->name));

@@ -234,9 +234,8 @@ TEST_F(RestoreTest, OfAFolderOfCheckpointsTheNewestFullOneIsMeant) {
   const std::string left = lineage_of(older);
   const Ended removed = prune(others);
   EXPECT_EQ(removed.exit_code, 0) << removed.err;
-  EXPECT_THAT(removed.out,
-              AllOf(HasSubstr(older + " is of lineage " + left + ", which"),
-                    HasSubstr("2 checkpoints removed")));  // the release as well
+  EXPECT_THAT(removed.out, AllOf(HasSubstr(older + " is of lineage " + left + ", which"),
+                                 HasSubstr("2 checkpoints removed")));  // the release as well
   EXPECT_TRUE(fs::exists(newer) && !fs::exists(older));
 }
 
