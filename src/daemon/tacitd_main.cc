@@ -79,7 +79,9 @@ tacit::Status CheckFirstStart(const tacit::wiring::Assembly& assembly,
   const tacit::config::Store& store = assembly.config.store;
   const auto open =
       tacit::store::OpenReadOnly(store.path, store.witness == "none" ? "" : store.witness, {});
-  if (open || open.error().code != tacit::ErrorCode::kNotFound) return {};
+  const bool is_new = open ? open->snapshot->version() == tacit::CommitSeq(0)
+                           : open.error().code == tacit::ErrorCode::kNotFound;
+  if (!is_new) return {};
   if (budgets.empty()) return of_source;
   return tacit::Fail(tacit::ErrorCode::kInvalidArgument, budgets.front());
 }

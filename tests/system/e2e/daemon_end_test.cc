@@ -59,7 +59,7 @@ TEST(DaemonEndTest, TheTotalBudgetEndsLearningWithItsOwnStatus) {
   const Ended stopped = test::Run(
       {TACITD, "--config", config, "--until-end", "--set", "budget.on_exhausted=stop-learning"});
   EXPECT_EQ(stopped.exit_code, 0) << stopped.err;
-  EXPECT_THAT(stopped.err, AllOf(HasSubstr("the total budget has no room for another step"),
+  EXPECT_THAT(stopped.err, AllOf(HasSubstr("over the total budget of 3.3: it stops learning"),
                                  Not(HasSubstr("nothing left to learn"))));
 }
 
