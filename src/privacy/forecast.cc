@@ -170,15 +170,18 @@ std::optional<Spending> MostEver(std::span<const LedgerEntry> entries, std::stri
 
 namespace {
 
-// Checks that one more step of some learner fits the budget.
+// Checks that one more step fits the budget: of some learner whose steps cost, where there is any.
 bool MayStep(std::span<const Growth> growths, const TotalBudget& budget) {
-  return std::ranges::any_of(growths, [&](const Growth& one) {
-    if (one.kind() == Growth::Kind::kNothing) return false;
+  const auto fits = [&](const Growth* one) {
     Spending sum;
     for (const Growth& growth : growths)
-      sum.Add(&growth == &one ? growth.AfterOneMore() : growth.now());
+      sum.Add(&growth == one ? growth.AfterOneMore() : growth.now());
     return EpsilonMeter().Bounds(sum, Delta(budget.delta)).upper <= budget.epsilon;
-  });
+  };
+  const bool costs = std::ranges::any_of(growths, &Growth::each_step_costs);
+  if (!costs) return fits(nullptr);
+  return std::ranges::any_of(
+      growths, [&](const Growth& one) { return one.each_step_costs() && fits(&one); });
 }
 
 double EpsilonAt(std::span<const Growth> growths, double time_ms, double delta) {

@@ -36,6 +36,7 @@ class Growth {
 
   // The spending expected at a time not before end_ms; never less than now().
   Spending At(double time_ms) const;
+  bool each_step_costs() const { return each_step_costs_; }
   // The spending after one more step: more than now() only where each step costs.
   Spending AfterOneMore() const;
   // The same of a learner that takes no further step.

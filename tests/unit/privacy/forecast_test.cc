@@ -96,6 +96,9 @@ TEST_F(ForecastTest, ATotalWithRoomForOneLearnerIsNotExhausted) {
   // At rest a learner spends nothing more.
   EXPECT_EQ(kind(now + 0.001, std::vector<Growth>{both[0].AtRest(), both[1].AtRest()}),
             Forecast::Kind::kConstant);
+  // A learner without further cost is no room for one that has.
+  EXPECT_EQ(kind(now + 0.01, std::vector<Growth>{both[0], both[1].AtRest()}),
+            Forecast::Kind::kExhausted);
 }
 
 TEST_F(ForecastTest, AUsersSampledStepsAreComposedByTheAccountant) {
