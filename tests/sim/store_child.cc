@@ -51,7 +51,9 @@ int Main(int argc, char** argv) {
   for (const std::string& complaint : sim::CheckBorder(TACIT_SOURCE_DIR "/tests/sim/calls.txt"))
     ADD_FAILURE() << complaint;
   StoreOptions options = TestOptionsAt(argv[1]);
-  const auto outcome = sim::Simulate({.seed = std::strtoull(argv[2], nullptr, 10)}, [&] {
+  const sim::Options run{.seed = std::strtoull(argv[2], nullptr, 10),
+                         .time_most = std::chrono::minutes(2)};
+  const auto outcome = sim::Simulate(run, [&] {
     for (uint64_t life = 1; life <= kLives; ++life) {
       options.fold_file_bytes = life == 1 ? 1 << 20 : 0;
       Live(options, life * kCommits / kLives);
