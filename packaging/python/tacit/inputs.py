@@ -2,15 +2,35 @@
 
 import functools
 import math
+import sys
 from array import array
 from collections.abc import Mapping
 from typing import Any
 
-from .frame import TacitError
+from .frame import Rule, TacitError, checked
 
 _MASK = (1 << 64) - 1
 _P = (11400714785074694791, 14029467366897019727, 1609587929392839161, 9650029242287828579, 2870177450012600261)
 _FLOAT_MOST = (2 - 2.0**-23) * 2.0**127
+_LOGARITHM = "sign(x) * log(1 + abs(x))"
+_TABLE: dict[str, Rule] = {"feature": str, "rows": range(2, 2**40), "missing": (0,)}
+_VALUE = _TABLE | {"seed": lambda seed: str(seed).isdecimal() and len(str(seed)) <= 20 and int(seed) <= _MASK}
+_RULES: dict[str, dict[str, Rule]] = {
+    "category": _VALUE, "set": {**_VALUE, "most": range(1, 2**32), "padding": (-1,)},
+    "bin": {**_TABLE, "function": (f"{_LOGARITHM}, rounded to float32",), "rounded_first": bool,
+            "lowest": range(-(2**31), 2**31), "width": lambda it: isinstance(it, float) and 1e-300 < it < 1e300},
+    "numbers": {"missing": (0,), "of": lambda of: isinstance(of, list) and all(
+        checked(each, {"feature": str, "function": ("x", _LOGARITHM)}, "of.") for each in of)}}
+
+
+def checked_inputs(inputs: list[Any], of_numbers: str) -> list[dict[str, Any]]:
+    """The inputs, each a category, a set or what `of_numbers` names (bin or numbers); else a ValueError."""
+    for i, each in enumerate(inputs):
+        kind = checked(each, {"kind": ("category", "set", of_numbers)}, f"inputs[{i}].")["kind"]
+        checked(each, _RULES[kind], f"inputs[{i}].")
+        if kind == "bin":
+            checked(each, {"highest": (each["lowest"] + each["rows"] - 2,)}, f"inputs[{i}].")
+    return inputs
 
 
 def _rotated(x: int, bits: int) -> int:
@@ -21,6 +41,7 @@ def _mixed(lane: int, data: bytes) -> int:
     return (_rotated((lane + int.from_bytes(data, "little") * _P[1]) & _MASK, 31) * _P[0]) & _MASK
 
 
+@functools.lru_cache(maxsize=1 << 16)
 def xxh64(data: bytes, seed: int) -> int:
     """XXH64, by its published text."""
     at, h = len(data) // 32 * 32, seed + _P[4]
@@ -36,8 +57,8 @@ def xxh64(data: bytes, seed: int) -> int:
         h = (_rotated(h ^ _mixed(0, data[at : at + 8]), 27) * _P[0] + _P[3]) & _MASK
     at = len(data) // 8 * 8
     if at + 4 <= len(data):
-        word = (int.from_bytes(data[at : at + 4], "little") * _P[0]) & _MASK
-        h, at = (_rotated(h ^ word, 23) * _P[1] + _P[2]) & _MASK, at + 4
+        word, at = int.from_bytes(data[at : at + 4], "little"), at + 4
+        h = (_rotated(h ^ ((word * _P[0]) & _MASK), 23) * _P[1] + _P[2]) & _MASK
     for byte in data[at:]:
         h = (_rotated(h ^ ((byte * _P[4]) & _MASK), 11) * _P[0]) & _MASK
     h = ((h ^ (h >> 33)) * _P[1]) & _MASK
@@ -45,47 +66,27 @@ def xxh64(data: bytes, seed: int) -> int:
     return h ^ (h >> 32)
 
 
-@functools.lru_cache(maxsize=1 << 16)
-def _bucket(value: str, seed: int, buckets: int) -> int:
-    return xxh64(value.encode(), seed) * buckets >> 64
-
-
 def rows_of_input(about: Mapping[str, Any], value: Any) -> list[int]:
     """The rows of a table that a value has: one, or for a set one and more."""
-    missing = [int(about["missing"])]
     if value is None:
-        return missing
+        return [0]
     if about["kind"] == "bin":
-        z = signed_log1p(_as_float32(_finite(value)) if about["rounded_first"] else _finite(value))
-        place = min(max(math.floor(z / about["width"]), about["lowest"]), about["highest"])
-        return [int(1 + place - about["lowest"])]
-    is_set = about["kind"] == "set"
-    rows: list[int] = []
-    for text in value if is_set and isinstance(value, (list, tuple)) else [value]:
-        if not isinstance(text, str):
-            raise TacitError("must hold strings only" if is_set else "must be a string or None")
-        if text and len(rows) < about.get("most", 1):
-            row = 1 + _bucket(text, int(about["seed"]), about["rows"] - 1)
-            rows += [row] if row not in rows else []
-    return rows or missing
+        x = number_of_input(about["feature"], "x", value) if about["rounded_first"] else value
+        z = number_of_input(about["feature"], _LOGARITHM, x)
+        return [1 - about["lowest"] + min(max(math.floor(z / about["width"]), about["lowest"]), about["highest"])]
+    values = value if about["kind"] == "set" and isinstance(value, (list, tuple)) else [value]
+    if not all(isinstance(each, str) or type(each) is int and -(2**63) <= each < 2**64 for each in values):
+        raise TacitError(f"{about['feature']} takes strings and whole numbers only")
+    hashes = [xxh64(str(each).encode(), int(about["seed"])) for each in values if each != ""]
+    rows = dict.fromkeys(1 + (each * (about["rows"] - 1) >> 64) for each in hashes)
+    return list(rows)[: about.get("most", 1)] or [0]
 
 
-def number_of_input(function: str, value: Any) -> float:
-    """The number that a network reads for a value."""
+def number_of_input(name: str, function: str, value: Any) -> float:
+    """The number that a network reads for a value: itself or its logarithm, in float32."""
     if value is None:
         return 0.0
-    return _as_float32(_finite(value)) if function == "x" else signed_log1p(_finite(value))
-
-
-def signed_log1p(x: float) -> float:
-    return _as_float32(math.copysign(math.log1p(abs(x)), x))
-
-
-def _as_float32(x: float) -> float:
+    if type(value) is bool or not isinstance(value, (int, float)) or abs(value) > sys.float_info.max:
+        raise TacitError(f"{name} must be a number or None")
+    x = value if function == "x" else math.copysign(math.log1p(abs(value)), value)
     return array("f", [min(max(x, -_FLOAT_MOST), _FLOAT_MOST)])[0]
-
-
-def _finite(value: Any) -> float:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
-    raise TacitError("must be a number or None")

@@ -15,9 +15,11 @@ import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 import unittest.mock
@@ -186,8 +188,14 @@ class Frames(unittest.TestCase):
                 return [{"price": math.nan, "colour": type("NAType", (), {})()}, {"price": 1.5, "colour": "c1"}]
 
         self.assertEqual(tacit.frame.rows_of(Table()), [{"price": None, "colour": None}, {"price": 1.5, "colour": "c1"}])
-        with self.assertRaisesRegex(tacit.TacitError, "row 1: price is -inf"):
-            tacit.frame.rows_of([{}, {"price": -math.inf}])
+
+    def test_others_are_refused_by_row(self):
+        for value in (-math.inf, 10**5000, {1}, b"1", complex(1), "\ud800", ["t1", math.nan], {"a": object()}):
+            with self.subTest(type(value)), self.assertRaisesRegex(tacit.TacitError, "row 1: price is no finite number"):
+                tacit.frame.rows_of([{}, {"price": value}])
+        for frame in ({"price": 3}, ["price"], [3], [None]):
+            with self.subTest(frame), self.assertRaisesRegex(tacit.TacitError, "row 0 is no record"):
+                tacit.frame.rows_of(frame)
 
 
 class Hashes(unittest.TestCase):
@@ -199,7 +207,7 @@ class Hashes(unittest.TestCase):
             buffer.append(state >> 56)
             state = state * 11400714785074694797 % 2**64
         for each in vectors:
-            self.assertEqual(f"{xxh64(buffer[:int(each['length'])], int(each['seed'], 16)):016x}", each["hash"], each)
+            self.assertEqual(f"{xxh64(bytes(buffer[:int(each['length'])]), int(each['seed'], 16)):016x}", each["hash"], each)
         for each in texts:
             self.assertEqual(f"{xxh64(each['text'].encode(), 0):016x}", each["hash"], each)
         self.assertGreater(min(len(vectors), len(texts)), 2)
@@ -213,6 +221,22 @@ class Models(unittest.TestCase):
             self.assertGreater(max(served) - min(served), 1e-3, f"{learner}: rows that score alike show nothing")
             self.assertEqual(model.about["model"]["version"], str(served.models[0]["version"]))
 
+    def test_whole_numbers_are_categories_by_their_digits(self):
+        least, most = -(2**63), 2**64 - 1
+        rows = [{"colour": 17}, {"colour": 0}, {"colour": least}, {"colour": most}, {"tags": [3, "4", most]}, {"tags": 3},
+                {"seen": -0.0, "price": -0.0}, {"seen": most, "price": -1e308}, {"seen": 1e308, "price": -1e-320}]
+        texts = [{"colour": "17"}, {"colour": "0"}, {"colour": str(least)}, {"colour": str(most)},
+                 {"tags": ["3", "4", str(most)]}, {"tags": "3"}]
+        for learner in ("net", "sums"):
+            model = tacit.Model.load(FOLDER / "tensors", learner)
+            self.assertLess(largest_difference(CLIENT.score(rows, learner), model.predict(rows)), 1e-6)
+            self.assertEqual(model.predict(rows[: len(texts)]), model.predict(texts))
+            for value in (least - 1, most + 1, 1.0, True):
+                with self.subTest(value), self.assertRaises(tacit.TacitError):
+                    CLIENT.score([{"colour": value}], learner)
+                with self.subTest(value), self.assertRaisesRegex(tacit.TacitError, "row 0: colour takes strings and whole"):
+                    model.predict([{"colour": value}])
+
     def test_another_seed_or_cross_is_seen(self):
         served, model = CLIENT.score(ROWS, "sums"), tacit.Model.load(FOLDER / "tensors", "sums")
         (weights, first, second), = model._crosses
@@ -225,8 +249,9 @@ class Models(unittest.TestCase):
     def test_bad_rows_are_refused_by_name(self):
         model = tacit.Model.load(FOLDER / "tensors", "net")
         for row, words in (({"colr": "c1"}, "row 1: the model has no feature 'colr'"),
-                           ({"colour": 1}, "row 1: colour must be a string or None"),
-                           ({"tags": ["t1", 2]}, "row 1: tags must hold strings only"),
+                           ({"colour": ["c1"]}, "row 1: colour takes strings and whole numbers only"),
+                           ({"tags": ["t1", 2.5]}, "row 1: tags takes strings and whole numbers only"),
+                           ({"seen": 10**400}, "row 1: seen must be a number or None"),
                            ({"seen": "3"}, "row 1: seen must be a number or None"),
                            ({"seen": True}, "row 1: seen must be a number or None")):
             with self.subTest(row), self.assertRaisesRegex(tacit.TacitError, words):
@@ -259,13 +284,126 @@ class Models(unittest.TestCase):
             with self.assertRaisesRegex(tacit.TacitError, rf"{learner}/{re.escape(table)}.npy is no tensor"):
                 tacit.Model.load(FOLDER / "damaged", learner)
             shutil.copy(FOLDER / f"tensors/{learner}/{table}.npy", FOLDER / f"damaged/{learner}/{table}.npy")
-        for text in ("[]", "{", '{"learner": "net", "inputs": []}'):
+        for text in ("[]", "{", "[" * 100000, '{"learner": "net", "inputs": []}'):
             (FOLDER / "damaged/net/model.json").write_text(text)
             with self.assertRaisesRegex(tacit.TacitError, "net/model.json: "):
                 tacit.Model.load(FOLDER / "damaged", "net")
 
+    def test_tensors_of_another_shape_order_or_value_are_refused(self):
+        shutil.copytree(FOLDER / "tensors", FOLDER / "shaped")
+        for learner, table, rows, width in (("sums", "colour", 64, 1), ("sums", "bias", 1, None), ("net", "colour", 64, 4),
+                                            ("net", "layers.2.weight", 8, 1)):
+            path = FOLDER / f"shaped/{learner}/{table}.npy"
+            whole, shape = path.read_bytes(), (rows,) if width is None else (rows, width)
+            numbers = [.5] * math.prod(shape)
+            path.write_bytes(tensor(shape, numbers))
+            tacit.Model.load(FOLDER / "shaped", learner)
+            wrong = [tensor(shape, numbers, "True"), tensor(shape, numbers, descr=">f4"), tensor((rows, 0), []),
+                     tensor((rows, 1, 1), [.5] * rows), tensor((rows + 1, *shape[1:]), numbers),
+                     tensor((-rows, -1), numbers), tensor("ab", numbers), tensor(shape, numbers)[:10]]
+            wrong += [tensor(shape, numbers[1:] + [bad]) for bad in (math.nan, math.inf, -math.inf)]
+            if (learner, table) != ("net", "colour"):
+                wrong.append(tensor((rows, 2), [.5] * rows * 2))
+            for raw in wrong:
+                path.write_bytes(raw)
+                with self.subTest(raw[:90]), self.assertRaisesRegex(tacit.TacitError, f"{table}.npy is no tensor"):
+                    tacit.Model.load(FOLDER / "shaped", learner)
+            path.write_bytes(whole)
+
+    def test_each_key_of_model_json_is_held_to_its_rule(self):
+        shutil.copytree(FOLDER / "tensors", FOLDER / "keys")
+        texts, seeds = (3, None, []), ("-1", "x", "", str(2**64), None, "1" * 5000)
+        table = {"feature": texts, "rows": ("64", 0, 1, -5, 64.0, True, None), "missing": (-1, 9999, None)}
+        rules = {  # kind: key: values that an export does not write
+            "category": {**table, "seed": seeds, "kind": ("blob", None, [])},
+            "set": {**table, "seed": seeds, "most": (0, "3", 1.5, None), "padding": (0, None)},
+            "bin": {**table, "width": (0, 0.0, -1.0, math.nan, math.inf, 1e-320, None), "lowest": (2**40, .5, None),
+                    "highest": (100, -100, None), "rounded_first": ("no", None), "function": ("x", None), "kind": ("numbers",)},
+            "numbers": {"missing": (1, None), "of": (3, None, [3], [{"feature": "seen", "function": "sqrt(x)"}]),
+                        "kind": ("bin",)}}
+        forms = {"net": {"layers": (0, -1, "3", 2.0, None), "input_clip": (-1.0, math.nan, "1", None)},
+                 "sums": {"crosses": (3, None, ["x"], [{"table": "colour*seen", "of": ["colour"]}],
+                                      [{"table": "colour*seen", "of": ["colour", "tags"]}],
+                                      [{"table": "colour*seen", "of": ["colour", "nope"]}], [{"of": ["colour", "seen"]}])}}
+        every = {"learner": texts, "model": (3, None), "output": ("score", None), "computed_in": (7, None),
+                 "form": ("other", None, []), "inputs": (3, None, ["x"])}
+        for learner in forms:
+            path, count = FOLDER / f"keys/{learner}/model.json", 0
+            whole = path.read_text()
+            places = [((), key, value) for key, values in (every | forms[learner]).items() for value in values]
+            for i, each in enumerate(json.loads(whole)["inputs"]):
+                places += [(("inputs", i), key, value) for key, values in rules[each["kind"]].items() for value in values]
+            for at, key, value in places:
+                for is_there in (True, False):
+                    about = json.loads(whole)
+                    where = about["inputs"][at[1]] if at else about
+                    where[key] = value
+                    if not is_there:
+                        del where[key]
+                    path.write_text(json.dumps(about))
+                    words = re.escape(f"inputs[{at[1]}]." if at else "") + f"{key} must not be"
+                    if is_there and isinstance(value, list) and value:
+                        words = r"(inputs|crosses)\[0\]|of"  # a key of an object in the list is named
+                    with self.subTest(learner=learner, at=at, key=key, value=value, is_there=is_there):
+                        with self.assertRaisesRegex(tacit.TacitError, f"{learner}/model.json: ({words})"):
+                            tacit.Model.load(FOLDER / "keys", learner)
+                    count += 1
+            self.assertGreater(count, 50)
+            path.write_text(whole)
+            tacit.Model.load(FOLDER / "keys", learner)
+
+
+def tensor(shape, numbers, fortran_order="False", descr="<f4"):
+    head = f"{{'descr': '{descr}', 'fortran_order': {fortran_order}, 'shape': {shape!r}, }}".encode()
+    head += b" " * (-(len(head) + 11) % 64) + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + struct.pack(f"<{len(numbers)}f", *numbers)
+
+
+def answered(body, status=200):
+    """A client of a server that answers once, with that."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def answer():
+        with listener, listener.accept()[0] as connection:
+            asked = connection.makefile("rb")
+            length = 0
+            while (line := asked.readline().strip()):
+                if line.lower().startswith(b"content-length:"):
+                    length = int(line.split(b":")[1])
+            asked.read(length)
+            connection.sendall(f"HTTP/1.1 {status} X\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+
+    threading.Thread(target=answer, daemon=True).start()
+    return tacit.Client(f"http://127.0.0.1:{listener.getsockname()[1]}")
+
 
 class Clients(unittest.TestCase):
+    def test_other_answers_are_refused(self):
+        scores = answered(b'{"scores":[0,1],"model":{"version":3}}').score([{}, {}])
+        self.assertEqual((scores, scores.models), ([0, 1], [{"version": 3}]))
+        for part in (b"[.5]", b"[.5,.6,.7]", b'["a",.5]', b"[NaN,.5]", b"[7,.5]", b"[-.1,.5]", b"[true,.5]", b"[null,.5]",
+                     b".5", b"null", b"{}"):
+            body = b'{"scores":%s,"model":{}}' % part.replace(b".", b"0.")
+            with self.subTest(part), self.assertRaisesRegex(tacit.TacitError, "answered 200: scores must not be"):
+                answered(body).score([{}, {}])
+        for body in (b"", b"x", b"{}", b"[]", b"3", b'[["scores",[0.5,0.5]]]', b'{"scores":[0.5,0.5]}',
+                     b'{"scores":[0.5,0.5],"model":3}', b"[" * 100000, b"\xff\xfe"):
+            for ask in (lambda client: client.score([{}, {}]), tacit.Client.privacy, tacit.Client.recommend):
+                with self.subTest(body[:40]), self.assertRaisesRegex(tacit.TacitError, "answered 200: "):
+                    ask(answered(body))
+        for body in (b"<html>", b'{"error":["x"]}', b"[" * 100000):
+            with self.subTest(body[:40]), self.assertRaisesRegex(tacit.TacitError, "answered 500: ") as refused:
+                answered(body, 500).privacy()
+            self.assertEqual(refused.exception.status, 500)
+
+    def test_requests_that_json_cannot_hold_are_refused(self):
+        for more in ({"user": b"u1"}, {"sequence": {"i1"}}, {"among": [math.nan]}):
+            with self.assertRaisesRegex(tacit.TacitError, f"/v1/recommend: {next(iter(more))} is no"):
+                CLIENT.recommend(**more)
+        for url in ("http://host/é", "http://a..b/", "http://host:x"):
+            with self.assertRaisesRegex(tacit.TacitError, f"no daemon answers at {url}"):
+                tacit.Client(url).privacy()
+
     def test_a_socket_answers_as_a_port_does(self):
         self.assertEqual(tacit.Client(DAEMON.operators).score(ROWS, "net"), CLIENT.score(ROWS, "net"))
         self.assertEqual(tacit.Client(DAEMON.operators + ":/").privacy()["head"], CLIENT.privacy()["head"])
@@ -378,10 +516,27 @@ class Ledgers(unittest.TestCase):
 
     def test_other_files_are_refused_by_name(self):
         done("tacit", "ledger", "export", "--url", DAEMON.operators, "--raw", "--output", FOLDER / "raw.json")
-        (FOLDER / "list.json").write_text("[]")
-        for name in ("raw.json", "list.json", "day.jsonl", "nothing.json"):
+        for name in ("raw.json", "day.jsonl", "nothing.json"):
             with self.assertRaisesRegex(tacit.TacitError, f"{name} is not what `tacit ledger export` writes"):
                 tacit.Ledger.read(FOLDER / name)
+        for text in ("[]", "[" * 100000, '{"head":3,"learners":[]}', '{"head":"x","learners":3}', '{"head":"x","learners":[1]}',
+                     '{"head":"x","learners":[{"event":{}}]}', '{"head":"x","learners":[{"learner":[],"event":{}}]}',
+                     '{"head":"x","learners":[{"learner":"a","event":"zz"}]}'):
+            (FOLDER / "other.json").write_text(text)
+            with self.subTest(text[:60]), self.assertRaisesRegex(tacit.TacitError, "other.json is not what"):
+                tacit.Ledger.read(FOLDER / "other.json")
+
+    def test_other_events_are_refused_by_learner(self):
+        with self.assertRaisesRegex(tacit.TacitError, "no event for 'nett' of .*'net'"):
+            tacit.Ledger.read(self.place).event("nett")
+        with unittest.mock.patch.dict(sys.modules, {"dp_accounting": None}):
+            with self.assertRaisesRegex(tacit.TacitError, "no event for 'net' .*dp_accounting"):
+                tacit.Ledger.read(self.place).event("net")
+        sys.path.append(packages(self))
+        self.addCleanup(sys.path.pop)
+        for event in ({"class": 1}, {"module_name": "dp_accounting.dp_event", "class_name": "NoDpEvent"}, {"a": 1}):
+            with self.subTest(event), self.assertRaisesRegex(tacit.TacitError, "no event for 'a'"):
+                tacit.Ledger("x", {"a": {"event": event}}).event("a")
 
 
 def build_wheel(packages_folder, folder):
