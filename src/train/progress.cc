@@ -78,7 +78,9 @@ DayRow Progress::RowOf(const Account& account) {
 DayRow Progress::CloseDay(Account* account, const std::string& name) {
   account->current.name = name;
   account->finished.push_back(RowOf(*account));
+  const double epsilon = account->current.epsilon;
   account->current = {};
+  account->current.epsilon = epsilon;
   account->today = {};
   account->blind.reset();
   return account->finished.back();
@@ -134,7 +136,7 @@ std::optional<DayRow> Progress::EndDay(size_t learner, const std::string& name) 
   const MutexLock lock(mutex_);
   Account& account = accounts_[learner];
   Fold(&account);
-  if (account.current.steps == 0) return std::nullopt;
+  if (account.current.steps == 0 && account.today.sums.events == 0) return std::nullopt;
   return CloseDay(&account, name);
 }
 

@@ -80,10 +80,10 @@ class Progress {
   void AddRankings(size_t learner, uint64_t examples, const RankTotals& ranked,
                    EventTimes times = {});
   void AddStep(size_t learner, uint64_t rows_written, double epsilon);
-  // Ends the current day; later calls count for the next.
-  // Returns the row of the day, unless it had no step.
+  // Ends the current day; later calls count for the next. Returns the row of the day, unless it had
+  // neither a step nor a prediction.
   std::optional<DayRow> EndDay(size_t learner, const std::string& name);
-  // The same for a day that was held out.
+  // The same for a day that was held out. REQUIRES that the last day learnt from has ended.
   void EndHeldOutDay(size_t learner, const std::string& name);
   void Committed(size_t learner, double epsilon);
   // The predictions since the last call, once they are enough to be judged, without any from before

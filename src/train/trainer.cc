@@ -210,6 +210,8 @@ Result<Outcome> Trainer::TrainOn(BoundedQueue<LearnerStep>& steps) {
 }
 
 Status Trainer::Predict(BoundedQueue<LearnerStep>& steps) {
+  // The last step need not have ended at a file's end.
+  for (const auto& seat : seats_) progress_.EndDay(seat->learner->index().value, "");
   while (!stopping_) {
     const std::optional<LearnerStep> step = steps.Pop();
     if (!step) break;

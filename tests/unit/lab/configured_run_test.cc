@@ -264,6 +264,33 @@ TEST(ConfiguredRun, WithoutPrivacyItHasThePeriodsConstantsAndRowsOfItsEpsilon) {
   EXPECT_THAT(run->tables, HasSubstr("Nothing of that model is kept"));
 }
 
+// A step of several files need not end at the end of the records learnt from: each row has the
+// records of its own part, and rows sum to the records.
+TEST(ConfiguredRun, ARowHeldOutHasNoRecordThatWasLearntFrom) {
+  const TempDir dir;
+  WriteCircle(dir);
+  config::Config config = Loaded(WriteShopConfig(dir, false, "all"));
+  std::erase_if(config.learners, [](const config::Learner& one) { return one.id != "ctr"; });
+  config.learners[0].participation.batch = 100'000;
+  config.learners[0].participation.step_files = 2;
+  config.source.files.resize(4);
+  const uint64_t all = 4 * uint64_t{kShopClicks} * kShopUsers;
+  for (const double percent : {10.0, 30.0, 60.0}) {
+    ConfiguredRunOptions options;
+    options.store = dir / fmt::format("held-{}", percent);
+    options.held_out.percent = percent;
+    const auto run = RunConfigured(config, options);
+    ASSERT_TRUE(run) << run.error().message;
+    uint64_t learnt = 0, held_out = 0;
+    for (const train::DayRow& day : run->learners[0].days) {
+      (day.held_out ? held_out : learnt) += day.events;
+      EXPECT_EQ(day.steps > 0, !day.held_out) << percent;
+    }
+    EXPECT_EQ(held_out, static_cast<uint64_t>(static_cast<double>(all) * percent / 100));
+    EXPECT_EQ(learnt + held_out, all) << percent;
+  }
+}
+
 TEST(ConfiguredRun, WhatCannotBeHeldOutIsNamed) {
   const TempDir dir;
   WriteCircle(dir);

@@ -183,10 +183,14 @@ TEST(ProgressTest, AStretchIsTakenOnceItIsLongEnough) {
   EXPECT_EQ(progress.TakeStretch(1)->ranked.asked, 500u);
 }
 
-TEST(ProgressTest, ADayWithoutStepsLeavesNoRow) {
+TEST(ProgressTest, ADayWithoutStepsAndPredictionsLeavesNoRow) {
   Progress progress(1);
   progress.EndDay(0, "empty");
   EXPECT_TRUE(progress.days(0).empty());
+  progress.AddPredictions(0, std::vector<float>(2), std::vector<float>(2), 1);
+  const auto unlearnt = progress.EndDay(0, "");
+  ASSERT_TRUE(unlearnt) << "a period that no budget had room for";
+  EXPECT_EQ(unlearnt->events, 2u);
 }
 
 TEST(ProgressTest, TheRunningAucForgets) {
