@@ -7,6 +7,7 @@
 #include <charconv>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "base/text.h"
 #include "console/exit_code.h"
@@ -22,20 +23,20 @@ namespace fs = std::filesystem;
 struct EvaluateConfigOptions {
   std::string config, store;
   std::vector<std::string> overrides;
-  std::string held_out;
+  std::optional<std::string> held_out;
   bool without_privacy = false, json = false;
 };
 
 // "2" or "20%".
 Result<lab::HeldOut> HeldOutOf(const std::string& text) {
   lab::HeldOut held_out;
-  if (text.empty()) return held_out;
   std::string_view number = text;
   const bool percent = number.ends_with('%');
   if (percent) number.remove_suffix(1);
   const char* const end = number.data() + number.size();
-  const auto read = percent ? std::from_chars(number.data(), end, held_out.percent)
-                            : std::from_chars(number.data(), end, held_out.files);
+  const auto read =
+      percent ? std::from_chars(number.data(), end, held_out.percent, std::chars_format::fixed)
+              : std::from_chars(number.data(), end, held_out.files);
   const bool allowed =
       percent ? held_out.percent > 0 && held_out.percent < 100 : held_out.files > 0;
   if (read.ec != std::errc() || read.ptr != end || !allowed)
@@ -47,7 +48,10 @@ Result<lab::HeldOut> HeldOutOf(const std::string& text) {
 }
 
 Result<int> Evaluate(const EvaluateConfigOptions& options) {
-  TACIT_ASSIGN(const lab::HeldOut held_out, HeldOutOf(options.held_out));
+  lab::HeldOut held_out;
+  if (options.held_out) {
+    TACIT_ASSIGN(held_out, HeldOutOf(*options.held_out));
+  }
   std::error_code error;
   if (!options.store.empty() && fs::exists(options.store, error))
     return BadUsage(
@@ -85,9 +89,10 @@ void AddEvaluateConfig(CLI::App& evaluate, Action* chosen) {
       ->allow_extra_args(false)
       ->needs(config);
   evaluate
-      .add_option("--held-out", options->held_out,
-                  "N: the last N files, or N%: the last N per cent of all records, which are "
-                  "predicted by what was learnt before them, and not learnt from")
+      .add_option_function<std::string>(
+          "--held-out", [options](const std::string& text) { options->held_out = text; },
+          "N: the last N files, or N%: the last N per cent of all records, which are "
+          "predicted by what was learnt before them, and not learnt from")
       ->needs(config);
   evaluate
       .add_option("--store", options->store,

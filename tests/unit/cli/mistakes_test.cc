@@ -99,6 +99,8 @@ TEST(MistakesTest, AToolAnswersInItsOwnWords) {
       {{"evaluate", "--config", "x", "--held-out", "120%"}, "--held-out: '120%' is neither"},
       {{"evaluate", "--config", "x", "--held-out", "-1"}, "--held-out"},
       {{"evaluate", "--config", "x", "--held-out", "nan%"}, "--held-out: 'nan%' is neither"},
+      {{"evaluate", "--config", "x", "--held-out", "1e1%"}, "--held-out: '1e1%' is neither"},
+      {{"evaluate", "--config", "x", "--held-out", ""}, "--held-out: '' is neither"},
       {{"evaluate", "crt", "--config", "x"},
        "'crt' is no command of tacit evaluate (did you mean 'ctr'?)"},
       {{"evaluate", "--config", "x", "ctr"}, "tacit evaluate ctr needs --config ("},
