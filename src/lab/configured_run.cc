@@ -119,11 +119,13 @@ boost::json::object ToJson(const train::PredictedFigures& figures, bool recommen
     row["successor"] = ToJson(ranked, ranked.successor);
     return row;
   }
-  const Interval auc = figures.AucInterval();
+  const Interval auc = figures.AucInterval(), entropy = figures.EntropyInterval();
   row["auc"] = figures.auc;
   row["auc_low"] = Finite(auc.low);
   row["auc_high"] = Finite(auc.high);
   row["normalised_entropy"] = Finite(train::EntropyOf(figures));
+  row["normalised_entropy_low"] = Finite(entropy.low);
+  row["normalised_entropy_high"] = Finite(entropy.high);
   row["log_loss"] = Finite(figures.loss_sum / static_cast<double>(figures.events));
   return row;
 }
@@ -246,8 +248,10 @@ Status LearnWithoutPrivacy(config::Config config, const ConfiguredRunOptions& op
   TACIT_ASSIGN(ConfiguredRun plain,
                RunAtWork(assembly, options, /*silent=*/true).Learn(std::move(parts)));
   run->stopped = plain.stopped;
-  for (size_t i = 0; i < run->learners.size(); ++i)
+  for (size_t i = 0; i < run->learners.size(); ++i) {
     run->learners[i].plain = std::move(plain.learners[i].days);
+    run->learners[i].plain_judged = plain.learners[i].judged;
+  }
   return {};
 }
 
@@ -277,8 +281,11 @@ boost::json::object ToJson(const ConfiguredRun& run) {
                             {"delta", learner.delta},
                             {"days", ToJson(learner.days, learner.recommends)},
                             {"verdict", wiring::Verdict(learner)}};
+    if (learner.judged) row["judged"] = ToJson(*learner.judged, learner.recommends);
     if (!learner.plain.empty())
       row["days_without_privacy"] = ToJson(learner.plain, learner.recommends);
+    if (learner.plain_judged)
+      row["judged_without_privacy"] = ToJson(*learner.plain_judged, learner.recommends);
     learners.push_back(std::move(row));
   }
   return {{"learners", std::move(learners)},

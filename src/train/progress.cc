@@ -14,8 +14,25 @@ constexpr uint64_t kWindowEvents = 50000;
 constexpr uint64_t kWindowAsked = 2000;  // and of the running share of hits
 // A stretch that is judged.
 constexpr uint64_t kStretchEvents = 10000, kStretchAsked = 500;
+// An AUC that no honest feature gives, over this many labels of either kind at least.
+constexpr double kTooGoodAuc = 0.99;
+constexpr uint64_t kTooGoodLabels = 20;
+
+// The log loss of a logit for a click; its negative's is the one for a miss.
+double LogLoss(double logit) {
+  return std::max(0.0, -logit) + std::log1p(std::exp(-std::abs(logit)));
+}
 
 }  // namespace
+
+Interval PredictedFigures::EntropyInterval() const {
+  const double entropy = EntropyOf(*this), half = kDeviationsOf95 * entropy_deviation;
+  return {entropy - half, entropy + half};
+}
+
+bool PredictedFigures::IsTooGood() const {
+  return auc > kTooGoodAuc && std::min(clicks, events - clicks) >= kTooGoodLabels;
+}
 
 EventTimes EventTimes::Of(std::span<const int64_t> timestamps_ms) {
   EventTimes times;
@@ -40,6 +57,9 @@ QualityPoint Progress::Predicted::Add(std::span<const float> logits, std::span<c
     auc.AddProbability(probability, click);
     added.clicks += click ? 1 : 0;
     added.predicted += static_cast<double>(probability);
+    const double own_loss = LogLoss(static_cast<double>(click ? logits[i] : -logits[i]));
+    (click ? click_loss : miss_loss) += own_loss;
+    loss_squares += own_loss * own_loss;
   }
   sums.Merge(added);
   return added;
@@ -48,11 +68,29 @@ QualityPoint Progress::Predicted::Add(std::span<const float> logits, std::span<c
 void Progress::Predicted::Merge(const Predicted& other) {
   auc.Merge(other.auc);
   sums.Merge(other.sums);
+  click_loss += other.click_loss;
+  miss_loss += other.miss_loss;
+  loss_squares += other.loss_squares;
+}
+
+// Over records that were drawn independently. An entropy is a ratio of two means, of the loss l of
+// a record and of the loss c that the best constant has there: its deviation is that of the mean of
+// l - entropy * c, over the constant's loss (the delta method).
+double Progress::Predicted::EntropyDeviation() const {
+  const double entropy = EntropyOf(sums);
+  if (std::isnan(entropy)) return NAN;
+  const auto events = static_cast<double>(sums.events), clicks = static_cast<double>(sums.clicks);
+  const double of_click = -entropy * std::log(clicks / events);
+  const double of_miss = -entropy * std::log(1 - clicks / events);
+  const double squares = loss_squares - 2 * (of_click * click_loss + of_miss * miss_loss) +
+                         clicks * of_click * of_click + (events - clicks) * of_miss * of_miss;
+  return std::sqrt(std::max(0.0, squares) / events / (events - 1)) /
+         ConstantLogLoss(sums.clicks, sums.events);
 }
 
 PredictedFigures Progress::Predicted::Figures() const {
   const AucEstimate estimate = auc.Estimate();
-  return {sums, estimate.auc, estimate.deviation};
+  return {sums, estimate.auc, estimate.deviation, EntropyDeviation()};
 }
 
 void Progress::Fold(Account* account) {
@@ -78,6 +116,7 @@ DayRow Progress::RowOf(const Account& account) {
 DayRow Progress::CloseDay(Account* account, const std::string& name) {
   account->current.name = name;
   account->finished.push_back(RowOf(*account));
+  if (account->released) account->judged.Merge(account->today);
   const double epsilon = account->current.epsilon;
   account->current = {};
   account->current.epsilon = epsilon;
@@ -145,6 +184,7 @@ void Progress::EndHeldOutDay(size_t learner, const std::string& name) {
   Account& account = accounts_[learner];
   Fold(&account);
   account.current.held_out = true;
+  if (!std::exchange(account.held_out, true)) account.judged = {};
   CloseDay(&account, name);
 }
 
@@ -190,6 +230,18 @@ std::vector<DayRow> Progress::days(size_t learner) const {
   std::vector<DayRow> days = account.finished;
   if (account.current.steps > 0) days.push_back(RowOf(account));
   return days;
+}
+
+std::optional<PredictedFigures> Progress::judged(size_t learner) const {
+  const MutexLock lock(mutex_);
+  const Account& account = accounts_[learner];
+  Predicted judged = account.judged;
+  if (account.current.steps > 0) {
+    judged.Merge(account.today);
+    judged.Merge(account.open);
+  }
+  if (judged.sums.events == 0) return std::nullopt;
+  return judged.Figures();
 }
 
 }  // namespace tacit::train

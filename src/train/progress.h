@@ -16,12 +16,19 @@
 
 namespace tacit::train {
 
-// Sums over predictions, and the AUC that only all of them together have. Un-noised: operator-only.
+// Sums over predictions, and the figures that only all of them together have. Un-noised:
+// operator-only.
 struct PredictedFigures : QualityPoint {
   double auc = 0.5;
-  double auc_deviation = NAN;  // NaN where a label has fewer than two events
+  double auc_deviation = NAN;      // NaN where a label has fewer than two events
+  double entropy_deviation = NAN;  // of EntropyOf; NaN where all labels are the same
 
   Interval AucInterval() const { return ProbabilityInterval(auc, auc_deviation); }
+  // The interval of log loss over that of the best constant.
+  Interval EntropyInterval() const;
+  // Tells whether hardly any prediction was wrong, over enough labels of either kind: no honest
+  // feature gives that.
+  bool IsTooGood() const;
 };
 
 // One learner's work on one file of the log (a day).
@@ -93,6 +100,9 @@ class Progress {
   View view(size_t learner) const;
   // Finished days, then the current one if it has any step.
   std::vector<DayRow> days(size_t learner) const;
+  // The predictions that tell how good the learner is: all of its held-out days, or, without such
+  // days, all of days() after its first release. Nothing if there are no such predictions.
+  std::optional<PredictedFigures> judged(size_t learner) const;
   // The quality of predictions along the stream, of this process.
   std::vector<QualityPoint> quality(size_t learner) const;
 
@@ -102,11 +112,13 @@ class Progress {
   struct Predicted {
     AucHistogram auc;
     QualityPoint sums;
+    double click_loss = 0, miss_loss = 0, loss_squares = 0;  // of the same predictions
 
     // Returns the sums of what is added.
     QualityPoint Add(std::span<const float> logits, std::span<const float> labels, double loss,
                      EventTimes times);
     void Merge(const Predicted& other);
+    double EntropyDeviation() const;
     PredictedFigures Figures() const;
   };
   struct Account {
@@ -116,6 +128,8 @@ class Progress {
     Predicted today;  // without those of `open` and `blind`
     // The day's predictions before the learner's first release, where that was on this day.
     std::optional<Predicted> blind;
+    Predicted judged;       // of finished days
+    bool held_out = false;  // these days
     bool released = false;  // in this run or before it
     QualityPoint stretch;   // since it was last taken
     // Predictions since the last fold; those before, in two windows, so that the running figures

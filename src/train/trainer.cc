@@ -71,9 +71,6 @@ struct Trainer::Seat {
 
 namespace {
 
-// An AUC that no honest feature gives, over this many labels of either kind at least.
-constexpr double kTooGoodAuc = 0.99;
-constexpr uint64_t kTooGoodLabels = 20;
 // Between two warnings of stretches of one learner that are below a baseline.
 constexpr std::chrono::hours kSilence(1);
 
@@ -486,8 +483,7 @@ bool Trainer::TellBelowBaseline(const Seat& seat, const std::string& when,
 // Warns the operator where hardly any prediction was wrong.
 void Trainer::TellTooGood(const Seat& seat, const std::string& when,
                           const PredictedFigures& predicted) {
-  const uint64_t fewest = std::min(predicted.clicks, predicted.events - predicted.clicks);
-  if (!(predicted.auc > kTooGoodAuc) || fewest < kTooGoodLabels) return;
+  if (!predicted.IsTooGood()) return;
   LogEvent(spdlog::level::warn, "too_good",
            {{"learner", seat.learner->id()}, {"day", when}, {"auc", predicted.auc}},
            fmt::format("learner '{}', {}: its AUC is {:.4f}: does a feature hold what is known "

@@ -40,14 +40,23 @@ std::string CostLine(double epsilon, const privacy::Promise& promise, std::strin
       of_users ? "no user" : "no event", seen);
 }
 
-// Calls `write` with a day's name, figures and row, and once more with the part of the day that was
-// predicted after the learner's first release, where the day has such a part: `day` is null then.
+// Calls `write` with a day's name, figures and row, once more with the part of the day that was
+// predicted after the learner's first release, where the day has such a part, and at last with all
+// predictions that are judged, where they are of several rows: `day` is null in both.
 template <class Write>
-void ForRows(const std::vector<train::DayRow>& days, const Write& write) {
-  for (const train::DayRow& day : days) {
-    write(day.name.empty() ? "-" : day.name, day, &day);
+void ForRows(const LearnerDays& learner, const Write& write) {
+  const bool held_out = std::ranges::any_of(learner.days, &train::DayRow::held_out);
+  size_t judged = 0;
+  std::string last_file;
+  for (const train::DayRow& day : learner.days) {
+    const std::string rest = last_file.empty() ? "-" : "after " + last_file;
+    write(day.name.empty() ? rest : day.name, day, &day);
     if (day.after_release) write("  since release 1", *day.after_release, nullptr);
+    if (day.held_out == held_out && day.Judged() != nullptr) ++judged;
+    last_file = day.name;
   }
+  if (judged > 1 && learner.judged)
+    write(held_out ? "all held out" : "since release 1", *learner.judged, nullptr);
 }
 
 // The sentence on days when a baseline was the better answer, and why; "" if there is none.
@@ -112,16 +121,15 @@ std::string Range(const Interval& interval) {
                                      : "-";
 }
 
-std::string DayTable(const std::vector<train::DayRow>& days,
-                     const std::map<std::string, double>& best_auc, double epsilon,
+std::string DayTable(const LearnerDays& learner, const std::map<std::string, double>& best_auc,
                      const privacy::Promise& promise) {
   const bool known = !best_auc.empty();
   std::string table = fmt::format("{:<18} {:>9} {:>7} {:>8} {:>7} {:>7} {:>8} {:>11}", "log",
                                   "events", "steps", "log loss", "NE", "calib.", "AUC", "95 %");
   if (known) table += fmt::format(" {:>8} {:>11}", "best", "gap closed");
   table += fmt::format(" {:>9} {:>13}\n", "epsilon", "rows written");
-  ForRows(days, [&](const std::string& name, const train::PredictedFigures& figures,
-                    const train::DayRow* day) {
+  ForRows(learner, [&](const std::string& name, const train::PredictedFigures& figures,
+                       const train::DayRow* day) {
     table += fmt::format("{:<18} {:>9} {:>7}", name, WithThousands(figures.events),
                          day == nullptr ? "" : StepsOf(*day)) +
              PredictedOf(figures);
@@ -140,9 +148,10 @@ std::string DayTable(const std::vector<train::DayRow>& days,
       "\nNE: log loss over that of the best constant. calib.: labels of 1 predicted over those "
       "that came.\n";
   table += BelowBaseline(
-      days, [](const train::QualityPoint& predicted) { return train::EntropyOf(predicted) >= 1; },
+      learner.days,
+      [](const train::QualityPoint& predicted) { return train::EntropyOf(predicted) >= 1; },
       "the best constant would have predicted no worse (NE of 1 and more)");
-  return table + CostLine(epsilon, promise, "AUC and loss are");
+  return table + CostLine(learner.epsilon, promise, "AUC and loss are");
 }
 
 std::string SideBySide(const std::vector<LearnerDays>& learners,
@@ -180,13 +189,12 @@ std::string SideBySide(const std::vector<LearnerDays>& learners,
   return console::LayOut(lines, {0});
 }
 
-std::string RankedDayTable(const std::vector<train::DayRow>& days, double epsilon,
-                           const privacy::Promise& promise) {
+std::string RankedDayTable(const LearnerDays& learner, const privacy::Promise& promise) {
   std::string table = fmt::format(
       "{:<18} {:>9} {:>7} {:>9} {:>9} {:>11} {:>7} {:>17} {:>17} {:>9}\n", "log", "events", "steps",
       "asked", "HIT@10", "95 %", "NDCG@10", "popularity's", "successor's", "epsilon");
-  ForRows(days, [&](const std::string& name, const train::PredictedFigures& figures,
-                    const train::DayRow* day) {
+  ForRows(learner, [&](const std::string& name, const train::PredictedFigures& figures,
+                       const train::DayRow* day) {
     const train::RankTotals& ranked = figures.ranked;
     table += fmt::format("{:<18} {:>9} {:>7} {:>9} {:>9} {:>11} {:>7} {} {} {:>9}\n", name,
                          WithThousands(figures.events), day == nullptr ? "" : StepsOf(*day),
@@ -199,14 +207,14 @@ std::string RankedDayTable(const std::vector<train::DayRow>& days, double epsilo
       "\npopularity: the most popular items so far; successor: those that came most often right "
       "after the\nlast item. Both are counted without noise, and know no more than the model "
       "does.\n";
-  table += WhyNobodyWasAsked(days, promise);
+  table += WhyNobodyWasAsked(learner.days, promise);
   table += BelowBaseline(
-      days,
+      learner.days,
       [](const train::QualityPoint& predicted) {
         return train::IsBelowPopularity(predicted.ranked);
       },
       "the most popular items were the better answer (HIT@10 or NDCG@10)");
-  return table + CostLine(epsilon, promise, "Hits are");
+  return table + CostLine(learner.epsilon, promise, "Hits are");
 }
 
 std::vector<LearnerDays> LearntDays(const Assembly& assembly, const train::Progress& progress) {
@@ -215,6 +223,7 @@ std::vector<LearnerDays> LearntDays(const Assembly& assembly, const train::Progr
     learners.push_back({.id = plan.id,
                         .epsilon = progress.view(plan.index.value).epsilon,
                         .days = progress.days(plan.index.value),
+                        .judged = progress.judged(plan.index.value),
                         .recommends = plan.recommends,
                         .promised = plan.promise.epsilon,
                         .delta = plan.promise.delta,
@@ -230,11 +239,10 @@ std::string LearntTables(const Assembly& assembly, const std::vector<LearnerDays
     const LearnerDays& learner = learners[i];
     const privacy::Promise& promise = assembly.learners[i].promise;
     if (learner.days.empty()) continue;
-    tables +=
-        fmt::format("\nlearner {}\n{}{}\n{}", learner.id,
-                    learner.recommends ? RankedDayTable(learner.days, learner.epsilon, promise)
-                                       : DayTable(learner.days, best, learner.epsilon, promise),
-                    PlainTable(learner), Verdict(learner));
+    tables += fmt::format(
+        "\nlearner {}\n{}{}\n{}", learner.id,
+        learner.recommends ? RankedDayTable(learner, promise) : DayTable(learner, best, promise),
+        PlainTable(learner), Verdict(learner));
     if (!learner.recommends) clicks.push_back(learner);
   }
   if (clicks.size() > 1) tables += fmt::format("\nside by side\n{}", SideBySide(clicks, best));

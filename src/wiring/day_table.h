@@ -12,14 +12,13 @@
 
 namespace tacit::wiring {
 
-// Formats the days as a table, with the privacy they cost of what was promised. `best_auc` (by file
-// name) is known for generated logs only; without it its columns are left out.
-std::string DayTable(const std::vector<train::DayRow>& days,
-                     const std::map<std::string, double>& best_auc, double epsilon,
+// Formats the days as a table, with the privacy they cost of what was promised. Its last row is of
+// the predictions that tell how good the learner is, where they are of several rows. `best_auc` (by
+// file name) is known for generated logs only; without it its columns are left out.
+std::string DayTable(const LearnerDays& learner, const std::map<std::string, double>& best_auc,
                      const privacy::Promise& promise);
 // The same for a model of the next item.
-std::string RankedDayTable(const std::vector<train::DayRow>& days, double epsilon,
-                           const privacy::Promise& promise);
+std::string RankedDayTable(const LearnerDays& learner, const privacy::Promise& promise);
 
 // The AUC of several click learners side by side, one line a day; empty for fewer than two.
 std::string SideBySide(const std::vector<LearnerDays>& learners,

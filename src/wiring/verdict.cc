@@ -13,56 +13,45 @@
 namespace tacit::wiring {
 namespace {
 
-// Tells whether predictions are better than their baseline: recommendations by more than chance
-// gives, and by the places of their hits.
+// Tells whether predictions are better than their baseline, by more than chance gives: labels by
+// the interval of NE, recommendations by the places of their hits.
 bool BeatsBaseline(bool recommends, const train::PredictedFigures& figures) {
-  if (!recommends) return train::EntropyOf(figures) < 1;
+  if (!recommends) return figures.EntropyInterval().high < 1;
   const double model = figures.ranked.model.gain, popular = figures.ranked.popular.gain;
   return model - popular > std::sqrt(model + popular) && !train::IsBelowPopularity(figures.ranked);
 }
 
 std::string FigureOf(bool recommends, const train::PredictedFigures& figures) {
-  if (!recommends) return fmt::format("NE {:.4f}", train::EntropyOf(figures));
+  if (!recommends)
+    return fmt::format("NE {:.4f}, 95 % {}", train::EntropyOf(figures),
+                       Range(figures.EntropyInterval()));
   return fmt::format("NDCG@10 {:.4f}", figures.ranked.Ndcg(figures.ranked.model));
 }
 
 // Says how a learner without noise did beside the one with it.
 std::string BesidePlain(const LearnerDays& learner, bool better) {
-  const auto plain = JudgedOf(learner.plain);
-  if (!plain) return ".\n";
+  const auto& plain = learner.plain_judged;
+  if (!plain) return "";
   const std::string figure = FigureOf(learner.recommends, *plain);
-  if (better) return fmt::format("; without privacy {}.\n", figure);
-  if (!BeatsBaseline(learner.recommends, *plain))
-    return fmt::format(", and neither does it without privacy ({}).\n", figure);
-  uint64_t records = 0;
-  for (const train::DayRow& day : learner.days) records += day.held_out ? 0 : day.events;
-  return fmt::format(
-      "; without privacy it does better ({}): {} records are too few for {} at this epsilon.\n",
-      figure, WithThousands(records),
-      learner.recommends ? "the pairs of " + Counted(learner.items, "item")
-                         : std::string("its features"));
+  if (better) return fmt::format("; without privacy {}", figure);
+  uint64_t learnt = 0;
+  for (const train::DayRow& day : learner.days) learnt += day.held_out ? 0 : day.events;
+  const std::string records = WithThousands(learnt);
+  if (BeatsBaseline(learner.recommends, *plain))
+    return fmt::format(
+        "; without privacy it does better ({}): {} records are too few for {} at this epsilon",
+        figure, records,
+        learner.recommends ? "the pairs of " + Counted(learner.items, "item")
+                           : std::string("its features"));
+  const std::string neither = fmt::format(", and neither does it without privacy ({})", figure);
+  if (learner.recommends || plain->AucInterval().low > .5) return neither;
+  return fmt::format("{}: its features tell nothing of this label in {} records", neither, records);
 }
 
 }  // namespace
 
-std::optional<train::PredictedFigures> JudgedOf(const std::vector<train::DayRow>& days) {
-  const bool held_out = std::ranges::any_of(days, &train::DayRow::held_out);
-  std::optional<train::PredictedFigures> judged;
-  for (const train::DayRow& day : days) {
-    const train::PredictedFigures* const figures = day.Judged();
-    if (figures == nullptr || day.held_out != held_out) continue;
-    if (!judged) {
-      judged = *figures;
-      continue;
-    }
-    judged->Merge(*figures);
-    judged->auc = judged->auc_deviation = NAN;
-  }
-  return judged;
-}
-
 std::string Verdict(const LearnerDays& learner) {
-  const auto judged = JudgedOf(learner.days);
+  const auto& judged = learner.judged;
   const auto untold = [&](std::string_view why) {
     return fmt::format("Nothing tells yet how good learner '{}' is: {}.\n", learner.id, why);
   };
@@ -81,15 +70,19 @@ std::string Verdict(const LearnerDays& learner) {
   const bool better = BeatsBaseline(learner.recommends, *judged);
   const train::RankTotals& ranked = judged->ranked;
   return fmt::format(
-      "{} does {} {} ({}{}){}", subject, better ? "better than" : "no better than",
+      "{} does {} {} ({}{}){}.\n{}", subject, better ? "better than" : "no better than",
       learner.recommends ? "the most popular items" : "the best constant",
       FigureOf(learner.recommends, *judged),
       learner.recommends ? fmt::format(", theirs {:.4f}", ranked.Ndcg(ranked.popular)) : "",
-      BesidePlain(learner, better));
+      BesidePlain(learner, better),
+      judged->IsTooGood() ? fmt::format("Its AUC is {:.4f}: does a feature hold what is known only "
+                                        "after the label?\n",
+                                        judged->auc)
+                          : "");
 }
 
 std::string PlainTable(const LearnerDays& learner) {
-  const auto judged = JudgedOf(learner.days), plain = JudgedOf(learner.plain);
+  const auto &judged = learner.judged, &plain = learner.plain_judged;
   if (!judged || !plain) return "";
   console::TextLines lines;
   if (learner.recommends) {
@@ -104,14 +97,14 @@ std::string PlainTable(const LearnerDays& learner) {
     add("popularity", judged->ranked, judged->ranked.popular);
     add("successor", judged->ranked, judged->ranked.successor);
   } else {
-    lines.push_back({"", "NE", "AUC", "95 %"});
+    lines.push_back({"", "NE", "95 %", "AUC", "95 %"});
     const auto add = [&](const std::string& name, const train::PredictedFigures& figures) {
-      lines.push_back({name, Figure(train::EntropyOf(figures)), Figure(figures.auc),
-                       Range(figures.AucInterval())});
+      lines.push_back({name, Figure(train::EntropyOf(figures)), Range(figures.EntropyInterval()),
+                       Figure(figures.auc), Range(figures.AucInterval())});
     };
     add("as configured", *judged);
     add("without privacy", *plain);
-    lines.push_back({"best constant", Figure(1), Figure(0.5), "-"});
+    lines.push_back({"best constant", Figure(1), "-", Figure(0.5), "-"});
   }
   return "\nBeside it without privacy, with its periods, constants and rows, and no noise. Nothing "
          "of that model is kept.\n" +

@@ -288,6 +288,7 @@ TEST(ConfiguredRun, ARowHeldOutHasNoRecordThatWasLearntFrom) {
     }
     EXPECT_EQ(held_out, static_cast<uint64_t>(static_cast<double>(all) * percent / 100));
     EXPECT_EQ(learnt + held_out, all) << percent;
+    EXPECT_EQ(run->learners[0].judged->events, held_out);
   }
 }
 

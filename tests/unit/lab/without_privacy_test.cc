@@ -11,7 +11,6 @@
 #include "lab/configured_run.h"
 #include "support/process.h"
 #include "support/scoped_variable.h"
-#include "wiring/verdict.h"
 
 namespace tacit::lab {
 namespace {
@@ -20,7 +19,6 @@ namespace fs = std::filesystem;
 using test::TempDir;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using wiring::JudgedOf;
 
 // Clicks follow from one feature: nine in ten of its odd values, one in ten of the others.
 void WriteClicks(const TempDir& dir, int day) {
@@ -82,7 +80,7 @@ class WithoutPrivacyTest : public testing::Test {
 TEST_F(WithoutPrivacyTest, TheSecondModelHasNoNoiseAndIsGone) {
   const ConfiguredRun one = Run("one"), other = Run("other");
   ASSERT_EQ(one.learners.size(), 1u);
-  const auto noisy = JudgedOf(one.learners[0].days), plain = JudgedOf(one.learners[0].plain);
+  const auto &noisy = one.learners[0].judged, &plain = one.learners[0].plain_judged;
   ASSERT_TRUE(noisy && plain);
   EXPECT_EQ(one.learners[0].id, "ctr");
   EXPECT_EQ(noisy->events, 6000u) << "the day that is held out";
@@ -92,8 +90,8 @@ TEST_F(WithoutPrivacyTest, TheSecondModelHasNoNoiseAndIsGone) {
   EXPECT_EQ(one.learners[0].plain[0].steps, one.learners[0].days[0].steps);
   EXPECT_EQ(one.learners[0].plain[0].rows_written, one.learners[0].days[0].rows_written);
   // Noise is fresh in each run; without it the runs are one.
-  EXPECT_EQ(JudgedOf(other.learners[0].plain)->loss_sum, plain->loss_sum);
-  EXPECT_NE(JudgedOf(other.learners[0].days)->loss_sum, noisy->loss_sum);
+  EXPECT_EQ(other.learners[0].plain_judged->loss_sum, plain->loss_sum);
+  EXPECT_NE(other.learners[0].judged->loss_sum, noisy->loss_sum);
 
   EXPECT_THAT(one.tables, AllOf(HasSubstr("\nwithout privacy "), HasSubstr("\nbest constant "),
                                 HasSubstr("At epsilon 0.001 learner 'ctr' does ")));

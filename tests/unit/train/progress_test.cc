@@ -4,6 +4,7 @@
 #include <malloc.h>
 
 #include <cmath>
+#include <random>
 #include <vector>
 
 namespace tacit::train {
@@ -191,6 +192,85 @@ TEST(ProgressTest, ADayWithoutStepsAndPredictionsLeavesNoRow) {
   const auto unlearnt = progress.EndDay(0, "");
   ASSERT_TRUE(unlearnt) << "a period that no budget had room for";
   EXPECT_EQ(unlearnt->events, 2u);
+}
+
+// Predictions of random records, about half of them right.
+struct Drawn {
+  std::vector<float> logits, labels;
+  double loss_sum = 0;
+};
+
+Drawn Draw(std::mt19937* random) {
+  Drawn drawn;
+  for (int i = 0; i < 200; ++i) {
+    drawn.logits.push_back(static_cast<float>((*random)() % 1000) / 250 - 2.5f);
+    drawn.labels.push_back((*random)() % 3 == 0 ? 1 : 0);
+    const double logit = static_cast<double>(drawn.logits.back());
+    drawn.loss_sum += std::log(1 + std::exp(drawn.labels.back() > 0 ? -logit : logit));
+  }
+  return drawn;
+}
+
+// Days since the first release are judged as if they were one day; days held out are, and alone.
+TEST(ProgressTest, AllDaysThatTellHowGoodALearnerIsAreJudgedAsOne) {
+  std::mt19937 random(7);
+  Progress parts(1), learnt(1), held_out(1);
+  const auto predict = [&](Progress* whole) {
+    const Drawn drawn = Draw(&random);
+    parts.AddPredictions(0, drawn.logits, drawn.labels, drawn.loss_sum);
+    if (whole != nullptr) whole->AddPredictions(0, drawn.logits, drawn.labels, drawn.loss_sum);
+  };
+  const auto expect_judged_as = [&](Progress* whole) {
+    const auto judged = parts.judged(0);
+    const auto one = whole->EndDay(0, "");
+    ASSERT_TRUE(judged && one);
+    EXPECT_EQ(judged->events, one->events);
+    EXPECT_NEAR(judged->loss_sum, one->loss_sum, 1e-9);
+    EXPECT_EQ(judged->auc, one->auc);
+    EXPECT_EQ(judged->auc_deviation, one->auc_deviation);
+    EXPECT_NEAR(judged->entropy_deviation, one->entropy_deviation, 1e-12);
+  };
+  predict(nullptr);
+  parts.AddStep(0, 0, 1);
+  EXPECT_FALSE(parts.judged(0)) << "before the first release";
+  learnt.Resume(0);
+  predict(&learnt);
+  parts.EndDay(0, "a");
+  predict(&learnt);
+  EXPECT_EQ(parts.judged(0)->events, 200u) << "days() has no row of the second day";
+  parts.AddStep(0, 0, 1);
+  parts.EndDay(0, "b");
+  expect_judged_as(&learnt);
+  for (const char* const day : {"c", "d"}) {
+    predict(&held_out);
+    parts.EndHeldOutDay(0, day);
+  }
+  expect_judged_as(&held_out);
+  EXPECT_EQ(parts.days(0).size(), 4u);
+}
+
+// The deviation of NE by the records one by one, from its definition.
+TEST(ProgressTest, AnEntropyHasTheDeviationOfItsRecords) {
+  std::mt19937 random(11);
+  const Drawn drawn = Draw(&random);
+  Progress progress(1);
+  progress.Resume(0);
+  progress.AddPredictions(0, drawn.logits, drawn.labels, drawn.loss_sum);
+  const auto day = progress.EndDay(0, "day");
+  const double rate = static_cast<double>(day->clicks) / 200, entropy = EntropyOf(*day);
+  const double constant = -rate * std::log(rate) - (1 - rate) * std::log(1 - rate);
+  double squares = 0;
+  for (size_t i = 0; i < 200; ++i) {
+    const double logit = static_cast<double>(drawn.logits[i]);
+    const bool click = drawn.labels[i] > 0;
+    const double own = std::log(1 + std::exp(click ? -logit : logit));
+    const double away = own + entropy * std::log(click ? rate : 1 - rate);
+    squares += away * away;
+  }
+  const double deviation = std::sqrt(squares / 200 / 199) / constant;
+  EXPECT_NEAR(day->entropy_deviation, deviation, 1e-9);
+  EXPECT_NEAR(day->EntropyInterval().high, entropy + 1.959964 * deviation, 1e-9);
+  EXPECT_NEAR(day->EntropyInterval().low, entropy - 1.959964 * deviation, 1e-9);
 }
 
 TEST(ProgressTest, TheRunningAucForgets) {

@@ -25,7 +25,7 @@ std::string TableOf(privacy::Unit unit, double epsilon) {
   day.events = 1234;
   day.steps = 7;
   day.epsilon = epsilon;
-  return DayTable({day}, {}, epsilon, promise);
+  return DayTable({.epsilon = epsilon, .days = {day}}, {}, promise);
 }
 
 TEST(DayTableTest, TellsWhatTheLearnersUnitIsCharged) {
@@ -54,10 +54,11 @@ TEST(DayTableTest, SaysWhereAConstantWouldHaveDoneBetter) {
   day.auc_deviation = .1;
   train::DayRow good = day;
   good.loss_sum = 1;
-  EXPECT_THAT(DayTable({day, good}, {}, 1, promise),
+  EXPECT_THAT(DayTable({.epsilon = 1, .days = {day, good}}, {}, promise),
               AllOf(HasSubstr("1.2326"), HasSubstr("2.0000"), HasSubstr("0.7500 0.554-0.946"),
                     HasSubstr("On 1 of 2 days the best constant")));
-  EXPECT_THAT(DayTable({good}, {}, 1, promise), Not(HasSubstr("constant would")));
+  EXPECT_THAT(DayTable({.epsilon = 1, .days = {good}}, {}, promise),
+              Not(HasSubstr("constant would")));
 }
 
 // A model that has learnt nothing yet is compared with no baseline.
@@ -68,16 +69,40 @@ TEST(DayTableTest, TheDayOfTheFirstReleaseHasARowForWhatCameAfterIt) {
   day.events = 8;
   day.clicks = 2;
   day.loss_sum = 80;
-  const std::string whole = DayTable({day}, {}, 1, {});
+  const std::string whole = DayTable({.epsilon = 1, .days = {day}}, {}, {});
   EXPECT_THAT(whole, AllOf(Not(HasSubstr("since release 1")), HasSubstr("On 1 of 1 days")));
   day.after_release = {{.events = 4, .clicks = 1, .loss_sum = 1}, .75, .1};
-  EXPECT_THAT(DayTable({day}, {}, 1, {}),
+  EXPECT_THAT(DayTable({.epsilon = 1, .days = {day}}, {}, {}),
               AllOf(HasSubstr("day-00                     8       2  10.0000"),
                     HasSubstr("  since release 1          4           0.2500"),
                     Not(HasSubstr("best constant would"))));
   day.after_release.reset();
   day.blind = true;
-  EXPECT_THAT(DayTable({day}, {}, 1, {}), Not(HasSubstr("best constant would")));
+  EXPECT_THAT(DayTable({.epsilon = 1, .days = {day}}, {}, {}),
+              Not(HasSubstr("best constant would")));
+}
+
+// The verdict's figures stand in a row, also where a step does not end at the end of a file.
+TEST(DayTableTest, AllThatIsJudgedHasARowWhereItIsOfSeveral) {
+  train::DayRow file, rest, held;
+  file.name = "day-01";
+  file.events = rest.events = held.events = 4;
+  held.held_out = true;
+  train::PredictedFigures judged;
+  judged.events = 8;
+  judged.auc = .75;
+  EXPECT_THAT(DayTable({.days = {file, rest}, .judged = judged}, {}, {}),
+              AllOf(HasSubstr("\nday-01                     4"),
+                    HasSubstr("\nafter day-01               4"),
+                    HasSubstr("\nsince release 1            8")));
+  EXPECT_THAT(DayTable({.days = {rest, held, held}, .judged = judged}, {}, {}),
+              AllOf(HasSubstr("\n-                          4"),
+                    HasSubstr("\nall held out               8"), HasSubstr("0.7500")));
+  EXPECT_THAT(DayTable({.days = {file, held}, .judged = held}, {}, {}),
+              Not(HasSubstr("all held out")));
+  file.blind = true;
+  EXPECT_THAT(DayTable({.days = {file, rest}, .judged = rest}, {}, {}),
+              Not(HasSubstr("since release 1")));
 }
 
 // A day of dead letters alone has no figures.
@@ -85,7 +110,7 @@ TEST(DayTableTest, ADayWithoutEventsHasNoFigures) {
   train::DayRow day;
   day.name = "day-00";
   day.steps = 7;
-  EXPECT_THAT(DayTable({day}, {}, 1, {}),
+  EXPECT_THAT(DayTable({.epsilon = 1, .days = {day}}, {}, {}),
               AllOf(HasSubstr("-       -       -        -           -"), Not(HasSubstr("0.5000"))));
 }
 
@@ -98,14 +123,15 @@ TEST(RankedDayTableTest, SetsBaselinesBesideTheModel) {
                 .successor = {.hits = 120, .gain = 60}};
   train::DayRow good = day;
   good.ranked.model = {.hits = 100, .gain = 60};
-  EXPECT_THAT(RankedDayTable({day, good}, 1, {}),
+  EXPECT_THAT(RankedDayTable({.epsilon = 1, .days = {day, good}}, {}),
               AllOf(HasSubstr("   0.1000 0.074-0.133  0.0500    0.2000  0.1250    0.3000  0.1500"),
                     HasSubstr("On 1 of 2 days the most popular items were the better answer")));
-  EXPECT_THAT(RankedDayTable({good}, 1, {}), Not(HasSubstr("the better answer")));
+  EXPECT_THAT(RankedDayTable({.epsilon = 1, .days = {good}}, {}),
+              Not(HasSubstr("the better answer")));
   good.ranked.model.gain = 30;
-  EXPECT_THAT(RankedDayTable({good}, 1, {}), HasSubstr("On 1 of 1 days"))
+  EXPECT_THAT(RankedDayTable({.epsilon = 1, .days = {good}}, {}), HasSubstr("On 1 of 1 days"))
       << "as many hits, in worse places";
-  EXPECT_THAT(RankedDayTable({train::DayRow{}}, 1, {}),
+  EXPECT_THAT(RankedDayTable({.epsilon = 1, .days = {train::DayRow{}}}, {}),
               HasSubstr("        -           -       -         -       -         -       -"));
 }
 
@@ -117,14 +143,17 @@ TEST(RankedDayTableTest, SaysWhyNobodyWasAsked) {
   privacy::Promise promise;
   promise.unit = privacy::Unit::kUser;
   promise.bounds.allowance = 2;
-  EXPECT_THAT(RankedDayTable({first, second, asked}, 1, promise),
+  EXPECT_THAT(RankedDayTable({.epsilon = 1, .days = {first, second, asked}}, promise),
               AllOf(HasSubstr("On 2 of 3 days nobody was asked for a next item: 30 users came "
                               "before anything had been learnt,\n1,200 had no history, 4 took"),
                     Not(HasSubstr("max_participations"))));
   promise.bounds.allowance = 1;
-  EXPECT_THAT(RankedDayTable({second}, 1, promise), HasSubstr("max_participations 1"));
-  EXPECT_THAT(RankedDayTable({first}, 1, promise), Not(HasSubstr("max_participations 1")));
-  EXPECT_THAT(RankedDayTable({asked}, 1, promise), Not(HasSubstr("nobody was asked")));
+  EXPECT_THAT(RankedDayTable({.epsilon = 1, .days = {second}}, promise),
+              HasSubstr("max_participations 1"));
+  EXPECT_THAT(RankedDayTable({.epsilon = 1, .days = {first}}, promise),
+              Not(HasSubstr("max_participations 1")));
+  EXPECT_THAT(RankedDayTable({.epsilon = 1, .days = {asked}}, promise),
+              Not(HasSubstr("nobody was asked")));
 }
 
 train::DayRow DayOf(const std::string& name, bool good) {
@@ -136,10 +165,11 @@ train::DayRow DayOf(const std::string& name, bool good) {
 
 // A learner that came later has no figure for the days before.
 TEST(SideBySideTest, HasALineADay) {
-  EXPECT_EQ(SideBySide({{"one", 1, {DayOf("a", true)}}}, {}), "");
-  const std::string table = SideBySide(
-      {{"one", 1, {DayOf("a", true), DayOf("b", true)}}, {"other", INFINITY, {DayOf("b", false)}}},
-      {{"b", 0.75}});
+  EXPECT_EQ(SideBySide({{.id = "one", .epsilon = 1, .days = {DayOf("a", true)}}}, {}), "");
+  const std::string table =
+      SideBySide({{.id = "one", .epsilon = 1, .days = {DayOf("a", true), DayOf("b", true)}},
+                  {.id = "other", .epsilon = INFINITY, .days = {DayOf("b", false)}}},
+                 {{"b", 0.75}});
   EXPECT_EQ(table,
             "AUC         one   other    best\n"
             "epsilon  1.0000       -        \n"

@@ -20,6 +20,7 @@ train::DayRow ClickDay(double entropy) {
   day.loss_sum = entropy * 100 * std::log(2);
   day.auc = .6;
   day.auc_deviation = .01;
+  day.entropy_deviation = .01;
   return day;
 }
 
@@ -33,90 +34,101 @@ train::DayRow ItemDay(double model, double popular) {
   return day;
 }
 
-LearnerDays Learner(std::vector<train::DayRow> days, bool recommends) {
+LearnerDays Learner(const train::DayRow& day, bool recommends) {
   return {.id = "one",
-          .days = std::move(days),
+          .days = {day},
+          .judged = day,
           .recommends = recommends,
           .promised = 8,
           .items = 11'000};
 }
 
-TEST(VerdictTest, JudgesHeldOutDaysElseAllSinceTheFirstRelease) {
-  train::DayRow blind = ClickDay(5), first = ClickDay(3), held = ClickDay(.9);
-  blind.blind = true;
-  first.after_release = {{.events = 10, .clicks = 5, .loss_sum = 4}, .7, .1};
-  held.held_out = true;
-  EXPECT_FALSE(JudgedOf({blind}));
-  const auto alone = JudgedOf({blind, first});
-  ASSERT_TRUE(alone);
-  EXPECT_EQ(alone->events, 10u);
-  EXPECT_EQ(alone->auc, .7);
-  const auto both = JudgedOf({first, ClickDay(1)});
-  EXPECT_EQ(both->events, 110u);
-  EXPECT_EQ(both->loss_sum, 4 + 100 * std::log(2));
-  EXPECT_TRUE(std::isnan(both->auc)) << "there is no AUC of two days";
-  EXPECT_EQ(JudgedOf({first, held})->loss_sum, held.loss_sum);
-}
-
 TEST(VerdictTest, SaysHowAClickModelStandsBesideAConstant) {
-  LearnerDays learner = Learner({ClickDay(.9)}, false);
+  LearnerDays learner = Learner(ClickDay(.9), false);
   EXPECT_EQ(Verdict(learner),
-            "At epsilon 8 learner 'one' does better than the best constant (NE 0.9000).\n");
-  learner.plain = {ClickDay(.8)};
-  EXPECT_THAT(Verdict(learner), HasSubstr("(NE 0.9000); without privacy NE 0.8000."));
-  learner.days = {ClickDay(1.1)};
+            "At epsilon 8 learner 'one' does better than the best constant (NE 0.9000, 95 % "
+            "0.880-0.920).\n");
+  learner.plain_judged = ClickDay(.8);
+  EXPECT_THAT(Verdict(learner), HasSubstr("; without privacy NE 0.8000, 95 % 0.780-0.820.\n"));
+  learner.judged = ClickDay(1.1);
   EXPECT_THAT(Verdict(learner),
-              HasSubstr("no better than the best constant (NE 1.1000); without privacy it does "
-                        "better (NE 0.8000): 100 records are too few for its features"));
-  learner.plain = {ClickDay(1.01)};
-  EXPECT_THAT(Verdict(learner), HasSubstr(", and neither does it without privacy (NE 1.0100)."));
+              HasSubstr("no better than the best constant (NE 1.1000, 95 % 1.080-1.120); without "
+                        "privacy it does better (NE 0.8000, 95 % 0.780-0.820): 100 records are "
+                        "too few for its features at this epsilon.\n"));
+  learner.plain_judged = ClickDay(1.01);
+  EXPECT_THAT(Verdict(learner),
+              HasSubstr(", and neither does it without privacy (NE 1.0100, 95 % 0.990-1.030).\n"));
   learner.promised = INFINITY;
   EXPECT_THAT(Verdict(learner), HasSubstr("Without privacy learner 'one' does"));
 }
 
+// Labels that are coin tosses: NE is on either side of 1 by chance alone.
+TEST(VerdictTest, BlamesNeitherNoiseNorRecordsWhereNothingIsThereToLearn) {
+  LearnerDays learner = Learner(ClickDay(.99), false);
+  EXPECT_THAT(Verdict(learner), HasSubstr("does no better than the best constant (NE 0.9900, "));
+  learner.plain_judged = ClickDay(.9999);
+  learner.plain_judged->auc = .501;
+  EXPECT_THAT(Verdict(learner),
+              AllOf(HasSubstr(", and neither does it without privacy (NE 0.9999, 95 % 0.980-1.019"
+                              "): its features tell nothing of this label in 100 records.\n"),
+                    Not(HasSubstr("too few"))));
+  learner.plain_judged->auc = .6;
+  EXPECT_THAT(Verdict(learner), Not(HasSubstr("tell nothing")));
+}
+
+TEST(VerdictTest, DoubtsAnAucThatNoHonestFeatureGives) {
+  train::DayRow day = ClickDay(.1);
+  day.auc = .995;
+  EXPECT_THAT(Verdict(Learner(day, false)),
+              HasSubstr(".\nIts AUC is 0.9950: does a feature hold what is known only after"));
+  day.clicks = 19;
+  EXPECT_THAT(Verdict(Learner(day, false)), Not(HasSubstr("AUC"))) << "too few labels to tell";
+  EXPECT_THAT(Verdict(Learner(ClickDay(.9), false)), Not(HasSubstr("AUC")));
+}
+
 TEST(VerdictTest, SaysHowARecommenderStandsBesidePopularity) {
-  LearnerDays learner = Learner({ItemDay(50, 62)}, true);
+  LearnerDays learner = Learner(ItemDay(50, 62), true);
   EXPECT_EQ(Verdict(learner),
             "At epsilon 8 learner 'one' does no better than the most popular items (NDCG@10 "
             "0.0500, theirs 0.0620).\n");
-  learner.days = {ItemDay(60, 52)};
+  learner.judged = ItemDay(60, 52);
   EXPECT_THAT(Verdict(learner), HasSubstr("no better")) << "what chance gives";
-  learner.plain = {ItemDay(90, 52)};
+  learner.plain_judged = ItemDay(90, 52);
   EXPECT_THAT(Verdict(learner),
               HasSubstr("without privacy it does better (NDCG@10 0.0900): 35,000 records are too "
                         "few for the pairs of 11,000 items at this epsilon."));
-  learner.days = {ItemDay(80, 52)};
+  learner.judged = ItemDay(80, 52);
   EXPECT_THAT(Verdict(learner), HasSubstr("does better than the most popular items"));
 }
 
 TEST(VerdictTest, SaysWhatTellsNothing) {
-  train::DayRow blind = ClickDay(5), unasked = ItemDay(0, 0);
-  blind.blind = true;
+  LearnerDays blind = Learner(ClickDay(5), false);
+  blind.judged.reset();
+  train::DayRow unasked = ItemDay(0, 0);
   unasked.ranked = {};
-  EXPECT_THAT(Verdict(Learner({blind}, false)),
-              AllOf(HasSubstr("Nothing tells yet how good learner 'one' is"),
-                    HasSubstr("before its first release")));
-  EXPECT_THAT(Verdict(Learner({unasked}, true)), HasSubstr("nobody was asked"));
+  EXPECT_THAT(Verdict(blind), AllOf(HasSubstr("Nothing tells yet how good learner 'one' is"),
+                                    HasSubstr("before its first release")));
+  EXPECT_THAT(Verdict(Learner(unasked, true)), HasSubstr("nobody was asked"));
   train::DayRow same = ClickDay(1);
   same.clicks = 0;
-  EXPECT_THAT(Verdict(Learner({same}, false)), HasSubstr("all labels were the same"));
+  EXPECT_THAT(Verdict(Learner(same, false)), HasSubstr("all labels were the same"));
 }
 
 TEST(PlainTableTest, SetsTheLearnersAndTheirBaselinesSideBySide) {
-  LearnerDays learner = Learner({ItemDay(50, 62)}, true);
+  LearnerDays learner = Learner(ItemDay(50, 62), true);
   EXPECT_EQ(PlainTable(learner), "");
-  learner.plain = {ItemDay(90, 62)};
+  learner.plain_judged = ItemDay(90, 62);
   EXPECT_THAT(PlainTable(learner),
               AllOf(HasSubstr("as configured    0.1000  0.083-0.120   0.0500\n"),
                     HasSubstr("without privacy  0.1000  0.083-0.120   0.0900\n"),
                     HasSubstr("popularity       0.1000  0.083-0.120   0.0620\n"),
                     HasSubstr("successor        0.0500  0.038-0.065   0.0250\n")));
-  learner = Learner({ClickDay(.9)}, false);
-  learner.plain = {ClickDay(.8)};
+  learner = Learner(ClickDay(.9), false);
+  learner.plain_judged = ClickDay(.8);
   EXPECT_THAT(PlainTable(learner),
-              AllOf(HasSubstr("as configured    0.9000  0.6000  0.580-0.620\n"),
-                    HasSubstr("without privacy  0.8000  0.6000  0.580-0.620\n"),
-                    HasSubstr("best constant    1.0000  0.5000            -\n"),
+              AllOf(HasSubstr("as configured    0.9000  0.880-0.920  0.6000  0.580-0.620\n"),
+                    HasSubstr("without privacy  0.8000  0.780-0.820  0.6000  0.580-0.620\n"),
+                    HasSubstr("best constant    1.0000            -  0.5000            -\n"),
                     Not(HasSubstr("popularity"))));
 }
 
