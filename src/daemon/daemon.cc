@@ -447,7 +447,8 @@ class Daemon {
       if (!all_dead && outcome_ != train::Outcome::kHalted && progress_.days(i).empty() &&
           learning_->trainer().spent(assembly_.learners[i].index) == privacy::Spent::kNone)
         spdlog::info("{}", wiring::NothingLeftText(assembly_.learners[i].id, positions_[i]));
-    std::string tables = wiring::LearntTables(assembly_, wiring::LearntDays(assembly_, progress_));
+    std::string tables = wiring::LearntTables(
+        assembly_, wiring::LearntDays(assembly_, progress_, learning_->trainer().step_totals()));
     if (dead > 0)
       tables += fmt::format(
           "{} of {} records could not be learnt from: see {}. The steps that they were in are "

@@ -216,11 +216,12 @@ class RunAtWork {
   }
 
   ConfiguredRun Figures() const {
-    return {.learners = wiring::LearntDays(assembly_, progress_),
-            .tables = {},
-            .records = learning_->intake().records_read(),
-            .records_dead = learning_->intake().records_dead(),
-            .stopped = stopped_};
+    return {
+        .learners = wiring::LearntDays(assembly_, progress_, learning_->trainer().step_totals()),
+        .tables = {},
+        .records = learning_->intake().records_read(),
+        .records_dead = learning_->intake().records_dead(),
+        .stopped = stopped_};
   }
 
   const wiring::Assembly& assembly_;

@@ -40,6 +40,19 @@ std::string CostLine(double epsilon, const privacy::Promise& promise, std::strin
       of_users ? "no user" : "no event", seen);
 }
 
+// The sentence on users whose allowance was used up; "" if there was no such user.
+std::string LeftOutLine(const UsersCame& came) {
+  if (came.users_left_out == 0) return "";
+  const auto share = [](uint64_t left_out, uint64_t all) {
+    return 100 * static_cast<double>(left_out) / static_cast<double>(all);
+  };
+  return fmt::format(
+      "{:.1f} % of users and {:.1f} % of records ({} of {}) were left out: allowances "
+      "(participation.max_participations)\nwere used up. A user is counted once in each step.\n",
+      share(came.users_left_out, came.users), share(came.records_left_out, came.records),
+      WithThousands(came.records_left_out), WithThousands(came.records));
+}
+
 // Calls `write` with a day's name, figures and row, once more with the part of the day that was
 // predicted after the learner's first release, where the day has such a part, and at last with all
 // predictions that are judged, where they are of several rows: `day` is null in both.
@@ -151,7 +164,7 @@ std::string DayTable(const LearnerDays& learner, const std::map<std::string, dou
       learner.days,
       [](const train::QualityPoint& predicted) { return train::EntropyOf(predicted) >= 1; },
       "the best constant would have predicted no worse (NE of 1 and more)");
-  return table + CostLine(learner.epsilon, promise, "AUC and loss are");
+  return table + LeftOutLine(learner.came) + CostLine(learner.epsilon, promise, "AUC and loss are");
 }
 
 std::string SideBySide(const std::vector<LearnerDays>& learners,
@@ -214,16 +227,18 @@ std::string RankedDayTable(const LearnerDays& learner, const privacy::Promise& p
         return train::IsBelowPopularity(predicted.ranked);
       },
       "the most popular items were the better answer (HIT@10 or NDCG@10)");
-  return table + CostLine(learner.epsilon, promise, "Hits are");
+  return table + LeftOutLine(learner.came) + CostLine(learner.epsilon, promise, "Hits are");
 }
 
-std::vector<LearnerDays> LearntDays(const Assembly& assembly, const train::Progress& progress) {
+std::vector<LearnerDays> LearntDays(const Assembly& assembly, const train::Progress& progress,
+                                    const train::StepTotals::View& totals) {
   std::vector<LearnerDays> learners;
   for (const LearnerPlan& plan : assembly.learners)
     learners.push_back({.id = plan.id,
                         .epsilon = progress.view(plan.index.value).epsilon,
                         .days = progress.days(plan.index.value),
                         .judged = progress.judged(plan.index.value),
+                        .came = totals.learners[plan.index.value].came,
                         .recommends = plan.recommends,
                         .promised = plan.promise.epsilon,
                         .delta = plan.promise.delta,

@@ -6,6 +6,7 @@
 
 #include "base/interval.h"
 #include "privacy/ledger.h"
+#include "train/learner/step_totals.h"
 #include "train/progress.h"
 #include "wiring/assembly.h"
 #include "wiring/verdict.h"
@@ -30,7 +31,8 @@ std::string Range(const Interval& interval);
 
 // The days of all learners of a run; without any for those that took no step and had no day held
 // out.
-std::vector<LearnerDays> LearntDays(const Assembly& assembly, const train::Progress& progress);
+std::vector<LearnerDays> LearntDays(const Assembly& assembly, const train::Progress& progress,
+                                    const train::StepTotals::View& totals);
 // Everything that a run has learnt and predicted: for each learner with days a table and a verdict,
 // and the click learners side by side.
 std::string LearntTables(const Assembly& assembly, const std::vector<LearnerDays>& learners);

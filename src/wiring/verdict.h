@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/user_uses.h"
 #include "train/progress.h"
 
 namespace tacit::wiring {
@@ -15,6 +16,7 @@ struct LearnerDays {
   double epsilon = 0;  // spent; infinite: it is not private
   std::vector<train::DayRow> days = {};
   std::optional<train::PredictedFigures> judged = {};  // the predictions that tell how good it is
+  UsersCame came = {};                                 // for all steps; zero where units are events
   bool recommends = false;
   double promised = 0, delta = 0;  // its epsilon's bound, and what both are stated at
   uint32_t items = 0;              // in the catalogue

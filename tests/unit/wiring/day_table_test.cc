@@ -105,6 +105,16 @@ TEST(DayTableTest, AllThatIsJudgedHasARowWhereItIsOfSeveral) {
               Not(HasSubstr("since release 1")));
 }
 
+TEST(DayTableTest, SaysWhatIsLeftOutForUsedUpAllowances) {
+  LearnerDays learner{.days = {train::DayRow{}}};
+  learner.came = {.users = 200, .users_left_out = 30, .records = 20'000, .records_left_out = 3'674};
+  for (const std::string& table : {DayTable(learner, {}, {}), RankedDayTable(learner, {})})
+    EXPECT_THAT(table, HasSubstr("\n15.0 % of users and 18.4 % of records (3,674 of 20,000) were "
+                                 "left out: allowances"));
+  learner.came.users_left_out = learner.came.records_left_out = 0;
+  EXPECT_THAT(DayTable(learner, {}, {}), Not(HasSubstr("left out")));
+}
+
 // A day of dead letters alone has no figures.
 TEST(DayTableTest, ADayWithoutEventsHasNoFigures) {
   train::DayRow day;
