@@ -79,6 +79,13 @@ class ColumnReader {
     return std::max(kSlack * whole, 2 * kStandsOut * counts_.deviation(at_.numbers));
   }
 
+  // True if no form of its values stands out.
+  bool HidesForms() const {
+    for (size_t i = 0; i <= kNested; ++i)
+      if (Clear(at_.forms + i) > 0) return false;
+    return true;
+  }
+
   void Forms(double present, Column* column) const {
     constexpr size_t kOwn = kNested + 1;
     std::array<double, kForms> forms{};
@@ -123,9 +130,12 @@ class ColumnReader {
     }
     std::ranges::sort(cells, std::greater());
     const double background = cells[kValueCells / 2];
+    const double noise_of_cell = kStandsOut * counts_.deviation(at_.cells);
     for (size_t i = 0; i < 10 && present > 0; ++i) {
-      const double share = std::clamp((cells[i] - background) / present, 0.0, 1.0);
+      const double more = cells[i] - background;
+      const double share = more > noise_of_cell ? std::min(1.0, more / present) : 0;
       if (i == 0) profile->top = share;
+      if (i == 0) profile->top_least = std::clamp((more - noise_of_cell) / present, 0.0, 1.0);
       profile->top_10 = std::min(1.0, profile->top_10 + share);
     }
     const double counted = Of(at_.distinct), noise = counts_.deviation(at_.distinct);
@@ -234,6 +244,8 @@ NoisedColumn ReadColumn(const NoisedCounts& counts, const ColumnPlaces& at, cons
   profile.missing = missing(first + second, rows);
   const double present = std::round(rows * (1 - profile.missing));
   profile.present = static_cast<uint64_t>(present);
+  // Of so few records a form that all have may not stand out either.
+  profile.hidden = reader.HidesForms() && (rows <= 2 * noise || present > 0);
   reader.Forms(present, &column);
   noised.scale = reader.Scale(present);
   double distinct = reader.Distinct(present, &profile);

@@ -219,6 +219,11 @@ Status PrivateFindings::Look() {
   NoisedEvidence::Scales scales;
   for (size_t c = 0; c < at.columns.size(); ++c) {
     NoisedColumn noised = ReadColumn(counts, at.columns[c], raw_.sample.columns[c], first, second);
+    // No user counts with more records than the bound.
+    if (of_users && noised.column.place == look_.user)
+      noised.profile.top_least =
+          std::min(noised.profile.top_least,
+                   look_.bound() / std::max(1.0, static_cast<double>(noised.profile.present)));
     sample_.columns.push_back(std::move(noised.column));
     profiles_.push_back(std::move(noised.profile));
     scales.push_back(std::move(noised.scale));

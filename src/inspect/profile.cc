@@ -55,7 +55,7 @@ void AddSkew(const Stories& stories, uint64_t rows, Profile* profile) {
   const auto present = static_cast<double>(std::max<uint64_t>(1, profile->present));
   for (size_t i = 0; i < ten; ++i) {
     const double share = static_cast<double>(counts[i]) / present;
-    if (i == 0) profile->top = share;
+    if (i == 0) profile->top = profile->top_least = share;
     profile->top_10 += share;
   }
   profile->distinct = stories.size();

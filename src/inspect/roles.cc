@@ -47,6 +47,7 @@ class RoleFinder {
     }
     for (size_t c = 0; c < sample_.columns.size(); ++c)
       if (taken_[c] == 0) criteo ? AddCriteoFeature(c) : Judge(c);
+    TellOfHidden();
     // An item has a weight of its own too. A user has none: it would tell of the user.
     if (roles_.item) Add(*roles_.item, Kind::kCategorical, "the item itself");
     DropNested();
@@ -137,7 +138,8 @@ class RoleFinder {
       if (IsZeroOrOne(0)) best = 0;
     } else if (!named_.label.empty()) {
       best = AtPlace(named_.label);
-      if (best && named_.label_values.empty() && !MayHaveRule(*best)) best.reset();
+      if (best && named_.label_values.empty() && !MayHaveRule(*best) && !IsVeiled(*best))
+        best.reset();
     } else if (roles_.plain_json) {
       best = AtPlace("/label");
     } else {
@@ -170,7 +172,14 @@ class RoleFinder {
            evidence_.Numbers(c).size() >= 2;
   }
 
-  void SetRule(LabelRole* label) const {
+  // True if it may be a label of 0 and 1 that noise does not show.
+  bool IsVeiled(size_t c) const {
+    const Column& column = At(c);
+    return !evidence_.TellsWords() &&
+           (Of(c).hidden || column.numbers() + column.flags == Of(c).present);
+  }
+
+  void SetRule(LabelRole* label) {
     const Profile& profile = Of(label->column);
     const bool quotes = HasQuotes(label->column);
     if (!named_.label_values.empty()) {
@@ -178,6 +187,12 @@ class RoleFinder {
       label->reason = "its words are given";
     } else if (IsZeroOrOne(label->column) && !quotes) {
       label->reason = "it is 0 or 1";
+    } else if (!MayHaveRule(label->column)) {
+      label->reason = "it is given, and taken for 0 or 1";
+      roles_.warnings.push_back(
+          fmt::format("the noise hides the values of {}: as the label it is taken for 0 or 1; more "
+                      "records or a larger epsilon tell them",
+                      config::QuotedYaml(At(label->column).place)));
     } else if (HasWords(label->column)) {
       label->values = evidence_.LabelWords(label->column);
       label->values_open = !TellsSuccess(At(label->column));
@@ -275,12 +290,21 @@ class RoleFinder {
     if (roles_.item) taken_[*roles_.item] = 1;
   }
 
+  void TellOfHidden() {
+    std::string fields;
+    for (size_t c = 0; c < sample_.columns.size(); ++c)
+      if (Of(c).hidden) fields += (fields.empty() ? "" : ", ") + config::QuotedYaml(At(c).place);
+    if (!fields.empty())
+      roles_.warnings.push_back(fmt::format(
+          "the noise hides these fields: {}: more records or a larger epsilon", fields));
+  }
+
   // A text that stands for no user counts as one person, and so does a robot.
   void LookForHeavyUsers(size_t c) {
     const Column& column = At(c);
     if (column.code.empty()) {  // counts with noise know no user
-      const double share = Of(c).top * (1 - Of(c).missing);
-      if (share > kHeavyShare) TellOfHeavy(share, "");
+      const double share = Of(c).top_least * (1 - Of(c).missing);
+      if (share > kHeavyShare) TellOfHeavy("at least ", share, "");
       return;
     }
     std::map<uint32_t, uint64_t> records;
@@ -299,15 +323,15 @@ class RoleFinder {
         continue;
       }
       const auto first = std::ranges::find(column.code, code);
-      TellOfHeavy(share, ", the first at " +
-                             sample_.PlaceOf(static_cast<uint64_t>(first - column.code.begin())));
+      const std::string place = sample_.PlaceOf(static_cast<uint64_t>(first - column.code.begin()));
+      TellOfHeavy("", share, ", the first at " + place);
     }
   }
-  void TellOfHeavy(double share, std::string_view place) {
+  void TellOfHeavy(std::string_view bound, double share, std::string_view place) {
     roles_.warnings.push_back(fmt::format(
-        "one user has {:.1f} % of the records{}: with unit user it is one person, clipped as one, "
-        "with one allowance",
-        100 * share, place));
+        "one user has {}{:.1f} % of the records{}: with unit user it is one person, clipped as "
+        "one, with one allowance",
+        bound, 100 * share, place));
   }
   // A number may be a label or a category too, so that a person has to list it.
   void TellOfNone(const Column& column, const std::string& text, double share) {
@@ -361,6 +385,7 @@ class RoleFinder {
     if (!IsUtf8(column.name) || column.name.find('\0') != std::string::npos ||
         column.place.size() > 500 || column.place.empty())
       return LeaveOut(c, "no configuration can name it");
+    if (profile.hidden) return LeaveOut(c, "the noise hides it");
     if (column.nested > 0) return LeaveOut(c, "it holds objects, or lists of them");
     if (static_cast<double>(profile.present) < std::max(1.0, kHardlyEver * rows))
       return LeaveOut(c, "hardly any record has it");

@@ -21,6 +21,7 @@ struct Profile {
   double missing = 0;                            // share of the records
   double missing_first = 0, missing_second = 0;  // the same in either half
   double top = 0, top_10 = 0;  // shares of the one and of the ten most frequent values
+  double top_least = 0;        // the share that the most frequent one has beyond all noise
   double growth = 0;           // power of the records with which values grow
   double fresh = 0;            // share of the second half with values the first has not
   double closeness = 1;        // of a value's records to each other; .63 where chance orders them
@@ -29,6 +30,7 @@ struct Profile {
   double least = 0, most = 0;  // numbers
   uint64_t elements = 0;       // different ones, of lists and sets
   bool zero_or_one = false;    // numbers or flags, and there are both
+  bool hidden = false;         // by noise: its counts say nothing
   std::optional<event::TimeUnit> time_unit = {};  // in which all are times of 1990 to 2100
 };
 Profile ProfileOf(const Column& column, uint64_t rows);

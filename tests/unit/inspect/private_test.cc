@@ -448,6 +448,70 @@ TEST_F(PrivateTest, OfUsersItIsTheRawOneButForNumbersOfFewRecords) {
   EXPECT_EQ(again->yaml, proposal->yaml) << "users are counted once, and told again";
 }
 
+// A shop's records with some users, the first of whom has a share of them.
+std::string ShopOfUsers(size_t rows, size_t users, size_t heavy_percent) {
+  std::mt19937_64 random(5);
+  std::string text = "user,shelf,page,click\n";
+  for (size_t i = 0; i < rows; ++i) {
+    const uint64_t user = random() % 100 < heavy_percent ? 0 : 1 + random() % users;
+    text += fmt::format("u{},s{},{},{}\n", user, random() % 12, random() % 9,
+                        random() % 10 < 3 ? 1 : 0);
+  }
+  return text;
+}
+
+class NoisyShopTest : public PrivateTest {
+ protected:
+  Roles RolesOf(const std::string& text, privacy::Unit unit, double epsilon, uint8_t key) {
+    noise::FixedNoise noise(key);
+    const auto found = Find({.records = RecordsOfFiles({Write("shop.csv", text)}),
+                             .format = Format::kCsv,
+                             .fields = {"user", "shelf", "page", "click"},
+                             .unit = unit,
+                             .user = "user",
+                             .user_records = 20},
+                            wiring::InspectionNoise(epsilon, 1e-6), noise);
+    return FindRoles(found->sample(), found->profiles(), found->evidence(),
+                     {.label = "click", .user = "user", .item = "shelf"});
+  }
+};
+
+// The largest of a thousand noised counts is large by noise alone.
+TEST_F(NoisyShopTest, AHeavyUserIsToldOfBeyondTheNoise) {
+  const std::string even = ShopOfUsers(30'000, 1500, 0), heavy = ShopOfUsers(30'000, 1500, 20);
+  for (uint8_t key = 1; key <= 8; ++key) {
+    SCOPED_TRACE(fmt::format("noise {}", key));
+    const auto of_users = RolesOf(even, privacy::Unit::kUser, 1, key).warnings;
+    EXPECT_THAT(of_users, Not(Contains(HasSubstr("one user has"))));
+    const auto of_events = RolesOf(even, privacy::Unit::kEvent, 0.05, key).warnings;
+    EXPECT_THAT(of_events, Not(Contains(HasSubstr("one user has"))));
+    const auto of_heavy = RolesOf(heavy, privacy::Unit::kEvent, 1, key).warnings;
+    EXPECT_THAT(of_heavy, Contains(HasSubstr("one user has at least 1")));
+    const auto of_bounded = RolesOf(heavy, privacy::Unit::kUser, 8, key).warnings;
+    EXPECT_THAT(of_bounded, Not(Contains(HasSubstr("one user has")))) << "20 of its records count";
+  }
+}
+
+// A label that was named stays one where noise hides its values, and a sentence says so.
+TEST_F(NoisyShopTest, FieldsThatTheNoiseHidesAreNamed) {
+  const std::string few = ShopOfUsers(1200, 299, 0);
+  for (uint8_t key = 1; key <= 8; ++key) {
+    SCOPED_TRACE(fmt::format("noise {}", key));
+    const Roles hidden = RolesOf(few, privacy::Unit::kUser, 1, key);
+    ASSERT_TRUE(hidden.label);
+    EXPECT_EQ(hidden.label->reason, "it is given, and taken for 0 or 1");
+    EXPECT_FALSE(hidden.are_meetings());
+    EXPECT_THAT(hidden.warnings, Contains(HasSubstr("the noise hides the values of \"click\"")));
+    EXPECT_THAT(hidden.warnings,
+                Contains(HasSubstr("the noise hides these fields: \"user\", \"shelf\", \"page\"")));
+    EXPECT_THAT(hidden.left_out, Contains(testing::Pair(2u, "the noise hides it")));
+    const Roles seen = RolesOf(few, privacy::Unit::kEvent, 8, key);
+    ASSERT_TRUE(seen.label);
+    EXPECT_EQ(seen.label->reason, "it is 0 or 1");
+    EXPECT_THAT(seen.warnings, Not(Contains(HasSubstr("the noise hides"))));
+  }
+}
+
 TEST_F(PrivateTest, LittleDataSaysThatNothingStandsOut) {
   const std::string file = Write("few", TextOf(AppLog(13, 50)));
   noise::FixedNoise noise(3);
