@@ -97,15 +97,24 @@ class RawRecords final : public Evidence {
                     .filled_is_one = share(by_presence[1]) > share(by_presence[0])};
   }
 
-  UserVisits Visits(size_t user, uint64_t period) const override {
+  UserVisits Visits(size_t user, const std::vector<uint64_t>& starts) const override {
     UserVisits visits;
+    std::vector<double> before = {0};  // offsets of earlier files
+    for (const double offsets : sample_.offsets_of_file)
+      before.push_back(before.back() + std::round(offsets));
+    const auto offset_of = [&](uint64_t row) {
+      if (sample_.offsets_of_file.empty()) return row;
+      return static_cast<uint64_t>(before[sample_.file_of_row[row]]) + sample_.line_of_row[row] - 1;
+    };
     std::unordered_map<uint32_t, std::pair<uint64_t, uint32_t>> users;  // last period, how many
     const std::vector<uint32_t>& codes = sample_.columns[user].code;
     for (uint64_t row = 0; row < sample_.rows; ++row) {
       if (codes[row] == 0) continue;
+      const auto period =
+          static_cast<uint64_t>(std::ranges::upper_bound(starts, offset_of(row)) - starts.begin());
       auto& [last, number] = users[codes[row]];
-      if (number == 0 || last != row / period) ++number;
-      last = row / period;
+      if (number == 0 || last != period) ++number;
+      last = period;
       if (visits.records.size() < number) visits.records.resize(number);
       ++visits.records[number - 1];
     }

@@ -64,14 +64,14 @@ class NoisedEvidence final : public Evidence {
     return std::nullopt;
   }
 
-  UserVisits Visits(size_t user, uint64_t period) const override {
+  UserVisits Visits(size_t user, const std::vector<uint64_t>& starts) const override {
     if (asked_) {
-      TACIT_CHECK(asked_->first == std::pair(user, period), "users are counted once");
+      TACIT_CHECK(asked_->first == std::pair(user, starts), "users are counted once");
       return {.periods = asked_->second};
     }
     const bool of_users = look_.unit == privacy::Unit::kUser;
     const std::vector<double> users =
-        CountUsers(of_users ? raw_.user_of : raw_.sample.columns[user].code, period);
+        CountUsers(of_users ? raw_.user_of : raw_.sample.columns[user].code, starts);
     NoisedCounts counts(noise_multiplier_);
     // One record moves a user from one cell to the next; of unit user, a user is in one cell.
     const size_t at = counts.Add(users, of_users ? 1 : std::numbers::sqrt2);
@@ -83,17 +83,31 @@ class NoisedEvidence final : public Evidence {
           std::clamp(std::round(counts[at + i]), 0.0, static_cast<double>(raw_.lines)));
       periods.insert(periods.end(), times, static_cast<uint32_t>(i + 1));
     }
-    asked_ = {{user, period}, periods};
+    asked_ = {{user, starts}, periods};
     return {.periods = std::move(periods)};
   }
 
  private:
-  // Users by the number of periods that have a record of theirs. A period is `period` lines.
-  std::vector<double> CountUsers(const std::vector<uint32_t>& user_of, uint64_t period) const {
+  // The offset of a line, counted over all files. It follows from public numbers.
+  uint64_t OffsetOf(uint64_t line) const {
+    const bool header = raw_.sample.shape.format == Format::kCsv;
+    uint64_t before = 0;  // offsets of earlier files
+    for (const double offsets : raw_.sample.offsets_of_file) {
+      line += header ? 1 : 0;
+      const auto end = before + static_cast<uint64_t>(offsets);
+      if (line < end) break;
+      before = end;
+    }
+    return line;
+  }
+  // Users by the number of periods that have a record of theirs.
+  std::vector<double> CountUsers(const std::vector<uint32_t>& user_of,
+                                 const std::vector<uint64_t>& starts) const {
     std::unordered_map<uint32_t, std::pair<uint64_t, uint32_t>> users;  // last period, how many
     for (size_t row = 0; row < raw_.sample.rows; ++row) {
       if (user_of[row] == 0) continue;
-      const uint64_t now = raw_.line_of[row] / period;
+      const auto now = static_cast<uint64_t>(
+          std::ranges::upper_bound(starts, OffsetOf(raw_.line_of[row])) - starts.begin());
       auto& [last, number] = users[user_of[row]];
       if (number > 0 && last == now) continue;
       last = now;
@@ -110,7 +124,8 @@ class NoisedEvidence final : public Evidence {
   const Scales scales_;
   const double noise_multiplier_;
   noise::NoiseSource& noise_;
-  mutable std::optional<std::pair<std::pair<size_t, uint64_t>, std::vector<uint32_t>>> asked_;
+  mutable std::optional<std::pair<std::pair<size_t, std::vector<uint64_t>>, std::vector<uint32_t>>>
+      asked_;
 };
 
 // Days that stand out of the noise.
@@ -205,6 +220,7 @@ Status PrivateFindings::Look() {
   sample_.records = look_.records;
   sample_.files = look_.records->origins();
   sample_.shape = shape;
+  sample_.offsets_of_file = raw_.sample.offsets_of_file;
   sample_.rows = static_cast<uint64_t>(first + second);
   sample_.lines = static_cast<uint64_t>(first + second + bad);
   const double lines = std::max(1.0, first + second + bad);

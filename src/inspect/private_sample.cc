@@ -66,8 +66,10 @@ class Walk {
   // was nulled would.
   template <class Use>
   Status ForEach(const Use& use) {
-    for (size_t part = 0; part < look_.records->parts().size(); ++part)
+    for (size_t part = 0; part < look_.records->parts().size(); ++part) {
+      if (look_.records->topic() == nullptr) offsets_of_file_.push_back(0);
       TACIT_RETURN_IF_ERROR(look_.records->ForEach(part, [&](const Record& record) {
+        if (!offsets_of_file_.empty()) offsets_of_file_.back() = static_cast<double>(record.number);
         if (shape_.format == Format::kCsv && record.number == 1) return true;
         const uint64_t place = all_lines_++;
         if (place >= look_.rows_most) return true;
@@ -79,10 +81,12 @@ class Walk {
         if (const auto user = UserOf(text)) use(place, text, *user);
         return true;
       }));
+    }
     all_lines_ += look_.records->places_beyond();
     return {};
   }
   uint64_t all_lines() const { return all_lines_; }
+  const std::vector<double>& offsets_of_file() const { return offsets_of_file_; }
 
  private:
   struct User {
@@ -105,6 +109,7 @@ class Walk {
   const PrivateLook& look_;
   const Shape& shape_;
   uint64_t all_lines_ = 0;
+  std::vector<double> offsets_of_file_;
   std::unordered_map<std::string, User> users_;
 };
 
@@ -176,6 +181,7 @@ Result<PrivateSample> ReadPrivately(const PrivateLook& look, const Shape& shape,
   }));
   splitter.Finish();
   read.all_lines = walk.all_lines();
+  sample.offsets_of_file = walk.offsets_of_file();
   read.lines = std::min(read.all_lines, look.rows_most);
   read.is_kept.resize(read.lines, 0);
   read.distinct_lines = distinct.size();

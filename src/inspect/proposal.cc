@@ -20,6 +20,7 @@ namespace {
 
 constexpr uint64_t kMemoryDefault = uint64_t{2} << 30, kMemoryMost = uint64_t{1} << 50;
 constexpr double kDeltaForPrices = 1e-6;
+constexpr double kRoomOfEstimate = 1.25;  // for files whose lengths are estimated
 
 enum class LearnerChoice : uint8_t { kLinear, kNetwork, kNextItem };
 
@@ -94,8 +95,9 @@ class OneLearner {
     if (choice_ == LearnerChoice::kNetwork && !asked_.held()) period_ = HeldBatch();  // a step
     if (asked_.held()) period_ = std::min(period_, static_cast<uint64_t>(RecordsOf(sample_)));
     PlanFiles();
+    PlanRest();
     if (!roles_.user) return;
-    visits_ = evidence_.Visits(*roles_.user, period_);
+    visits_ = evidence_.Visits(*roles_.user, StepStarts(FileOffsets(), period_, step_files_));
     const uint64_t pairs = std::reduce(visits_.periods.begin(), visits_.periods.end(), uint64_t{0});
     allowance_ = UserAllowance(visits_.periods);
     const double periods =
@@ -111,6 +113,36 @@ class OneLearner {
     const uint64_t wanted = batch_by_rule_ ? wiring::kEnoughRecords : period_;
     if (*file >= std::min(wanted, wiring::kEnoughRecords)) return;
     step_files_ = std::min<uint64_t>((wanted + *file - 1) / *file, 1'000'000);
+    // The first period ends by its batch, within a file, whose end counts in the next one.
+    if (batch_by_rule_ && step_files_ > 1) ++step_files_;
+  }
+
+  // Periods are counted in offsets, and a header is one. A step of several files is ended by the
+  // files alone, so that its batch has room for the longest.
+  void PlanRest() {
+    if (asked_.held() || batch_by_rule_ || choice_ == LearnerChoice::kNetwork ||
+        sample_.offsets_of_file.empty())
+      return;
+    const std::vector<double>& files = sample_.offsets_of_file;
+    double longest = 0;
+    for (size_t first = 0; first < files.size(); first += step_files_) {
+      double offsets = 0;
+      for (size_t i = first; i < std::min(files.size(), first + step_files_); ++i)
+        offsets += std::round(files[i]);
+      longest = std::max(longest, offsets);
+    }
+    if (!sample_.whole) longest *= kRoomOfEstimate;
+    const auto offsets = static_cast<uint64_t>(std::ceil(longest / 100) * 100);
+    if (step_files_ > 1)
+      period_ = std::max(period_, offsets);
+    else if (sample_.whole || offsets < 2 * period_)
+      period_ = WithoutShortRest(period_, static_cast<uint64_t>(std::ceil(longest)));
+  }
+  // Held periods, and a topic's, do not end with files.
+  std::vector<double> FileOffsets() const {
+    if (!asked_.held() && !sample_.offsets_of_file.empty()) return sample_.offsets_of_file;
+    return {std::reduce(sample_.offsets_of_file.begin(), sample_.offsets_of_file.end(),
+                        sample_.offsets_of_file.empty() ? RecordsOf(sample_) : 0)};
   }
   std::string FilesYaml() const {
     if (step_files_ == 1) return "";
@@ -246,7 +278,8 @@ class OneLearner {
                       "{} {} {}", RecordsOfAPeriod(),
                       by_epsilon
                           ? "By epsilon: 150,000 over its root, 50,000 at least."
-                          : fmt::format("A quarter of some {} records, 10,000 at least.",
+                          : fmt::format("A quarter of some {} records, 10,000 at least, and "
+                                        "more where a short period would be left at the end.",
                                         WithThousands(static_cast<uint64_t>(RecordsOf(sample_)))),
                       price)) +
            fmt::format("      batch: {}\n", period_);

@@ -115,8 +115,8 @@ class Evidence {
   // The AUC of the second half's labels foretold by a column alone; nothing if it is not known, or
   // if there are too few labels.
   virtual std::optional<Foretold> ForetoldAlone(const LabelRole& label, size_t column) const = 0;
-  // Returns how often users come, in periods of `period` records.
-  virtual UserVisits Visits(size_t user, uint64_t period) const = 0;
+  // Returns how often users come in periods that begin at these offsets, counted over all files.
+  virtual UserVisits Visits(size_t user, const std::vector<uint64_t>& starts) const = 0;
 };
 // The evidence of a raw sample, which must outlive it.
 std::unique_ptr<Evidence> RawEvidence(const Sample& sample);

@@ -125,6 +125,29 @@ uint64_t CountsPeriodRecords(double records) {
       std::clamp(std::ceil(records / 100) * 100, kPeriodRecordsLeast, tuned::kPeriodMost));
 }
 
+std::vector<uint64_t> StepStarts(std::span<const double> file_offsets, uint64_t batch,
+                                 uint64_t files) {
+  std::vector<uint64_t> starts = {0};
+  uint64_t end = 0, files_ended = 0;
+  for (const double offsets : file_offsets) {
+    end += static_cast<uint64_t>(std::round(offsets));
+    while (end - starts.back() > batch) {
+      starts.push_back(starts.back() + batch);
+      files_ended = 0;
+    }
+    if (end == starts.back() || ++files_ended < files) continue;
+    starts.push_back(end);
+    files_ended = 0;
+  }
+  return starts;
+}
+
+uint64_t WithoutShortRest(uint64_t period, uint64_t offsets) {
+  const uint64_t periods = offsets / period, rest = offsets % period;
+  if (periods == 0 || rest == 0 || 2 * rest >= period) return period;
+  return ((offsets + periods - 1) / periods + 99) / 100 * 100;
+}
+
 // A release's noise goes with the root of the allowance K, and what is left to be learnt is what
 // users do in their first K periods. The best K is where the mean of min(K, periods) over the root
 // of K is largest. MovieLens-100k, whose users come once: K = 1 is best at every epsilon

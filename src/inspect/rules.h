@@ -63,6 +63,16 @@ uint64_t PeriodRecords(std::optional<double> epsilon, double records);
 // Returns the records of a period whose items are counted, where the files have `records` of them.
 uint64_t CountsPeriodRecords(double records);
 
+// Returns the offsets, counted over all files, at which tacitd begins a step of mode once: after
+// `batch` offsets, and behind the `files`th file that ends within a step. `file_offsets`: of each
+// file, with its header. REQUIRES `batch` and `files` of one at least.
+std::vector<uint64_t> StepStarts(std::span<const double> file_offsets, uint64_t batch,
+                                 uint64_t files);
+
+// Returns the period, or a longer one that leaves no short rest, below half a period, of `offsets`
+// that follow each other.
+uint64_t WithoutShortRest(uint64_t period, uint64_t offsets);
+
 // Returns the periods that a user is learnt from. `periods` has, for each user of the sample, the
 // number of periods with a record of this user.
 uint32_t UserAllowance(std::span<const uint32_t> periods);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
+#include <numeric>
 
 #include "base/hash.h"
 #include "base/text.h"
@@ -133,14 +135,28 @@ class Sampler {
         continue;
       }
       double share = 0;
+      uint64_t number = 0;
       TACIT_RETURN_IF_ERROR(records.ForEach(
-          part, [&](const Record& record) { return Take(record); }, &share));
+          part,
+          [&](const Record& record) {
+            number = record.number;
+            return Take(record);
+          },
+          &share));
+      if (records.topic() == nullptr)
+        sample_.offsets_of_file.push_back(static_cast<double>(number) / std::max(share, 1e-9));
       read += share;
       left += 1 - share;
     }
     splitter_.Finish();
     sample_.whole = left <= 0 && !full_;
     // Files that were not begun count as long as those that were read are on the average.
+    if (!sample_.offsets_of_file.empty()) {
+      std::vector<double>& offsets = sample_.offsets_of_file;
+      const double mean =
+          std::reduce(offsets.begin(), offsets.end()) / static_cast<double>(offsets.size());
+      offsets.resize(records.parts().size(), mean);
+    }
     sample_.lines_in_all = static_cast<double>(sample_.lines) * (1 + left / std::max(read, 1e-9));
     return {};
   }

@@ -89,6 +89,9 @@ struct Sample {
   uint64_t repeats = 0;               // lines that are there before, byte for byte
   bool whole = false;                 // there are no more lines
   double lines_in_all = 0;            // of all files, by their sizes
+  // Lines of each file, headers among them, by its size where it was not read whole; none of a
+  // topic. tacitd counts periods in these.
+  std::vector<double> offsets_of_file = {};
   std::vector<std::string> notes;
   // The noise on the counts, for people; if empty, the sample is raw.
   std::string noised = {};

@@ -273,7 +273,7 @@ TEST_F(PrivateTest, AUserWhoseCodeIsAnotherUsersMovesOneCountOfUsers) {
                              .user = "/uid",
                              .user_records = 4096},
                             0, silent_);
-    return found->evidence().Visits(0, kPeriod).periods;
+    return found->evidence().Visits(0, {0, kPeriod, 2 * kPeriod, 3 * kPeriod}).periods;
   };
   // Each of them is in two periods. As one user they would be in four, and one that is nulled would
   // move two counts.

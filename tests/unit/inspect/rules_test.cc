@@ -50,6 +50,42 @@ TEST(RulesTest, WhatIsCountedIsCountedAtOnceUpToAMillionRecords) {
   EXPECT_EQ(CountsPeriodRecords(10), 10'000u);
 }
 
+// Against offsets that are taken one by one.
+TEST(RulesTest, StepsBeginWhereADaemonBeginsThem) {
+  std::mt19937_64 random(8);
+  for (int round = 0; round < 300; ++round) {
+    std::vector<double> files(1 + random() % 8);
+    for (double& offsets : files) offsets = static_cast<double>(1 + random() % 40);
+    const uint64_t batch = 1 + random() % 60, step_files = 1 + random() % 4;
+    std::vector<uint64_t> naive = {0};
+    uint64_t offset = 0, taken = 0, ended = 0;
+    const auto begin = [&] {
+      naive.push_back(offset);
+      taken = ended = 0;
+    };
+    for (const double offsets : files) {
+      for (int i = 0; i < static_cast<int>(offsets); ++i, ++offset, ++taken)
+        if (taken == batch) begin();
+      if (++ended == step_files) begin();
+    }
+    EXPECT_EQ(StepStarts(files, batch, step_files), naive) << "round " << round;
+  }
+}
+
+TEST(RulesTest, ALogLeavesNoShortRest) {
+  EXPECT_EQ(WithoutShortRest(10'000, 20'001), 10'100u) << "a header is an offset";
+  EXPECT_EQ(WithoutShortRest(20'000, 20'001), 20'100u);
+  EXPECT_EQ(WithoutShortRest(20'000, 20'000), 20'000u);
+  EXPECT_EQ(WithoutShortRest(10'000, 17'000), 10'000u) << "7,000 are no short rest";
+  EXPECT_EQ(WithoutShortRest(10'000, 300), 10'000u);
+  for (uint64_t offsets = 10'000; offsets < 200'000; offsets += 37) {
+    const uint64_t period = WithoutShortRest(10'000, offsets);
+    EXPECT_GE(period, 10'000u);
+    EXPECT_LT(period, 15'100u);
+    EXPECT_TRUE(offsets % period == 0 || 3 * (offsets % period) >= period) << offsets;
+  }
+}
+
 // Neighbouring logs and epsilons have neighbouring periods.
 TEST(RulesTest, PeriodsHaveNoJumps) {
   for (double records = 1000; records < 1e7; records *= 1.01)
