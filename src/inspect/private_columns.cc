@@ -244,7 +244,7 @@ NoisedColumn ReadColumn(const NoisedCounts& counts, const ColumnPlaces& at, cons
   profile.missing = missing(first + second, rows);
   const double present = std::round(rows * (1 - profile.missing));
   profile.present = static_cast<uint64_t>(present);
-  // Of so few records a form that all have may not stand out either.
+  // A form that all have may not stand out among so few records.
   profile.hidden = reader.HidesForms() && (rows <= 2 * noise || present > 0);
   reader.Forms(present, &column);
   noised.scale = reader.Scale(present);
