@@ -114,6 +114,7 @@ class RoleFinder {
       return std::nullopt;
     const bool named = IsLabelName(column), quotes = json && column.quoted > 0;
     if (IsZeroOrOne(c) && !quotes) return named ? 1 : 12;
+    if (named && !TextsForNoLabel(c).empty()) return 1;
     const bool few = profile.distinct <= kTextsMost && profile.distinct == column.texts.size();
     const bool words = evidence_.TellsWords() && few && (column.words == profile.present || quotes);
     const bool success = words && TellsSuccess(column);
@@ -164,6 +165,28 @@ class RoleFinder {
   }
   bool HasWords(size_t c) const { return At(c).words == Of(c).present || HasQuotes(c); }
 
+  // The texts that stand for none in place of labels of 0 and 1; empty if it is no such column.
+  std::vector<std::string> TextsForNoLabel(size_t c) const {
+    const Column& column = At(c);
+    const Profile& profile = Of(c);
+    const double without =
+        profile.missing * static_cast<double>(sample_.rows) + static_cast<double>(column.words);
+    if (!evidence_.TellsWords() || HasQuotes(c) || column.words == 0 ||
+        column.words + column.numbers() != profile.present ||
+        profile.distinct != column.texts.size() ||
+        without > (1 - kMostRecords) * static_cast<double>(sample_.rows))
+      return {};
+    const auto numbers = evidence_.Numbers(c);
+    if (numbers.size() != 2 || numbers[0].first != 0 || numbers[1].first != 1) return {};
+    std::vector<std::string> texts;
+    for (const auto& [code, text] : column.texts) {
+      if (event::ReadNumber(text)) continue;
+      if (!StandsForNone(text)) return {};
+      texts.push_back(text);
+    }
+    return texts;
+  }
+
   // True if SetRule finds one. A person may name any field: one of a single number, or of lists.
   bool MayHaveRule(size_t c) const {
     if (IsZeroOrOne(c)) return true;
@@ -187,6 +210,16 @@ class RoleFinder {
       label->reason = "its words are given";
     } else if (IsZeroOrOne(label->column) && !quotes) {
       label->reason = "it is 0 or 1";
+    } else if (auto texts = TextsForNoLabel(label->column); !texts.empty()) {
+      label->reason = "it is 0 or 1";
+      std::string quoted;
+      for (const std::string& text : texts)
+        quoted += (quoted.empty() ? "" : ", ") + config::QuotedYaml(text);
+      roles_.warnings.push_back(fmt::format(
+          "{} records have {} in place of the label: the proposal lists it as missing, so that "
+          "they have no label",
+          WithThousands(At(label->column).words), quoted));
+      roles_.missing = std::move(texts);
     } else if (!MayHaveRule(label->column)) {
       label->reason = "it is given, and taken for 0 or 1";
       roles_.warnings.push_back(
@@ -339,7 +372,8 @@ class RoleFinder {
         roles_.label && std::ranges::any_of(roles_.label->values,
                                             [&](const auto& value) { return value.first == text; });
     const bool listed = !label && !event::ReadNumber(text);
-    if (listed) roles_.missing.push_back(text);
+    if (listed && std::ranges::find(roles_.missing, text) == roles_.missing.end())
+      roles_.missing.push_back(text);
     roles_.warnings.push_back(fmt::format(
         "{:.1f} % of the records have the user {}, who seems to be none: {}", 100 * share,
         config::QuotedYaml(text),

@@ -63,7 +63,7 @@ std::string PlacesYaml(const Sample& sample, const Roles& roles) {
                          "offset of the clock that wrote them, such as \"+02:00\".") +
             "    timestamp_zone: UTC\n";
   if (!roles.missing.empty()) {
-    yaml += "    # Texts that stand for no user.\n    missing:\n";
+    yaml += "    # Texts that stand for no value.\n    missing:\n";
     for (const std::string& text : roles.missing)
       yaml += fmt::format("      - {}\n", QuotedYaml(text));
   }

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <list>
 
 #include "support/process.h"
@@ -303,6 +304,35 @@ TEST_F(RolesTest, EveryHeavyUserIsToldOfWhereverItComes) {
               testing::ElementsAre(HasSubstr("19.0 % of the records have the user \"guest\""),
                                    HasSubstr("one user has 4.8 % of the records"),
                                    HasSubstr("one user has 4.8 % of the records")));
+}
+
+// Lines of a shop whose column `name` has the text that `value` makes of a line's number.
+std::string ShopWith(const std::string& name, const std::function<std::string(int)>& value) {
+  std::string text = fmt::format("shelf,price,{}\n", name);
+  for (int i = 0; i < 2000; ++i)
+    text += fmt::format("s{},{}.5,{}\n", i * 7 % 11, i * 31 % 97, value(i));
+  return text;
+}
+
+// A few texts that stand for none do not hide a column that is called as labels are.
+TEST_F(RolesTest, TextsForNoneInPlaceOfALabelAreMissing) {
+  const auto text_of = [](const std::string& none, int each) {
+    return ShopWith("click", [&](int i) {
+      return i % each == 0 ? none : std::string(i * 13 % 10 < 3 ? "1" : "0");
+    });
+  };
+  const Sample& sample = Read("null.csv", text_of("NULL", 20));
+  const Roles roles = FindRoles(sample);
+  ASSERT_TRUE(roles.label);
+  EXPECT_EQ(NameOfColumn(sample, roles.label->column), "click");
+  EXPECT_EQ(roles.label->reason, "it is 0 or 1");
+  EXPECT_TRUE(roles.label->values.empty());
+  EXPECT_FALSE(roles.label->at_least);
+  EXPECT_THAT(roles.missing, testing::ElementsAre("NULL"));
+  EXPECT_THAT(roles.warnings,
+              testing::Contains(HasSubstr("100 records have \"NULL\" in place of the label")));
+  EXPECT_FALSE(FindRoles(Read("many.csv", text_of("NULL", 5))).label) << "a fifth is not a few";
+  EXPECT_FALSE(FindRoles(Read("word.csv", text_of("maybe", 20))).label) << "it is no none";
 }
 
 // Ids are names unless their size foretells the label.
