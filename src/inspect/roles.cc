@@ -391,7 +391,7 @@ class RoleFinder {
   void FindEventId() {
     for (size_t c = 0; c < sample_.columns.size() && !roles_.event_id; ++c) {
       const bool own = roles_.plain_json ? At(c).place == "/event_id"
-                                         : MayBeId(c) && EachHasItsOwn(c) &&
+                                         : MayBeId(c) && EachHasItsOwn(c) && !IsTimeName(At(c)) &&
                                                (IsEventIdName(At(c)) || At(c).words > 0);
       if (!own || (!roles_.plain_json && sample_.rows < 100)) continue;
       roles_.event_id = c;
@@ -436,6 +436,16 @@ class RoleFinder {
     if (IsNumeric(c)) return JudgeNumber(c, unique);
     if (std::max(column.times, column.datetimes) == profile.present)
       return LeaveOut(c, "it is a time beside the record's own");
+    if (HasUnreadTimes(c)) {
+      if (!roles_.time)
+        roles_.warnings.push_back(fmt::format(
+            "{} seems to be the time, and is left out: {} of its {} texts are times by RFC 3339 "
+            "(2026-11-25T03:22:06Z), {} are times without a zone (2026-11-25 03:22:06), and all "
+            "have to be of one of these forms",
+            config::QuotedYaml(column.place), WithThousands(column.times),
+            WithThousands(column.words), WithThousands(column.datetimes)));
+      return LeaveOut(c, "not all of its texts are times of one form");
+    }
     if (unique && profile.present > kTextsMost)
       return LeaveOut(c, "nearly every record has a value of its own");
     if (sample_.shape.format == Format::kCsv && sample_.shape.separator != '|' &&
@@ -443,6 +453,13 @@ class RoleFinder {
         profile.elements < profile.distinct)
       return Add(c, Kind::kMultiHot, "texts with bars between values that return");
     Add(c, Kind::kCategorical, column.words > 0 ? "texts" : "flags");
+  }
+
+  // True if it seems to have times, some of which cannot be read or are of another form.
+  bool HasUnreadTimes(size_t c) const {
+    const Column& column = At(c);
+    return 2 * (column.times + column.datetimes) > Of(c).present ||
+           (column.words > 0 && IsTimeName(column) && Of(c).distinct > kTextsMost);
   }
 
   // Says why a column looks like what is known only with the label; "" if it does not.

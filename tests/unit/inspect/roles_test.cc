@@ -335,6 +335,30 @@ TEST_F(RolesTest, TextsForNoneInPlaceOfALabelAreMissing) {
   EXPECT_FALSE(FindRoles(Read("word.csv", text_of("maybe", 20))).label) << "it is no none";
 }
 
+TEST_F(RolesTest, TimesThatCannotBeReadAreToldOf) {
+  const auto text_of = [](const std::string& name, const std::string& form, int odd) {
+    return ShopWith(name + ",click", [&](int i) {
+      const std::string day = odd > 0 && i % odd == 0 ? "2024-02-30" : "2024-02-11";
+      const std::string clock = fmt::format("{:02}:{:02}:{:02}", i / 3600, i / 60 % 60, i % 60);
+      return fmt::format(fmt::runtime(form), day, clock) + (i * 13 % 10 < 3 ? ",1" : ",0");
+    });
+  };
+  const Sample& good = Read("good.csv", text_of("at", "{} {}", 0));
+  EXPECT_TRUE(FindRoles(good).time);
+  EXPECT_TRUE(FindRoles(good).warnings.empty());
+  const Sample& odd = Read("odd.csv", text_of("at", "{} {}", 50));
+  const Roles roles = FindRoles(odd);
+  EXPECT_FALSE(roles.time);
+  EXPECT_THAT(roles.warnings,
+              testing::ElementsAre(
+                  HasSubstr("\"at\" seems to be the time, and is left out: 0 of its 2,000 "
+                            "texts are times by RFC 3339 (2026-11-25T03:22:06Z), 1,960 are")));
+  const Sample& foreign = Read("foreign.csv", text_of("ts", "{} at {}", 0));
+  const Roles unread = FindRoles(foreign);
+  EXPECT_FALSE(unread.event_id) << "a time is no event's id";
+  EXPECT_THAT(unread.warnings, testing::ElementsAre(HasSubstr("\"ts\" seems to be the time")));
+}
+
 // Ids are names unless their size foretells the label.
 TEST_F(RolesTest, ColumnsCalledIdAreNamesWhereDataDoNotDecide) {
   std::mt19937_64 random(5);
