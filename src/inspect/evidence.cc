@@ -70,7 +70,7 @@ class RawRecords final : public Evidence {
     const Column& column = sample_.columns[c];
     std::array<HalvesCount, 2> by_presence;
     std::unordered_map<uint64_t, HalvesCount> by_value, by_bin;  // texts have bins of their own
-    HalvesCount all;
+    HalvesCount all, of_ones;
     for (uint64_t row = 0; row < sample_.rows; ++row) {
       const auto is_one = LabelOfRow(sample_, label, row);
       if (!is_one) continue;
@@ -81,6 +81,7 @@ class RawRecords final : public Evidence {
         const uint64_t bin = std::isnan(number) ? kNoNumber + code : bins.Of(Scaled(number));
         by_bin[bin].Add(later, *is_one);
       }
+      if (number == 1) of_ones.Add(later, *is_one);
       for (HalvesCount* count : {&by_presence[code == 0 ? 0 : 1], &by_value[code], &all})
         count->Add(later, *is_one);
     }
@@ -94,7 +95,8 @@ class RawRecords final : public Evidence {
     return Foretold{.by_presence = ForetellingAuc(by_presence, rate),
                     .by_value = std::max(ForetellingAuc(Listed(by_value), rate),
                                          ForetellingAuc(Listed(by_bin), rate)),
-                    .filled_is_one = share(by_presence[1]) > share(by_presence[0])};
+                    .filled_is_one = share(by_presence[1]) > share(by_presence[0]),
+                    .one_is_one = OneIsOne(of_ones, all)};
   }
 
   UserVisits Visits(size_t user, const std::vector<uint64_t>& starts) const override {
@@ -123,6 +125,13 @@ class RawRecords final : public Evidence {
   }
 
  private:
+  // True if all these records, of a column's 1, have a label of 1, which they have by chance once
+  // in a million logs.
+  static bool OneIsOne(const HalvesCount& ones, const HalvesCount& all) {
+    const double events = ones.events + ones.later_events;
+    const double rate = (all.positives + all.later_positives) / (all.events + all.later_events);
+    return ones.positives + ones.later_positives == events && std::pow(rate, events) < 1e-6;
+  }
   // A number as a bin's edges have it.
   static float Scaled(double number) {
     return static_cast<float>(std::copysign(std::log1p(std::abs(number)), number));

@@ -466,6 +466,8 @@ class RoleFinder {
   std::string WhyLeak(size_t c) const {
     const auto foretold =
         roles_.label ? evidence_.ForetoldAlone(*roles_.label, c) : std::optional<Foretold>();
+    if (foretold && foretold->one_is_one && IsZeroOrOne(c))
+      return "it is 1 only where the label is 1: is it known only afterwards?";
     if (!foretold || std::max(foretold->by_presence, foretold->by_value) < kForetellsAlone)
       return "";
     if (foretold->by_presence >= kForetellsAlone)

@@ -92,6 +92,7 @@ struct Roles {
 struct Foretold {
   double by_presence = 0.5, by_value = 0.5;
   bool filled_is_one = false;  // records that have it have the label of 1 more often
+  bool one_is_one = false;     // it is 1 only where the label is, and that is no chance
 };
 
 // Answers what is asked of the records beside their profiles. It is raw, or noised.

@@ -359,6 +359,24 @@ TEST_F(RolesTest, TimesThatCannotBeReadAreToldOf) {
   EXPECT_THAT(unread.warnings, testing::ElementsAre(HasSubstr("\"ts\" seems to be the time")));
 }
 
+// A purchase follows a click, and is none of its reasons.
+TEST_F(RolesTest, AColumnThatIsOneOnlyWhereTheLabelIsIsLeftOut) {
+  const auto text_of = [](int stray) {
+    return ShopWith("clicked,purchased", [&](int i) {
+      const bool clicked = i * 13 % 10 < 3;
+      return fmt::format("{},{}", clicked ? 1 : 0,
+                         (clicked && i % 4 == 0) || (stray > 0 && i % stray == 0) ? 1 : 0);
+    });
+  };
+  const Sample& sample = Read("bought.csv", text_of(0));
+  const Roles roles = FindRoles(sample, {.label = "clicked"});
+  EXPECT_THAT(ReasonLeftOut(sample, roles, "purchased"),
+              HasSubstr("it is 1 only where the label is 1"));
+  EXPECT_THAT(roles.warnings, testing::ElementsAre(HasSubstr("\"purchased\" is left out")));
+  const Sample& stray = Read("stray.csv", text_of(5));
+  EXPECT_TRUE(FeatureOf(stray, FindRoles(stray, {.label = "clicked"}), "purchased"));
+}
+
 // Ids are names unless their size foretells the label.
 TEST_F(RolesTest, ColumnsCalledIdAreNamesWhereDataDoNotDecide) {
   std::mt19937_64 random(5);
