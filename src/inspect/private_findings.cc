@@ -36,7 +36,9 @@ std::string DateOf(size_t day) {
                      static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()));
 }
 
-// The evidence that noised counts give. Users are counted when they are asked about, once.
+// The evidence that noised counts give. Users are counted when they are asked about, once: where a
+// second model is proposed beside one of labels, its longer periods get the counts of the shorter
+// ones, which a user is in no less often.
 class NoisedEvidence final : public Evidence {
  public:
   using Scales = std::vector<std::vector<std::pair<double, uint64_t>>>;  // by column
@@ -65,10 +67,7 @@ class NoisedEvidence final : public Evidence {
   }
 
   UserVisits Visits(size_t user, const std::vector<uint64_t>& starts) const override {
-    if (asked_) {
-      TACIT_CHECK(asked_->first == std::pair(user, starts), "users are counted once");
-      return {.periods = asked_->second};
-    }
+    if (counted_) return {.periods = *counted_};
     const bool of_users = look_.unit == privacy::Unit::kUser;
     const std::vector<double> users =
         CountUsers(of_users ? raw_.user_of : raw_.sample.columns[user].code, starts);
@@ -83,7 +82,7 @@ class NoisedEvidence final : public Evidence {
           std::clamp(std::round(counts[at + i]), 0.0, static_cast<double>(raw_.lines)));
       periods.insert(periods.end(), times, static_cast<uint32_t>(i + 1));
     }
-    asked_ = {{user, starts}, periods};
+    counted_ = periods;
     return {.periods = std::move(periods)};
   }
 
@@ -124,8 +123,7 @@ class NoisedEvidence final : public Evidence {
   const Scales scales_;
   const double noise_multiplier_;
   noise::NoiseSource& noise_;
-  mutable std::optional<std::pair<std::pair<size_t, std::vector<uint64_t>>, std::vector<uint32_t>>>
-      asked_;
+  mutable std::optional<std::vector<uint32_t>> counted_;  // periods of each user
 };
 
 // Days that stand out of the noise.

@@ -492,6 +492,33 @@ TEST_F(NoisyShopTest, AHeavyUserIsToldOfBeyondTheNoise) {
   }
 }
 
+// The counts of users are paid for once, and serve the second model too.
+TEST_F(NoisyShopTest, UsersAreCountedOnceForBothModels) {
+  std::string items;
+  for (int i = 0; i < 12; ++i) items += fmt::format("s{}\n", i);
+  noise::FixedNoise noise(1);
+  const auto found =
+      Find({.records = RecordsOfFiles({Write("shop.csv", ShopOfUsers(30'000, 1500, 0))}),
+            .format = Format::kCsv,
+            .fields = {"user", "shelf", "page", "click"},
+            .unit = privacy::Unit::kUser,
+            .user = "user",
+            .user_records = 20},
+           wiring::InspectionNoise(8, 1e-6), noise);
+  const Roles roles = FindRoles(found->sample(), found->profiles(), found->evidence(),
+                                {.label = "click", .user = "user", .item = "shelf"});
+  const auto proposal = Propose(found->sample(), roles, found->evidence(),
+                                {.epsilon = 8,
+                                 .delta = 1e-6,
+                                 .unit = "user",
+                                 .mode = "once",
+                                 .items = Write("items.txt", items)});
+  ASSERT_TRUE(proposal) << proposal.error().message;
+  ASSERT_EQ(proposal->config.learners.size(), 2u);
+  EXPECT_EQ(proposal->config.learners[0].participation.max_participations,
+            proposal->config.learners[1].participation.max_participations);
+}
+
 // A label that was named stays one where noise hides its values, and a sentence says so.
 TEST_F(NoisyShopTest, FieldsThatTheNoiseHidesAreNamed) {
   const std::string few = ShopOfUsers(1200, 299, 0);
