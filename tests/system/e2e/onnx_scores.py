@@ -16,7 +16,8 @@ from tacit.inputs import number_of_input, rows_of_input
 
 def input_of(about, events):
     if about["kind"] == "numbers":
-        rows = [[number_of_input(n["function"], e.get(n["feature"])) for n in about["of"]] for e in events]
+        rows = [[number_of_input(n["feature"], n["function"], e.get(n["feature"])) for n in about["of"]]
+                for e in events]
         return numpy.array(rows, dtype=about["dtype"])
     rows = [rows_of_input(about, event.get(about["feature"])) for event in events]
     if about["kind"] != "set":
