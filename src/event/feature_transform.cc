@@ -11,8 +11,6 @@
 namespace tacit::event {
 namespace {
 
-constexpr int64_t kSmallIntegers = 1024;
-
 // A number that is there is never kMissingNumber: -0 + 0 is +0.
 float NeverMissing(float x) { return x + 0.0f; }
 
@@ -27,6 +25,28 @@ float Identity(double x) {
   return NeverMissing(static_cast<float>(std::clamp(x, -kMax, kMax)));
 }
 
+float InputOf(DenseTransform transform, double x) {
+  switch (transform) {
+    case DenseTransform::kIdentity:
+      return Identity(x);
+    case DenseTransform::kSignedLog1p:
+      return SignedLog1p(x);
+  }
+  CheckFailed(__FILE__, __LINE__, "transform", "an unknown dense transform");
+}
+
+// The inputs of the integers [-small, small), in a table of the process.
+const float* InputsOfIntegers(DenseTransform transform, int64_t small) {
+  const auto make = [small](DenseTransform of) {
+    std::vector<float> inputs;
+    for (int64_t i = -small; i < small; ++i) inputs.push_back(InputOf(of, static_cast<double>(i)));
+    return inputs;
+  };
+  static const std::vector<float> plain = make(DenseTransform::kIdentity),
+                                  logarithms = make(DenseTransform::kSignedLog1p);
+  return (transform == DenseTransform::kIdentity ? plain : logarithms).data();
+}
+
 }  // namespace
 
 FeatureTransform::FeatureTransform(FeatureSchema schema)
@@ -34,33 +54,19 @@ FeatureTransform::FeatureTransform(FeatureSchema schema)
   TACIT_CHECK(schema_.Validate().has_value(), "an invalid schema");
   for (const CategoricalFeature& feature : schema_.categorical)
     seeds_.push_back(BucketHash(feature.name, 0));
-  for (int64_t i = 0; i < kSmallIntegers; ++i)
-    small_log1p_.push_back(SignedLog1p(static_cast<double>(i)));
+  for (const DenseFeature& feature : schema_.dense)
+    integers_.push_back(InputsOfIntegers(feature.transform, kSmallIntegers));
 }
 
 float FeatureTransform::Dense(size_t feature, std::optional<double> value) const {
   if (!value || !std::isfinite(*value)) return kMissingNumber;
-  switch (schema_.dense[feature].transform) {
-    case DenseTransform::kIdentity:
-      return Identity(*value);
-    case DenseTransform::kSignedLog1p: {
-      // Most numbers are small counts, which are tabulated.
-      const double magnitude = std::abs(*value);
-      if (magnitude < 1 || magnitude >= kSmallIntegers || magnitude != std::trunc(magnitude))
-        return SignedLog1p(*value);
-      const float small = small_log1p_[static_cast<size_t>(magnitude)];
-      return *value < 0 ? -small : small;
-    }
-  }
-  CheckFailed(__FILE__, __LINE__, "transform", "an unknown dense transform");
+  if (std::abs(*value) < kSmallIntegers && *value == std::trunc(*value))
+    return DenseInteger(feature, static_cast<int64_t>(*value));
+  return Computed(feature, *value);
 }
 
-float FeatureTransform::DenseInteger(size_t feature, int64_t value) const {
-  const bool small = value > -kSmallIntegers && value < kSmallIntegers;
-  if (!small || schema_.dense[feature].transform != DenseTransform::kSignedLog1p)
-    return Dense(feature, static_cast<double>(value));
-  return value < 0 ? -small_log1p_[static_cast<size_t>(-value)]
-                   : small_log1p_[static_cast<size_t>(value)];
+float FeatureTransform::Computed(size_t feature, double value) const {
+  return InputOf(schema_.dense[feature].transform, value);
 }
 
 void FeatureTransform::AppendRows(size_t feature, std::span<const std::string_view> values,

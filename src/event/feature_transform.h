@@ -32,7 +32,11 @@ class FeatureTransform {
   // NaN.
   float Dense(size_t feature, std::optional<double> value) const;
   // Equals Dense(feature, double(value)) to the last bit; faster for small integers.
-  float DenseInteger(size_t feature, int64_t value) const;
+  float DenseInteger(size_t feature, int64_t value) const {
+    if (value < -kSmallIntegers || value >= kSmallIntegers) [[unlikely]]
+      return Computed(feature, static_cast<double>(value));
+    return integers_[feature][value + kSmallIntegers];
+  }
   // Returns the row, in the one id space, of a categorical value; an empty value counts as missing.
   uint64_t Row(size_t feature, std::string_view value) const {
     const RowSpace::Table& table = row_space_.tables()[feature];
@@ -50,10 +54,17 @@ class FeatureTransform {
   void StartBatch(Batch* batch) const;
 
  private:
+  // The input of any number, computed.
+  float Computed(size_t feature, double value) const;
+
   FeatureSchema schema_;
   RowSpace row_space_;
-  std::vector<uint64_t> seeds_;     // one per categorical feature
-  std::vector<float> small_log1p_;  // log1p of 0, 1, 2, ...
+  // Most numbers are small counts, which are tabulated.
+  static constexpr int64_t kSmallIntegers = 8192;
+
+  std::vector<uint64_t> seeds_;  // one per categorical feature
+  // Per number: the inputs of -kSmallIntegers, ..., kSmallIntegers - 1. Tables of the process.
+  std::vector<const float*> integers_;
 };
 
 }  // namespace tacit::event

@@ -49,12 +49,18 @@ TEST(FeatureTransformTest, SignedLog1pIsTheNearestFloat) {
   }
 }
 
-TEST(FeatureTransformTest, CachedIntegersEqualComputedOnes) {
-  const FeatureTransform transform = OneOfEach(DenseTransform::kSignedLog1p);
-  for (int64_t x = -1100; x <= 1100; ++x)
-    EXPECT_EQ(std::bit_cast<uint32_t>(transform.DenseInteger(0, x)),
-              std::bit_cast<uint32_t>(transform.Dense(0, static_cast<double>(x))))
-        << x;
+// Beyond both ends of the tables too.
+TEST(FeatureTransformTest, TabulatedIntegersEqualComputedOnes) {
+  const FeatureTransform logarithm = OneOfEach(DenseTransform::kSignedLog1p);
+  const FeatureTransform plain = OneOfEach(DenseTransform::kIdentity);
+  for (int64_t x = -8300; x <= 8300; ++x) {
+    const auto number = static_cast<double>(x);
+    const auto of = static_cast<float>(x < 0 ? -std::log1p(-number) : std::log1p(number));
+    for (const float read : {logarithm.DenseInteger(0, x), logarithm.Dense(0, number)})
+      EXPECT_EQ(std::bit_cast<uint32_t>(read), std::bit_cast<uint32_t>(of)) << x;
+    for (const float read : {plain.DenseInteger(0, x), plain.Dense(0, number)})
+      EXPECT_EQ(std::bit_cast<uint32_t>(read), std::bit_cast<uint32_t>(static_cast<float>(x)));
+  }
 }
 
 TEST(FeatureTransformTest, NothingAndWhatIsNotFiniteIsZero) {
