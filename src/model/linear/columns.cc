@@ -70,8 +70,9 @@ void Columns::ReadNumbers(std::span<const float> numbers, std::span<uint32_t> va
       value[j] = ValueOf(number[j], width, lowest, highest);
     return;
   }
-  for (size_t j = 0; j < numbers.size(); ++j)
-    values[j] = bins.Of(take_logarithm_[j] ? SignedLogarithm(numbers[j]) : numbers[j]);
+  const size_t width = take_logarithm_.size();
+  for (size_t i = 0; i < numbers.size(); ++i)
+    values[i] = bins.Of(take_logarithm_[i % width] ? SignedLogarithm(numbers[i]) : numbers[i]);
 }
 
 void Columns::Read(const Inputs& inputs, ValueRuns* runs) const {

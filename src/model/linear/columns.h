@@ -103,7 +103,8 @@ class Columns {
   // Replaces `runs` (whose memory is reused) by the values of the examples. REQUIRES inputs of
   // these columns: rows of the categories' tables, each in its slot.
   void Read(const Inputs& inputs, ValueRuns* runs) const;
-  // values[j] = the value, in the j-th column of numbers, of an example's j-th number.
+  // Replaces `values` by the numbers' values in their columns. REQUIRES the numbers of whole
+  // examples, one after the other.
   void ReadNumbers(std::span<const float> numbers, std::span<uint32_t> values) const;
 
  private:

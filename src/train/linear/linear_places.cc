@@ -39,6 +39,8 @@ LinearPlaces::LinearPlaces(const linear::Columns& columns,
       shift_.push_back(0);
       if (columns.CrossOf(j) == nullptr) large_.push_back(j);
     }
+    if (columns.IsNumber(j))
+      number_shift_.push_back(static_cast<uint32_t>(tables[j].first) + shift_[j]);
   }
 }
 
@@ -65,23 +67,23 @@ void LinearPlaces::ReadOneEach(const event::Batch& examples, size_t begin, size_
   place_.resize((end - begin) * columns);
   const uint64_t* row =
       examples.row.data() + (begin * slots == 0 ? 0 : examples.slot_end[begin * slots - 1]);
-  const float* number = examples.dense.data() + begin * width;
+  values_.resize((end - begin) * width);
+  columns_.ReadNumbers(std::span(examples.dense).subspan(begin * width, values_.size()), values_);
+  const uint32_t* number = values_.data();
   uint32_t* place = place_.data();
   for (size_t i = begin; i < end; ++i, place += columns, row += slots, number += width) {
     for (size_t j = 0; j < slots; ++j) place[j] = static_cast<uint32_t>(row[j]) + shift_[j];
-    columns_.ReadNumbers({number, width}, {place + slots, width});
-    const auto value = [&](size_t j) { return j < slots ? row[j] - tables_[j].first : place[j]; };
+    for (size_t j = 0; j < width; ++j) place[slots + j] = number[j] + number_shift_[j];
+    const auto value = [&](size_t j) {
+      return j < slots ? row[j] - tables_[j].first : number[j - slots];
+    };
     for (size_t c = 0; c < crosses.size(); ++c) {
       const size_t j = slots + width + c;
       const uint64_t of = crosses[c].RowOf(value(crosses[c].first), value(crosses[c].second));
       place[j] = tables_[j].every_row ? static_cast<uint32_t>(of) + shift_[j] : PlaceOf(of);
     }
-    for (size_t j = slots; j < slots + width; ++j)
-      place[j] += static_cast<uint32_t>(tables_[j].first) + shift_[j];
-    for (const size_t j : large_) {
-      const uint64_t first = tables_[j].first;
-      place[j] = PlaceOf(j < slots ? row[j] : first + (place[j] - static_cast<uint32_t>(first)));
-    }
+    for (const size_t j : large_)
+      place[j] = PlaceOf(j < slots ? row[j] : tables_[j].first + number[j - slots]);
   }
   std::iota(end_.begin(), end_.end(), 1u);
 }

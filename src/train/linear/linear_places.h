@@ -58,7 +58,8 @@ class LinearPlaces {
   const std::span<const mechanism::SumTable> tables_;
   LinearRows& rows_;
   std::vector<uint32_t> shift_;  // per column: place minus row, modulo 2^32; 0: of large ones
-  std::vector<size_t> large_;    // columns but crosses that are not released whole
+  std::vector<uint32_t> number_shift_;  // per column of numbers: place minus value
+  std::vector<size_t> large_;           // columns but crosses that are not released whole
   size_t whole_places_ = 0;
 
   bool loaded_ = false;
@@ -71,6 +72,7 @@ class LinearPlaces {
   // The examples read last.
   bool one_each_ = true;
   std::vector<uint32_t> place_, end_;
+  std::vector<uint32_t> values_;  // of their numbers, one example after the other
 };
 
 }  // namespace tacit::train
