@@ -261,6 +261,19 @@ void Intake::ReadOpenWindows(std::vector<stream::PartitionOffset>* positions) {
   windows_.emplace(windows.offsets, begins);
 }
 
+event::RawRecords Intake::TakeSpare() {
+  const MutexLock lock(spare_mutex_);
+  if (spare_.empty()) return {};
+  event::RawRecords records = std::move(spare_.back());
+  spare_.pop_back();
+  return records;
+}
+
+void Intake::GiveSpare(event::RawRecords records) {
+  const MutexLock lock(spare_mutex_);
+  spare_.push_back(std::move(records));
+}
+
 void Intake::Poll() {
   for (uint64_t pass = 0; pass < options_.passes && !stopping_; ++pass) {
     if (pass >= first_pass_) {
@@ -277,10 +290,13 @@ void Intake::Poll() {
 Status Intake::PollPass(uint64_t pass) {
   if (pass > first_pass_) TACIT_RETURN_IF_ERROR(source_.Seek(FirstPositions(pass)));
   while (!stopping_ && !pieces_.closed()) {
-    Piece piece;
+    Piece piece{.records = TakeSpare(), .source_identity = {}};
     TACIT_ASSIGN(const stream::PollOutcome outcome, source_.Poll(kPoll, &piece.records));
     if (outcome == stream::PollOutcome::kEnd) return {};
-    if (outcome == stream::PollOutcome::kNothing) continue;
+    if (outcome == stream::PollOutcome::kNothing) {
+      GiveSpare(std::move(piece.records));
+      continue;
+    }
     CountPiece(pass, &piece);
     TACIT_RETURN_IF_ERROR(HandOn(pass, std::move(piece)));
   }
@@ -346,6 +362,7 @@ void Intake::Decode() {
       break;
     }
     turns_.Next();
+    if (!taken->piece.ends_pass) GiveSpare(std::move(taken->piece.records));
   }
   pieces_.Close();
   if (--decoding_ == 0) steps_.Close();

@@ -121,6 +121,10 @@ class Intake {
   };
   class Cutter;  // one learner's participation through all passes
 
+  // Runs keep their memory from one poll to the next: what was cut goes back to the poll thread.
+  event::RawRecords TakeSpare();
+  void GiveSpare(event::RawRecords records);
+
   void Poll();
   Status PollPass(uint64_t pass);
   void CountPiece(uint64_t pass, Piece* piece);
@@ -147,6 +151,8 @@ class Intake {
 
   BoundedQueue<Piece> pieces_;
   BoundedQueue<LearnerStep> steps_;
+  Mutex spare_mutex_;
+  std::vector<event::RawRecords> spare_ TACIT_GUARDED_BY(spare_mutex_);
   Mutex taking_;  // held while a piece gets its ticket
   uint64_t tickets_ TACIT_GUARDED_BY(taking_) = 0;
   Turns turns_;
