@@ -18,11 +18,6 @@ constexpr uint64_t kStretchEvents = 10000, kStretchAsked = 500;
 constexpr double kTooGoodAuc = 0.99;
 constexpr uint64_t kTooGoodLabels = 20;
 
-// The log loss of a logit for a click; its negative's is the one for a miss.
-double LogLoss(double logit) {
-  return std::max(0.0, -logit) + std::log1p(std::exp(-std::abs(logit)));
-}
-
 }  // namespace
 
 Interval PredictedFigures::EntropyInterval() const {
@@ -52,12 +47,13 @@ QualityPoint Progress::Predicted::Add(std::span<const float> logits, std::span<c
                      .first_ms = times.first_ms,
                      .last_ms = times.last_ms};
   for (size_t i = 0; i < logits.size(); ++i) {
-    const float probability = 1 / (1 + std::exp(-logits[i]));
     const bool click = labels[i] > 0.5f;
+    const double x = logits[i], e = std::exp(-std::abs(x));
+    const auto probability = static_cast<float>((x >= 0 ? 1 : e) / (1 + e));
     auc.AddProbability(probability, click);
     added.clicks += click ? 1 : 0;
     added.predicted += static_cast<double>(probability);
-    const double own_loss = LogLoss(static_cast<double>(click ? logits[i] : -logits[i]));
+    const double own_loss = std::max(0.0, click ? -x : x) + std::log(1 + e);
     (click ? click_loss : miss_loss) += own_loss;
     loss_squares += own_loss * own_loss;
   }

@@ -27,7 +27,7 @@ Verdict VerdictOf(float label, float logit, const linear::UpdateOptions& update)
   const double p = (x >= 0 ? 1 : e) / (1 + e);
   const double residual = (label - p) * linear::ResidualFactor(p, update);
   const double most = update.residual_most;
-  return {.loss = static_cast<float>(std::max(x, 0.0) - x * label + std::log1p(e)),
+  return {.loss = static_cast<float>(std::max(x, 0.0) - x * label + std::log(1 + e)),
           .residual = std::isnan(residual) ? 0 : std::clamp(residual, -most, most)};
 }
 
