@@ -22,8 +22,8 @@ uint64_t HashOf(const event::Batch& batch, size_t example, size_t columns) {
   uint64_t hash = batch.label[example] > 0.5f ? 1 : 2;
   const float* const dense = batch.dense.data() + example * batch.dense_width;
   const size_t all = batch.dense_width + batch.slots;
-  for (size_t i = 0; i < std::min(columns, all); ++i) {
-    const size_t column = columns >= all ? i : i * all / columns;
+  const size_t apart = columns >= all ? 1 : all / columns, end = std::min(columns, all) * apart;
+  for (size_t column = 0; column < end; column += apart) {
     if (column < batch.dense_width) {
       hash = Joined(hash, std::bit_cast<uint32_t>(dense[column]));
     } else {
