@@ -243,6 +243,14 @@ void PutBigEndian(char* out, Int value) {
     out[i] = static_cast<char>(value >> (8 * (sizeof(Int) - 1 - i)));
 }
 
+template <class Int>
+std::string KeyOf(std::string_view prefix, Int number) {
+  std::string key(prefix);
+  key.resize(prefix.size() + sizeof(number));
+  PutBigEndian(key.data() + prefix.size(), number);
+  return key;
+}
+
 // Marks an object as intentionally never freed.
 void LeaveOpen([[maybe_unused]] const void* object) {
 #ifdef __SANITIZE_ADDRESS__
@@ -259,6 +267,23 @@ std::vector<RowFamily> ListShards(const rocksdb::DBOptions& options, const std::
   for (const std::string& name : names)
     if (const auto shard = RowFamilyOf(name)) shards.push_back(*shard);
   return shards;
+}
+
+// RocksDB writes its options anew for each family that it makes as it opens; so not for a new one.
+rocksdb::Status OpenFamilies(const rocksdb::DBOptions& options, const std::string& path,
+                             const std::vector<rocksdb::ColumnFamilyDescriptor>& families,
+                             std::vector<rocksdb::ColumnFamilyHandle*>* handles, rocksdb::DB** db) {
+  if (HoldsRecords(path) || !CheckCurrent(path))
+    return rocksdb::DB::Open(options, path, families, handles, db);
+  auto status = rocksdb::DB::Open(options, path, {families.front()}, handles, db);
+  if (!status.ok()) return status;
+  std::vector<rocksdb::ColumnFamilyHandle*> made;
+  status = (*db)->CreateColumnFamilies({families.begin() + 1, families.end()}, &made);
+  handles->insert(handles->end(), made.begin(), made.end());
+  if (status.ok()) return status;
+  for (auto* handle : *handles) (*db)->DestroyColumnFamilyHandle(handle);
+  delete std::exchange(*db, nullptr);
+  return status;
 }
 
 // RocksDB would begin a new database where CURRENT is gone, and remove the files of the old one.
@@ -332,20 +357,18 @@ Result<std::vector<rocksdb::ColumnFamilyHandle*>> Rocks::MakeRows(
   const auto cache = db_->GetOptions(family(Family::kMeta))
                          .table_factory->GetOptions<rocksdb::BlockBasedTableOptions>()
                          ->block_cache;
-  std::vector<rocksdb::ColumnFamilyHandle*> families;
+  std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
   for (uint32_t shard = 0; shard < shards; ++shard) {
     const RowFamily row_family{generation, shard};
     TACIT_RETURN_IF_ERROR(MakeRowFolder(path_, row_family, paths));
-    rocksdb::ColumnFamilyHandle* made = nullptr;
-    TACIT_RETURN_IF_ERROR(
-        Latch(db_->CreateColumnFamily(
-                  ShardOptions(cache, buffers, shards, path_ + "/" + row_family.Folder()),
-                  row_family.Name(), &made),
-              "making the shards of"));
-    shard_families_[row_family.Name()] = made;
-    families.push_back(made);
+    descriptors.emplace_back(
+        row_family.Name(), ShardOptions(cache, buffers, shards, path_ + "/" + row_family.Folder()));
   }
-  return families;
+  std::vector<rocksdb::ColumnFamilyHandle*> made;
+  const auto status = db_->CreateColumnFamilies(descriptors, &made);
+  for (auto* family : made) shard_families_[family->GetName()] = family;
+  TACIT_RETURN_IF_ERROR(Latch(status, "making the shards of"));
+  return made;
 }
 
 Status Rocks::RemoveUnusedRows() {
@@ -400,7 +423,7 @@ Result<std::shared_ptr<Rocks>> Rocks::Open(const std::string& path, uint64_t mem
   rocks->memory_bytes_ = memory_bytes;
   const std::vector<RowFamily> shards = ListShards(options, path);
   for (const RowFamily& shard : shards) TACIT_RETURN_IF_ERROR(NeedRowFolder(path, shard));
-  const auto status = rocksdb::DB::Open(
+  const auto status = OpenFamilies(
       options, path, Descriptors(path, memory_bytes, rocks->retention_, shards), &handles, &db);
   if (!status.ok() && MeansHeld(locks->error(), path))
     return Fail(ErrorCode::kUnavailable,
@@ -549,11 +572,7 @@ Status Rocks::WriteSynced(rocksdb::WriteBatch& batch) const {
   return SyncLog();
 }
 
-std::string SequenceKey(uint64_t number) {
-  std::string key(sizeof(number), '\0');
-  PutBigEndian(key.data(), number);
-  return key;
-}
+std::string SequenceKey(uint64_t number) { return KeyOf("", number); }
 
 uint64_t SequenceOf(std::string_view key) {
   uint64_t number = 0;
@@ -561,12 +580,7 @@ uint64_t SequenceOf(std::string_view key) {
   return number;
 }
 
-std::string LearnerKey(std::string_view prefix, uint16_t learner) {
-  std::string key(prefix);
-  key.resize(prefix.size() + sizeof(learner));
-  PutBigEndian(key.data() + prefix.size(), learner);
-  return key;
-}
+std::string LearnerKey(std::string_view prefix, uint16_t learner) { return KeyOf(prefix, learner); }
 
 RowKey EncodeRowKey(const RowPlace& place) {
   RowKey key;
