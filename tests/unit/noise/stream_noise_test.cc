@@ -95,11 +95,11 @@ TEST(AddGridGaussian, AddsToWhatIsThereForEverySize) {
   const auto noise = MakeNoiseSource();
   for (size_t size : {0u, 1u, 2u, 3u, 7u, 15u, 16u, 17u, 1359u, 1360u, 1361u, 9001u}) {
     std::vector<int64_t> values(size, int64_t{1} << 40);
-    noise->AddGridGaussian(1e6, values);
+    noise->AddGridGaussian(kGridStddevMax, values);
     for (int64_t value : values) {
-      // An unchanged value has probability 2^-17 a draw: it never comes in this many.
+      // A draw leaves a value unchanged with probability 1.5e-12, one of these 13,142 with 2e-8.
       EXPECT_NE(value, int64_t{1} << 40);
-      EXPECT_LT(std::abs(value - (int64_t{1} << 40)), 8e6);
+      EXPECT_LT(std::abs(static_cast<double>(value - (int64_t{1} << 40))), 8 * kGridStddevMax);
     }
   }
 }
@@ -124,7 +124,7 @@ TEST(StatisticalTests, FailOnWrongNormals) {
   for (double wrong_sigma : {0.99, 1.01})
     EXPECT_NE(CheckMoments(FloatNormals(*noise, kMany, wrong_sigma)), "") << wrong_sigma;
   auto shifted = FloatNormals(*noise, kMany);
-  for (double& z : shifted) z += 0.01;
+  for (double& z : shifted) z += 0.02;  // 20 deviations of the mean
   EXPECT_NE(CheckMoments(shifted), "");
   // Right moments, wrong shape: the sum of four uniforms.
   std::vector<double> sums(kMany);
@@ -259,7 +259,7 @@ TEST(Bernoulli, ComesAsOftenAsAsked) {
     const double spread = std::sqrt(kDraws * p * (1 - p));
     EXPECT_EQ(testing::CheckDeviation("ones", ones(p), kDraws * p, spread), "");
     EXPECT_NE(
-        testing::CheckDeviation("ones", ones(p > 0.9 ? p - 0.01 : p * 1.3), kDraws * p, spread),
+        testing::CheckDeviation("ones", ones(p > 0.9 ? p - 0.01 : p * 1.8), kDraws * p, spread),
         "");
   }
   EXPECT_EQ(ones(0), 0);
