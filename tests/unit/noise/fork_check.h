@@ -20,7 +20,7 @@ inline std::string CheckFork(const std::function<uint64_t()>& next) {
   EXPECT_EQ(pipe(pipe_ends), 0);
   const pid_t child = fork();
   if (child == 0) {
-    alarm(30);  // one that waits for what it has not inherited
+    alarm(120);  // one that waits for what it has not inherited
     std::vector<uint64_t> words(kWords);
     for (uint64_t& word : words) word = next();
     const auto size = static_cast<ssize_t>(kWords * sizeof(uint64_t));
