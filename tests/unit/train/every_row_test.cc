@@ -173,7 +173,7 @@ TEST(DenseDpSgdTest, ARowThatNobodyTouchedMovesByNoiseOfTheStatedDeviation) {
   EXPECT_EQ(testing::CheckDistribution(z, testing::NormalCdf), "");
   const size_t half = z.size() / 2;
   EXPECT_EQ(testing::CheckUncorrelated(std::span(z).first(half), std::span(z).last(half)), "");
-  for (double& change : z) change *= 1.02;
+  for (double& change : z) change *= 1.05;  // the variance is 23 deviations off
   EXPECT_NE(testing::CheckMoments(z), "") << "the test is blind";
 }
 
@@ -223,7 +223,9 @@ TEST(DenseDpSgdTest, AStoreCommitsEveryRow) {
     }
     ASSERT_TRUE((*store)->Flush());
     const std::vector<double> changes = Changes(options, *backend, rows);
-    EXPECT_EQ(std::count(changes.begin(), changes.end(), 0.0), 0);
+    // Noise below half an ulp leaves a number as it was, once in thousands of runs; a row that is
+    // left out leaves three or more.
+    EXPECT_LT(std::count(changes.begin(), changes.end(), 0.0), 3);
   }
 }
 
