@@ -276,7 +276,7 @@ TEST(RowCacheTest, RowsChangedElsewhereEqualANaiveMapUnderAnyBudget) {
   const uint64_t seed = std::random_device()();
   for (const uint64_t budget : {0, 500, 3000, 1 << 20})
     for (const bool releases : {false, true})
-      EXPECT_GT(RunWithChangesElsewhere(seed + budget, budget, releases), 50);
+      EXPECT_GT(RunWithChangesElsewhere(seed + budget, budget, releases), 10) << "of some 80";
 }
 
 // A row in the table was gathered once, and nobody gathers any more.
