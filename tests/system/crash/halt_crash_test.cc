@@ -20,6 +20,7 @@ namespace tacit {
 namespace {
 
 constexpr uint64_t kCrashWindow = 200, kCrashWindows = 10;
+constexpr int kHaltKills = 30, kHalts = 10;  // of as many stores as it takes
 constexpr const char* kCommitPoints[] = {"commit.begin", "commit.written", "commit.synced",
                                          "commit.witnessed", "commit.published"};
 
@@ -86,7 +87,8 @@ TEST_F(HaltCrash, WhatWasSeenOfADecisionHolds) {
   SCOPED_TRACE(fmt::format("seed {}", seed));
   std::mt19937_64 random(seed);
   int kills = 0, halts = 0;
-  for (int store = 0; store < 4; ++store) {
+  for (int store = 0; kills < kHaltKills || halts < kHalts; ++store) {
+    ASSERT_LT(store, 30) << kills << " kills and " << halts << " halts";
     std::filesystem::remove_all(dir_ / "store");
     std::filesystem::remove(dir_ / "store.witness");
     std::filesystem::remove(dir_ / "store.dead-letters.jsonl");
@@ -135,8 +137,6 @@ TEST_F(HaltCrash, WhatWasSeenOfADecisionHolds) {
     EXPECT_NEAR(last.epsilon, 2, 1e-6) << "no record is charged twice";
     EXPECT_EQ(last.learnt, kCrashWindow * kCrashWindows);
   }
-  EXPECT_GT(kills, 20);
-  EXPECT_GT(halts, 4) << "of 40 windows each halts with probability a half";
   fmt::print("killed {} times, halted {} times\n", kills, halts);
 }
 

@@ -106,7 +106,7 @@ TEST_F(QualityCrash, AWindowIsReleasedAndChargedOnce) {
   }
   EXPECT_EQ(before.steps, kQualityWindows * kQualitySteps);
   EXPECT_GE(before.windows + kills, kQualityWindows) << "a kill costs its window and no other";
-  EXPECT_GT(kills, 3);
+  EXPECT_GT(kills, 0) << "the daemon has no moment to die at";
 }
 
 }  // namespace
