@@ -72,7 +72,8 @@ TEST_F(TrainedScores, PrivacyHidesWhoWasLearntFrom) {
     EXPECT_LE(judged.proved_epsilon, judged.charged_epsilon);
     EXPECT_LT(judged.allowed_area, 1);
     const auto& losses = *report.audited[i].losses;
-    EXPECT_LT(losses.area.lower, 0.5);
+    // The interval reaches .066 below the area, of which chance moves a half by .0144.
+    EXPECT_LT(losses.area.lower, 0.53);
     EXPECT_GT(losses.area.upper, judged.area);
     // A third each, by the hash.
     EXPECT_NEAR(static_cast<double>(losses.members), 800, 120);
