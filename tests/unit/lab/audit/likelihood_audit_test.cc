@@ -116,9 +116,9 @@ TEST(LikelihoodAudit, PeriodsThatDrawTheirStepsStayUnderTheirCharge) {
   for (const char* participation :
        {"{mode: poisson, batch: 16, sampling_rate: 0.25, steps_per_period: 4, period: 64}",
         "{mode: allocate, batch: 16, steps_per_period: 4, period: 64}"}) {
-    const audit::JudgedRuns judged = AuditOf(Learner("a", "{kind: dp-sgd}", participation), 4000);
+    const audit::JudgedRuns judged = AuditOf(Learner("a", "{kind: dp-sgd}", participation), 8000);
     EXPECT_FALSE(judged.exceeds) << participation;
-    EXPECT_GT(judged.proved_epsilon, 0.5 * judged.charged_epsilon) << participation;
+    EXPECT_GT(judged.proved_epsilon, 0.4 * judged.charged_epsilon) << participation;
   }
 }
 
@@ -134,7 +134,7 @@ TEST(LikelihoodAudit, NoiseThatIsNotWhatItSaysIsAccused) {
     EXPECT_TRUE(AuditOf(Learner("a", "{kind: dp-sgd}",
                                 "{mode: poisson, batch: 16, sampling_rate: 0.25, "
                                 "steps_per_period: 4, period: 64}"),
-                        4000, faulty)
+                        8000, faulty)
                     .exceeds)
         << fault;
   }
@@ -143,7 +143,7 @@ TEST(LikelihoodAudit, NoiseThatIsNotWhatItSaysIsAccused) {
 // A canary that fills less of the charge than 95 % would hide such noise for good.
 TEST(LikelihoodAudit, NoiseOfALinearModelThatIsATenthTooSmallIsAccused) {
   const std::string sums = Learner("a", "{kind: sums}", kOnce, "event", "{kind: linear}");
-  constexpr uint64_t kRuns = 12'000;
+  constexpr uint64_t kRuns = 24'000;  // both are some seven deviations from where they would fail
   const audit::JudgedRuns right = AuditOf(sums, kRuns);
   EXPECT_FALSE(right.exceeds);
   EXPECT_GT(right.proved_mu, 0.9 * right.charged_mu);
