@@ -265,11 +265,11 @@ TEST_F(LinearE2e, ACrossLearnsWhatTwoFeaturesDoTogether) {
                .privacy = "{unit: event, epsilon: 8, delta: 1.0e-6}"});
   const Ended ended = Tacitd();
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
-  // The truth is .67 and .15.
+  // The truth is .67 and .15. Of what is learnt, noise moves the second score most: .24, by .01.
   const std::vector<double> crossed = scores("store");
   EXPECT_GT(crossed[0], 0.55);
-  EXPECT_LT(crossed[1], 0.27);
-  EXPECT_LT(crossed[2], 0.27);
+  EXPECT_LT(crossed[1], 0.33);
+  EXPECT_LT(crossed[2], 0.33);
   EXPECT_GT(crossed[3], 0.55);
   EXPECT_EQ(test::Run({TACIT, "ledger", "verify", "--full", "--store", dir_ / "store"}).exit_code,
             0);
