@@ -15,8 +15,9 @@ using test::Scenario;
 
 constexpr uint64_t kSeed = 20261125;
 constexpr double kRecordsASecond = 1500;
-// Windows of the watch have a second each, so it knows after some of them what is usual.
-constexpr double kSecondsBefore = 13, kSecondsOfATwin = 7;
+// The watch knows what is usual after some of its windows, of a second and 500 records at least.
+constexpr int kWindowsBefore = 12;
+constexpr double kSecondsOfAWindow = 1.1, kRecordsOfAWindow = 600, kSecondsOfATwin = 7;
 
 struct Outcome {
   bool began = false, early = false, told = false, read = false;
@@ -34,18 +35,23 @@ Outcome Live(Happening happening) {
     outcome.words = scenario.log();
     return outcome;
   }
-  // The watch's windows begin with what is read, and a busy daemon begins late.
-  const testing::AssertionResult reads = test::Eventually("it reads", [&] {
-    outcome.early = scenario.Pass(0.5, false).has_value();
-    return outcome.early || scenario.RecordsRead() > 0;
-  });
-  outcome.early = outcome.early || (reads && scenario.Pass(kSecondsBefore, false).has_value());
-  outcome.told = !outcome.early &&
+  const auto reads_all = [&] {
+    return static_cast<bool>(test::Eventually(
+        "all is read", [&] { return scenario.RecordsRead() >= scenario.written(); }));
+  };
+  // A window ends with what is read, and a busy daemon reads late.
+  outcome.read = true;
+  for (int windows = 0; outcome.read && !outcome.early && windows < kWindowsBefore;) {
+    const double before = scenario.written();
+    outcome.early = scenario.Pass(kSecondsOfAWindow, false).has_value();
+    outcome.read = reads_all();
+    windows += scenario.written() - before >= kRecordsOfAWindow ? 1 : 0;
+  }
+  outcome.told = outcome.read && !outcome.early &&
                  (test::IsAccident(happening) ? scenario.PassUntilTold(test::kPatience)
                                               : scenario.Pass(kSecondsOfATwin, true).has_value());
   // Silence counts where the daemon has read what it should be silent about.
-  outcome.read = static_cast<bool>(test::Eventually(
-      "all is read", [&] { return scenario.RecordsRead() >= scenario.written(); }));
+  outcome.read = outcome.read && reads_all();
   outcome.words = scenario.ready() + scenario.log();
   return outcome;
 }
