@@ -228,6 +228,12 @@ std::string Column::TextOf(uint32_t value) const {
   return text == texts.end() ? "" : text->second;
 }
 
+std::optional<size_t> Sample::ColumnAt(std::string_view place) const {
+  const auto found = std::ranges::find(columns, place, &Column::place);
+  if (found == columns.end()) return std::nullopt;
+  return static_cast<size_t>(found - columns.begin());
+}
+
 std::string Sample::PlaceOf(uint64_t row) const {
   if (row >= line_of_row.size()) return "";
   return fmt::format("{}:{}", files[file_of_row[row]], line_of_row[row]);

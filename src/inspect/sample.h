@@ -96,6 +96,8 @@ struct Sample {
   // The noise on the counts, for people; if empty, the sample is raw.
   std::string noised = {};
 
+  // The column of this place; nothing if there is none.
+  std::optional<size_t> ColumnAt(std::string_view place) const;
   // "FILE:LINE" of a row.
   std::string PlaceOf(uint64_t row) const;
   const TopicFound* topic() const { return records == nullptr ? nullptr : records->topic(); }
