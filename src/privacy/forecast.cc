@@ -226,8 +226,10 @@ Forecast Foretell(std::span<const Growth> growths, const TotalBudget& budget,
     too_little |= growth.kind() == Kind::kTooLittle;
     grows |= growth.kind() == Kind::kByStep || growth.kind() == Kind::kByPass;
   }
-  const double from = static_cast<double>(forecast.end_ms);
-  forecast.epsilon = EpsilonAt(growths, from, budget.delta);
+  // Histories that end sooner are not grown to the last one's end: this was not spent.
+  Spending now;
+  for (const Growth& growth : growths) now.Add(growth.now());
+  forecast.epsilon = EpsilonMeter().Bounds(now, Delta(budget.delta)).upper;
   if (most) forecast.most = EpsilonMeter().Bounds(*most, Delta(budget.delta)).upper;
   using Kind = Forecast::Kind;
   if (unbounded || !std::isfinite(budget.epsilon) || !(budget.epsilon > 0)) {
@@ -243,7 +245,7 @@ Forecast Foretell(std::span<const Growth> growths, const TotalBudget& budget,
   } else if (!grows) {
     forecast.kind = Kind::kConstant;
   } else {
-    const double ahead = CrossingAfter(growths, budget, from);
+    const double ahead = CrossingAfter(growths, budget, static_cast<double>(forecast.end_ms));
     forecast.kind = ahead < kHorizonMs ? Kind::kRunsOut : Kind::kBeyondHorizon;
     forecast.runs_out_ms = forecast.end_ms + static_cast<int64_t>(ahead);
   }

@@ -263,5 +263,18 @@ TEST_F(ForecastTest, TheTotalRunsOutBeforeItsParts) {
   EXPECT_NEAR(static_cast<double>(total.runs_out_ms - total.end_ms) / kDay, days, 1e-3 * days);
 }
 
+// A learner that was stopped before the other has spent nothing since.
+TEST_F(ForecastTest, TheTotalSpentIsWhatTheLedgerSays) {
+  Declare("stopped", Unit::kUser, ParticipationMode::kOnce);
+  Declare("other", Unit::kUser, ParticipationMode::kOnce);
+  for (int i = 0; i <= 100; ++i) {
+    if (i <= 50) Step("stopped", 0.1 * i, 0, 10, 20);
+    Step("other", 0.1 * i, 0, 10, 20);
+  }
+  const Growth growths[] = {Growth::Of(ledger.entries(), "stopped"),
+                            Growth::Of(ledger.entries(), "other")};
+  EXPECT_EQ(Foretell(growths, {.epsilon = 9, .delta = 1e-6}).epsilon, ledger.Total().epsilon);
+}
+
 }  // namespace
 }  // namespace tacit::privacy
