@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "store/care/remains.h"
 #include "store/disk/folder.h"
+#include "store/disk/format.h"
 #include "store/disk/rocks.h"
 #include "store/disk/seal.h"
 #include "store/disk/table_tail.h"
@@ -140,15 +141,19 @@ class Collector {
  public:
   explicit Collector(RecoveredLedger* report) : report_(report) {}
 
-  void ReadStore(const std::string& path) {
+  // kRefused: its entries are of a format that this program does not read.
+  Status ReadStore(const std::string& path) {
     const auto rocks = Rocks::OpenDamaged(path);
     if (!rocks) {
       report_->unreadable.push_back(rocks.error().message);
       ReadLooseTables(path);
-      return;
+      return {};
     }
+    const auto format = CheckStoreFormat(**rocks);
+    if (!format && format.error().code == ErrorCode::kRefused) return Fail(format.error());
     ReadEntries(**rocks);
     ReadDeltas(**rocks);
+    return {};
   }
 
   void ReadCheckpoint(const std::string& folder) {
@@ -267,7 +272,7 @@ Result<RecoveredLedger> RecoverLedger(const RecoverRequest& request) {
   TACIT_RETURN_IF_ERROR(CheckClosed(request.store));
   RecoveredLedger recovered;
   Collector collector(&recovered);
-  collector.ReadStore(request.store);
+  TACIT_RETURN_IF_ERROR(collector.ReadStore(request.store));
   for (const std::string& folder : request.checkpoints) collector.ReadCheckpoint(folder);
   if (request.end) recovered.entries = collector.pieces().ChainTo(*request.end);
   recovered.complete = !recovered.entries.empty();

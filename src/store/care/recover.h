@@ -29,7 +29,8 @@ struct RecoveredLedger {
 // deltas that are not folded; of tables that the store's list no longer names; of the checkpoints.
 // An entry counts if its head is that of its contents, and the chain is found from its end by the
 // heads of the entries before it. Without an end it is the chain that reaches furthest. kNotFound:
-// there is no chain. kUnavailable: a process has the store open. Changes nothing.
+// there is no chain. kUnavailable: a process has the store open. kRefused: the store is of another
+// format. Changes nothing.
 Result<RecoveredLedger> RecoverLedger(const RecoverRequest& request);
 
 }  // namespace tacit::store

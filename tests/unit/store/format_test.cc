@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "script.h"
+#include "store/care/recover.h"
 #include "store/care/verify.h"
 #include "store/disk/rocks.h"
 #include "store/disk/seal.h"
@@ -60,10 +61,12 @@ class FormatTest : public testing::Test {
     const auto owner = Store::Open(options_);
     const auto reader = OpenReadOnly(options_.path, options_.witness, options_.learners);
     const auto check = VerifyStore(options_.path, {.witness = options_.witness});
+    const auto ledger = RecoverLedger({.store = options_.path, .checkpoints = {}, .end = {}});
     ASSERT_FALSE(owner);
     ASSERT_FALSE(reader);
     ASSERT_FALSE(check);
-    for (const Error& error : {owner.error(), reader.error(), check.error()}) {
+    ASSERT_FALSE(ledger);
+    for (const Error& error : {owner.error(), reader.error(), check.error(), ledger.error()}) {
       EXPECT_EQ(error.code, ErrorCode::kRefused);
       EXPECT_THAT(error.message, HasSubstr("store " + options_.path + says));
     }
