@@ -58,7 +58,8 @@ void DescribeShape(Fields& fields, event::RecordShape& shape, Use use) {
   const bool has_zone = shape.timestamp_unit == event::TimeUnit::kDatetime;
   std::string zone = ZoneText(shape.timestamp_zone_minutes);
   fields.Text({"timestamp_zone",
-               "The zone of times of unit `datetime`: `UTC`, or a fixed offset such as `+02:00`. "
+               "The zone of times of unit `datetime`, and of no other: `UTC`, or a fixed offset "
+               "such as `+02:00`. "
                "Names such as `Europe/Berlin` are refused: their offset changes over the year."},
               &zone, UsedIf(IsUsed(use) && has_zone));
   shape.timestamp_zone_minutes = ZoneMinutes(zone).value_or(0);
@@ -99,8 +100,14 @@ Status CheckLabelValues(const Place& values) {
   return {};
 }
 
-Status CheckZone(const Place& zone) {
-  if (zone.tree() == nullptr || ZoneMinutes(zone.tree()->text)) return {};
+Status CheckZone(const Place& shape) {
+  const Place zone = shape.Key("timestamp_zone"), unit = shape.Key("timestamp_unit");
+  if (zone.tree() == nullptr) return {};
+  if (unit.tree() == nullptr || unit.tree()->text != "datetime")
+    return zone.Fail(
+        "is for timestamp_unit datetime alone: times of the other units say themselves what time "
+        "it is in UTC");
+  if (ZoneMinutes(zone.tree()->text)) return {};
   return zone.Fail(fmt::format(
       "must be UTC or a fixed offset such as +02:00, is '{}'; the offset of a named zone changes "
       "over the year, so write times in UTC where it does",
@@ -161,7 +168,7 @@ Status CheckShape(const Place& place, const event::RecordShape& shape) {
 
 Status CheckJsonKeys(const Place& json) {
   TACIT_RETURN_IF_ERROR(CheckLabelValues(json.Key("label_values")));
-  TACIT_RETURN_IF_ERROR(CheckZone(json.Key("timestamp_zone")));
+  TACIT_RETURN_IF_ERROR(CheckZone(json));
   for (const char* key :
        {"label", "user", "item", "event_id", "timestamp", "weight", "features_at"})
     TACIT_RETURN_IF_ERROR(CheckPointer(json.Key(key)));
@@ -174,7 +181,7 @@ Status CheckJsonKeys(const Place& json) {
 
 Status CheckCsvKeys(const Place& csv) {
   TACIT_RETURN_IF_ERROR(CheckLabelValues(csv.Key("label_values")));
-  TACIT_RETURN_IF_ERROR(CheckZone(csv.Key("timestamp_zone")));
+  TACIT_RETURN_IF_ERROR(CheckZone(csv));
   for (const char* key : {"separator", "set_separator"}) {
     const Place at = csv.Key(key);
     if (at.tree() == nullptr) continue;

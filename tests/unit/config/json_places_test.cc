@@ -1,4 +1,5 @@
 // source.json: where the parts of a record lie.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -72,13 +73,13 @@ TEST(JsonPlaces, AZoneIsUtcOrAFixedOffset) {
   EXPECT_THAT(RefusalOf("  json: {timestamp_unit: datetime, timestamp_zone: Europe/Berlin}\n"),
               HasSubstr("c.yaml:5: source.json.timestamp_zone: must be UTC or a fixed offset such "
                         "as +02:00, is 'Europe/Berlin'"));
-  EXPECT_THAT(RefusalOf("  csv: {timestamp_zone: CET}\n"),
+  EXPECT_THAT(RefusalOf("  csv: {timestamp_unit: datetime, timestamp_zone: CET}\n"),
               HasSubstr("source.csv.timestamp_zone: must be UTC or a fixed offset"));
-  // A time that has a zone of its own takes no other.
-  const auto other = Parse(
-      JsonSample("  json: {timestamp_unit: rfc3339, timestamp_zone: \"+02:00\"}\n"), "c.yaml", {});
-  ASSERT_TRUE(other) << other.error().message;
-  EXPECT_EQ(other->source.json.timestamp_zone_minutes, 0);
+  // A time of another unit says itself what it is in UTC, and takes no zone.
+  for (const char* unit : {"timestamp_unit: rfc3339, ", "timestamp_unit: s, ", ""})
+    for (const char* zone : {"UTC", "\"+02:00\""})
+      EXPECT_THAT(RefusalOf(fmt::format("  json: {{{}timestamp_zone: {}}}\n", unit, zone)),
+                  HasSubstr("source.json.timestamp_zone: is for timestamp_unit datetime alone"));
 }
 
 TEST(JsonPlaces, AreOursWhereNothingIsSaid) {
