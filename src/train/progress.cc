@@ -109,8 +109,9 @@ DayRow Progress::RowOf(const Account& account) {
   return row;
 }
 
-DayRow Progress::CloseDay(Account* account, const std::string& name) {
+DayRow Progress::CloseDay(Account* account, const std::string& name, DayEnd end) {
   account->current.name = name;
+  account->current.end = end;
   account->finished.push_back(RowOf(*account));
   if (account->released) account->judged.Merge(account->today);
   const double epsilon = account->current.epsilon;
@@ -167,21 +168,34 @@ void Progress::AddStep(size_t learner, uint64_t rows_written, double epsilon) {
   day.epsilon = epsilon;
 }
 
-std::optional<DayRow> Progress::EndDay(size_t learner, const std::string& name) {
+std::optional<DayRow> Progress::EndDay(size_t learner, const std::string& name, DayEnd end) {
   const MutexLock lock(mutex_);
   Account& account = accounts_[learner];
   Fold(&account);
   if (account.current.steps == 0 && account.today.sums.events == 0) return std::nullopt;
-  return CloseDay(&account, name);
+  return CloseDay(&account, name, end);
 }
 
-void Progress::EndHeldOutDay(size_t learner, const std::string& name) {
+std::optional<DayRow> Progress::EndDay(size_t learner, std::span<const event::PublicCut> cuts) {
+  DayEnd end;
+  std::string first, last;
+  for (const event::PublicCut& cut : cuts) {
+    if (cut.kind != event::PublicCut::Kind::kFileEnd) continue;
+    end = {.offset = cut.offset, .files = end.files + 1};
+    if (end.files == 1) first = cut.name;
+    last = cut.name;
+  }
+  if (end.files == 0) return std::nullopt;
+  return EndDay(learner, end.files == 1 ? first : first + ".." + last, end);
+}
+
+void Progress::EndHeldOutDay(size_t learner, const std::string& name, DayEnd end) {
   const MutexLock lock(mutex_);
   Account& account = accounts_[learner];
   Fold(&account);
   account.current.held_out = true;
   if (!std::exchange(account.held_out, true)) account.judged = {};
-  CloseDay(&account, name);
+  CloseDay(&account, name, end);
 }
 
 void Progress::Committed(size_t learner, double epsilon) {

@@ -10,6 +10,7 @@
 #include "base/auc.h"
 #include "base/interval.h"
 #include "base/threads/mutex.h"
+#include "event/raw_records.h"
 #include "train/learner/baseline.h"
 #include "train/learner/rank_totals.h"
 #include "train/quality/quality_history.h"
@@ -31,9 +32,15 @@ struct PredictedFigures : QualityPoint {
   bool IsTooGood() const;
 };
 
-// One learner's work on one file of the log (a day).
+// The end of a day in the log: of its `files`, the last one ends before `offset`.
+struct DayEnd {
+  uint64_t offset = 0, files = 0;
+};
+
+// One learner's work on one file of the log (a day), or on several that one step holds.
 struct DayRow : PredictedFigures {
   std::string name;
+  DayEnd end;
   uint64_t steps = 0;
   uint64_t rows_written = 0;
   double epsilon = 0;     // the learner's, once the day's last step is charged
@@ -89,9 +96,11 @@ class Progress {
   void AddStep(size_t learner, uint64_t rows_written, double epsilon);
   // Ends the current day; later calls count for the next. Returns the row of the day, unless it had
   // neither a step nor a prediction.
-  std::optional<DayRow> EndDay(size_t learner, const std::string& name);
+  std::optional<DayRow> EndDay(size_t learner, const std::string& name, DayEnd end = {});
+  // The same of a step that these cuts end; nothing if no file ends there.
+  std::optional<DayRow> EndDay(size_t learner, std::span<const event::PublicCut> cuts);
   // The same for a day that was held out. REQUIRES that the last day learnt from has ended.
-  void EndHeldOutDay(size_t learner, const std::string& name);
+  void EndHeldOutDay(size_t learner, const std::string& name, DayEnd end = {});
   void Committed(size_t learner, double epsilon);
   // The predictions since the last call, once they are enough to be judged, without any from before
   // the first release.
@@ -143,7 +152,7 @@ class Progress {
   static void Fold(Account* account);
   static DayRow RowOf(const Account& account);
   // Begins a day, and returns the row of the one before.
-  static DayRow CloseDay(Account* account, const std::string& name);
+  static DayRow CloseDay(Account* account, const std::string& name, DayEnd end);
 
   mutable Mutex mutex_;
   std::vector<Account> accounts_ TACIT_GUARDED_BY(mutex_);

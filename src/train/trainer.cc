@@ -216,7 +216,7 @@ Status Trainer::Predict(BoundedQueue<LearnerStep>& steps) {
     TACIT_RETURN_IF_ERROR(Preview(*seats_[step->learner.value], step->batch));
     for (const event::PublicCut& cut : step->batch.cuts)
       if (cut.kind == event::PublicCut::Kind::kFileEnd)
-        progress_.EndHeldOutDay(step->learner.value, cut.name);
+        progress_.EndHeldOutDay(step->learner.value, cut.name, {cut.offset, 1});
   }
   return {};
 }
@@ -433,12 +433,10 @@ void Trainer::Record(Seat& seat, const stream::StepBatch& batch, const StepRepor
   if (!batch.whole_period()) Predicted(seat, batch, report);
   SeeQuality(seat, batch, report);
   progress_.AddStep(index.value, report.rows_written, seat.epsilon);
-  for (const event::PublicCut& cut : batch.cuts)
-    if (cut.kind == event::PublicCut::Kind::kFileEnd)
-      if (const auto day = progress_.EndDay(index.value, cut.name); day && day->Judged()) {
-        TellBelowBaseline(seat, day->name, *day->Judged());
-        TellTooGood(seat, day->name, *day->Judged());
-      }
+  if (const auto day = progress_.EndDay(index.value, batch.cuts); day && day->Judged()) {
+    TellBelowBaseline(seat, day->name, *day->Judged());
+    TellTooGood(seat, day->name, *day->Judged());
+  }
   metrics_.Step(index.value, report, batch.came, seconds.learn);
   // Later steps of a held period count nobody.
   if (batch.counts_users && seat.left_out) seat.left_out->See(batch.came);

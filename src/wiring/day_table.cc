@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
+#include <tuple>
 
 #include "base/interval.h"
 #include "base/text.h"
@@ -53,6 +53,32 @@ std::string LeftOutLine(const UsersCame& came) {
       WithThousands(came.records_left_out), WithThousands(came.records));
 }
 
+// The name of a learner's row; `last_file`: of the row before it.
+std::string NameOf(const train::DayRow& day, const std::string& last_file) {
+  if (!day.name.empty()) return day.name;
+  return last_file.empty() ? "-" : "after " + last_file;
+}
+
+// The place of a row in the log. Rows of two learners are of one day where they end with the same
+// files, or where both come after the same one.
+using DayPlace = std::tuple<bool, uint64_t, uint64_t>;
+DayPlace PlaceOf(const train::DayRow& day, const train::DayRow* before) {
+  constexpr uint64_t kRest = UINT64_MAX;  // no file ends in it
+  if (day.end.files > 0) return {day.held_out, day.end.offset, day.end.files};
+  return {day.held_out, before == nullptr ? 0 : before->end.offset, kRest};
+}
+
+// The width of the names of rows.
+size_t NameWidth(const LearnerDays& learner) {
+  size_t width = 18;
+  std::string last_file;
+  for (const train::DayRow& day : learner.days) {
+    width = std::max(width, NameOf(day, last_file).size());
+    last_file = day.name;
+  }
+  return width;
+}
+
 // Calls `write` with a day's name, figures and row, once more with the part of the day that was
 // predicted after the learner's first release, where the day has such a part, and at last with all
 // predictions that are judged, where they are of several rows: `day` is null in both.
@@ -62,8 +88,7 @@ void ForRows(const LearnerDays& learner, const Write& write) {
   size_t judged = 0;
   std::string last_file;
   for (const train::DayRow& day : learner.days) {
-    const std::string rest = last_file.empty() ? "-" : "after " + last_file;
-    write(day.name.empty() ? rest : day.name, day, &day);
+    write(NameOf(day, last_file), day, &day);
     if (day.after_release) write("  since release 1", *day.after_release, nullptr);
     if (day.held_out == held_out && day.Judged() != nullptr) ++judged;
     last_file = day.name;
@@ -137,13 +162,14 @@ std::string Range(const Interval& interval) {
 std::string DayTable(const LearnerDays& learner, const std::map<std::string, double>& best_auc,
                      const privacy::Promise& promise) {
   const bool known = !best_auc.empty();
-  std::string table = fmt::format("{:<18} {:>9} {:>7} {:>8} {:>7} {:>7} {:>8} {:>11}", "log",
+  const size_t width = NameWidth(learner);
+  std::string table = fmt::format("{:<{}} {:>9} {:>7} {:>8} {:>7} {:>7} {:>8} {:>11}", "log", width,
                                   "events", "steps", "log loss", "NE", "calib.", "AUC", "95 %");
   if (known) table += fmt::format(" {:>8} {:>11}", "best", "gap closed");
   table += fmt::format(" {:>9} {:>13}\n", "epsilon", "rows written");
   ForRows(learner, [&](const std::string& name, const train::PredictedFigures& figures,
                        const train::DayRow* day) {
-    table += fmt::format("{:<18} {:>9} {:>7}", name, WithThousands(figures.events),
+    table += fmt::format("{:<{}} {:>9} {:>7}", name, width, WithThousands(figures.events),
                          day == nullptr ? "" : StepsOf(*day)) +
              PredictedOf(figures);
     if (known) {
@@ -170,46 +196,50 @@ std::string DayTable(const LearnerDays& learner, const std::map<std::string, dou
 std::string SideBySide(const std::vector<LearnerDays>& learners,
                        const std::map<std::string, double>& best_auc) {
   if (learners.size() < 2) return "";
-  console::TextLines lines(2);
-  lines[0] = {"AUC"};
-  lines[1] = {"epsilon"};
-  std::map<std::string, size_t> line_of;  // by the day's name
-  for (const LearnerDays& learner : learners)
-    for (const train::DayRow& day : learner.days)
-      if (line_of.emplace(day.name, lines.size()).second)
-        lines.push_back({day.name.empty() ? "-" : day.name});
-  const auto add = [&](const std::string& title, const std::string& under, const auto& auc_of) {
-    lines[0].push_back(title);
-    lines[1].push_back(under);
-    for (const auto& [day, line] : line_of) {
-      const std::optional<double> auc = auc_of(day);
-      lines[line].push_back(auc ? fmt::format("{:.4f}", *auc) : "-");
-    }
+  struct Row {
+    std::string name;
+    std::map<size_t, double> auc;  // by the learner's place among them
   };
-  for (const LearnerDays& learner : learners)
-    add(learner.id, DayEpsilon(learner.epsilon),
-        [&](const std::string& name) -> std::optional<double> {
-          const auto day = std::ranges::find(learner.days, name, &train::DayRow::name);
-          if (day == learner.days.end()) return std::nullopt;
-          return day->auc;
-        });
-  if (!best_auc.empty())
-    add("best", "", [&](const std::string& name) -> std::optional<double> {
-      const auto best = best_auc.find(name);
-      if (best == best_auc.end()) return std::nullopt;
-      return best->second;
-    });
+  std::map<DayPlace, Row> rows;
+  for (size_t i = 0; i < learners.size(); ++i) {
+    const train::DayRow* before = nullptr;
+    for (const train::DayRow& day : learners[i].days) {
+      Row& row = rows[PlaceOf(day, before)];
+      if (row.name.empty()) row.name = NameOf(day, before == nullptr ? "" : before->name);
+      row.auc[i] = day.auc;
+      before = &day;
+    }
+  }
+  console::TextLines lines = {{"AUC"}, {"epsilon"}};
+  for (const LearnerDays& learner : learners) {
+    lines[0].push_back(learner.id);
+    lines[1].push_back(DayEpsilon(learner.epsilon));
+  }
+  if (!best_auc.empty()) {
+    lines[0].emplace_back("best");
+    lines[1].emplace_back();
+  }
+  for (const auto& [place, row] : rows) {
+    std::vector<std::string>& line = lines.emplace_back();
+    line.push_back(row.name);
+    for (size_t i = 0; i < learners.size(); ++i)
+      line.push_back(Figure(row.auc.contains(i) ? row.auc.at(i) : NAN));
+    if (best_auc.empty()) continue;
+    const auto best = best_auc.find(row.name);
+    line.push_back(Figure(best == best_auc.end() ? NAN : best->second));
+  }
   return console::LayOut(lines, {0});
 }
 
 std::string RankedDayTable(const LearnerDays& learner, const privacy::Promise& promise) {
+  const size_t width = NameWidth(learner);
   std::string table = fmt::format(
-      "{:<18} {:>9} {:>7} {:>9} {:>9} {:>11} {:>7} {:>17} {:>17} {:>9}\n", "log", "events", "steps",
-      "asked", "HIT@10", "95 %", "NDCG@10", "popularity's", "successor's", "epsilon");
+      "{:<{}} {:>9} {:>7} {:>9} {:>9} {:>11} {:>7} {:>17} {:>17} {:>9}\n", "log", width, "events",
+      "steps", "asked", "HIT@10", "95 %", "NDCG@10", "popularity's", "successor's", "epsilon");
   ForRows(learner, [&](const std::string& name, const train::PredictedFigures& figures,
                        const train::DayRow* day) {
     const train::RankTotals& ranked = figures.ranked;
-    table += fmt::format("{:<18} {:>9} {:>7} {:>9} {:>9} {:>11} {:>7} {} {} {:>9}\n", name,
+    table += fmt::format("{:<{}} {:>9} {:>7} {:>9} {:>9} {:>11} {:>7} {} {} {:>9}\n", name, width,
                          WithThousands(figures.events), day == nullptr ? "" : StepsOf(*day),
                          WithThousands(ranked.asked), Figure(ranked.Hit(ranked.model)),
                          Range(ranked.HitInterval(ranked.model)), Figure(ranked.Ndcg(ranked.model)),

@@ -288,4 +288,29 @@ TEST(ProgressTest, TheRunningAucForgets) {
 }
 
 }  // namespace
+// A step may end with several files, which are one day then.
+TEST(ProgressTest, TheFilesOfAStepAreOneDay) {
+  using event::PublicCut;
+  Progress progress(1);
+  const auto end = [&](const std::vector<PublicCut>& cuts) {
+    progress.AddStep(0, 1, 0.5);
+    return progress.EndDay(0, cuts);
+  };
+  EXPECT_FALSE(end({{PublicCut::Kind::kClockTick, 5, ""}}));
+  const auto one = end({{PublicCut::Kind::kFileEnd, 9, "a"}});
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->name, "a");
+  EXPECT_EQ(one->end.offset, 9u);
+  EXPECT_EQ(one->end.files, 1u);
+  EXPECT_EQ(one->steps, 2u) << "the step before it ended no day";
+  const auto more = end({{PublicCut::Kind::kFileEnd, 11, "b"},
+                         {PublicCut::Kind::kClockTick, 12, ""},
+                         {PublicCut::Kind::kFileEnd, 14, "c"},
+                         {PublicCut::Kind::kFileEnd, 20, "d"}});
+  ASSERT_TRUE(more);
+  EXPECT_EQ(more->name, "b..d");
+  EXPECT_EQ(more->end.offset, 20u);
+  EXPECT_EQ(more->end.files, 3u);
+}
+
 }  // namespace tacit::train

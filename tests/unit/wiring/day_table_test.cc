@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <limits>
+#include <sstream>
 #include <string>
 
 namespace tacit::wiring {
@@ -166,25 +167,63 @@ TEST(RankedDayTableTest, SaysWhyNobodyWasAsked) {
               Not(HasSubstr("nobody was asked")));
 }
 
-train::DayRow DayOf(const std::string& name, bool good) {
+train::DayRow DayOf(const std::string& name, train::DayEnd end, double auc) {
   train::DayRow day;
   day.name = name;
-  day.auc = good ? 1 : 0;
+  day.end = end;
+  day.auc = auc;
   return day;
 }
 
 // A learner that came later has no figure for the days before.
 TEST(SideBySideTest, HasALineADay) {
-  EXPECT_EQ(SideBySide({{.id = "one", .epsilon = 1, .days = {DayOf("a", true)}}}, {}), "");
+  const train::DayRow a = DayOf("a", {10, 1}, 1), b = DayOf("b", {30, 1}, 1);
+  EXPECT_EQ(SideBySide({{.id = "one", .epsilon = 1, .days = {a}}}, {}), "");
   const std::string table =
-      SideBySide({{.id = "one", .epsilon = 1, .days = {DayOf("a", true), DayOf("b", true)}},
-                  {.id = "other", .epsilon = INFINITY, .days = {DayOf("b", false)}}},
+      SideBySide({{.id = "one", .epsilon = 1, .days = {a, b}},
+                  {.id = "other", .epsilon = INFINITY, .days = {DayOf("b", {30, 1}, 0)}}},
                  {{"b", 0.75}});
   EXPECT_EQ(table,
             "AUC         one   other    best\n"
             "epsilon  1.0000       -        \n"
             "a        1.0000       -       -\n"
             "b        1.0000  0.0000  0.7500\n");
+}
+
+// Files of several folders have one name, a step may hold several files, and a learner may end
+// sooner than the other: only what is of the same records stands in one line.
+TEST(SideBySideTest, ComparesTheSameRecordsAlone) {
+  train::DayRow held = DayOf("a", {10, 1}, .9);
+  held.held_out = true;
+  EXPECT_EQ(
+      SideBySide(
+          {{.id = "one",
+            .epsilon = 1,
+            .days = {DayOf("a", {10, 1}, .1), DayOf("a", {20, 1}, .2), DayOf("b", {30, 1}, .3),
+                     DayOf("", {}, .4), held}},
+           {.id = "two",
+            .epsilon = 1,
+            .days = {DayOf("a", {10, 1}, .5), DayOf("a..b", {30, 2}, .6), DayOf("", {}, .7), held}},
+           {.id = "short", .epsilon = 1, .days = {DayOf("a", {10, 1}, .8), DayOf("", {}, 1)}}},
+          {}),
+      "AUC         one     two   short\n"
+      "epsilon  1.0000  1.0000  1.0000\n"
+      "a        0.1000  0.5000  0.8000\n"
+      "after a       -       -  1.0000\n"
+      "a        0.2000       -       -\n"
+      "b        0.3000       -       -\n"
+      "a..b          -  0.6000       -\n"
+      "after b  0.4000  0.7000       -\n"
+      "a        0.9000  0.9000       -\n");
+}
+
+TEST(DayTableTest, LongNamesHaveTheirRoom) {
+  const train::DayRow day = DayOf("a-file-of-a-long-name.csv", {10, 1}, 1);
+  std::istringstream lines(DayTable({.epsilon = 1, .days = {day}}, {}, {}));
+  std::string head, row;
+  std::getline(lines, head);
+  std::getline(lines, row);
+  EXPECT_EQ(head.size(), row.size()) << head << '\n' << row;
 }
 
 }  // namespace
