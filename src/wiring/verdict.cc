@@ -45,6 +45,12 @@ std::string BesidePlain(const LearnerDays& learner, bool better) {
                            : std::string("its features"));
   const std::string neither = fmt::format(", and neither does it without privacy ({})", figure);
   if (learner.recommends || plain->AucInterval().low > .5) return neither;
+  // A wide interval holds good models too.
+  constexpr double kAucOfUse = .53;
+  const uint64_t rarer = std::min(plain->clicks, plain->events - plain->clicks);
+  if (plain->AucInterval().high > kAucOfUse)
+    return fmt::format("{}: {} of the rarer kind are too few to tell", neither,
+                       Counted(rarer, "label"));
   return fmt::format("{}: its features tell nothing of this label in {} records", neither, records);
 }
 

@@ -68,12 +68,18 @@ TEST(VerdictTest, BlamesNeitherNoiseNorRecordsWhereNothingIsThereToLearn) {
   EXPECT_THAT(Verdict(learner), HasSubstr("does no better than the best constant (NE 0.9900, "));
   learner.plain_judged = ClickDay(.9999);
   learner.plain_judged->auc = .501;
+  // An interval of .481 to .521 leaves no room for a good model, one of .306 to .696 does.
   EXPECT_THAT(Verdict(learner),
               AllOf(HasSubstr(", and neither does it without privacy (NE 0.9999, 95 % 0.980-1.019"
                               "): its features tell nothing of this label in 100 records.\n"),
                     Not(HasSubstr("too few"))));
+  learner.plain_judged->auc_deviation = .1;
+  EXPECT_THAT(Verdict(learner),
+              AllOf(HasSubstr("): 50 labels of the rarer kind are too few to tell.\n"),
+                    Not(HasSubstr("tell nothing"))));
+  learner.plain_judged->auc_deviation = .01;
   learner.plain_judged->auc = .6;
-  EXPECT_THAT(Verdict(learner), Not(HasSubstr("tell nothing")));
+  EXPECT_THAT(Verdict(learner), AllOf(Not(HasSubstr("tell nothing")), Not(HasSubstr("too few"))));
 }
 
 TEST(VerdictTest, DoubtsAnAucThatNoHonestFeatureGives) {
