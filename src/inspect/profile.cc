@@ -100,14 +100,20 @@ void AddNumbers(const Column& column, Profile* profile) {
   profile->ordered = pairs > 0 ? ordered / pairs : 0;
 }
 
-// Numbers between 1990 and 2100 in one of the units.
+// Texts of one form, or numbers between 1990 and 2100 in one of the units.
 std::optional<event::TimeUnit> UnitOfTimes(const Column& column, const Profile& profile) {
-  if (profile.present == 0) return std::nullopt;
-  if (column.times == profile.present) return event::TimeUnit::kRfc3339;
-  if (column.datetimes == profile.present) return event::TimeUnit::kDatetime;
-  if (column.numbers() != profile.present) return std::nullopt;
+  constexpr double kNearlyAll = 0.95;
+  const auto nearly_all = [&](auto times) {
+    return times > 0 &&
+           static_cast<double>(times) >= kNearlyAll * static_cast<double>(profile.present);
+  };
+  if (nearly_all(column.times)) return event::TimeUnit::kRfc3339;
+  if (nearly_all(column.datetimes)) return event::TimeUnit::kDatetime;
+  if (!nearly_all(column.numbers())) return std::nullopt;
   for (const auto& [unit, factor] : kTimeUnits)
-    if (profile.least * factor >= kTimesFrom && profile.most * factor <= kTimesTo) return unit;
+    if (nearly_all(std::ranges::count_if(
+            column.number, [factor](double number) { return IsUsualTime(number * factor); })))
+      return unit;
   return std::nullopt;
 }
 

@@ -85,6 +85,40 @@ class RoleFinder {
     if (!best) return;
     roles_.time = UnitOf(*best);
     taken_[*best] = 1;
+    if (evidence_.TellsWords()) TellOfBadTimes();
+  }
+
+  // A few times that cannot be read, or are of another age, do not make the column another thing.
+  void TellOfBadTimes() {
+    const auto& [c, unit, ms_per_unit] = *roles_.time;
+    const Column& column = At(c);
+    const auto of = [&](uint64_t bad) {
+      return fmt::format("{} of the {} values of {}, the record's time, are ", WithThousands(bad),
+                         WithThousands(Of(c).present), config::QuotedYaml(column.place));
+    };
+    const uint64_t read = unit == event::TimeUnit::kRfc3339    ? column.times
+                          : unit == event::TimeUnit::kDatetime ? column.datetimes
+                                                               : column.numbers();
+    if (const uint64_t bad = Of(c).present - read; bad > 0)
+      roles_.warnings.push_back(
+          fmt::format("{}not {}: these records cannot be learnt from. Correct them, or leave "
+                      "source.{}.timestamp empty, so that all are learnt from without a time",
+                      of(bad), FormOfTimes(unit), NameOf(sample_.shape.format)));
+    if (unit == event::TimeUnit::kRfc3339 || unit == event::TimeUnit::kDatetime) return;
+    const auto odd = [&](double number) {
+      return !std::isnan(number) && !IsUsualTime(number * ms_per_unit);
+    };
+    const auto first = std::ranges::find_if(column.number, odd);
+    if (first == column.number.end()) return;
+    roles_.warnings.push_back(
+        fmt::format("{}before 1990 or after 2100, the first at {}: they are taken as they are",
+                    of(static_cast<uint64_t>(std::ranges::count_if(column.number, odd))),
+                    sample_.PlaceOf(static_cast<uint64_t>(first - column.number.begin()))));
+  }
+  static std::string_view FormOfTimes(event::TimeUnit unit) {
+    if (unit == event::TimeUnit::kRfc3339) return "of the form 2026-11-25T03:22:06Z (RFC 3339)";
+    if (unit == event::TimeUnit::kDatetime) return "of the form 2026-11-25 03:22:06";
+    return "numbers";
   }
 
   std::optional<TimeRole> UnitOf(size_t c) const {
@@ -293,17 +327,17 @@ class RoleFinder {
     const bool unique =
         static_cast<double>(profile.distinct) > kNearlyAll * static_cast<double>(profile.present);
     if (IsNumeric(c)) return JudgeNumber(c, unique);
-    if (std::max(column.times, column.datetimes) == profile.present)
+    if (profile.time_unit && column.times + column.datetimes > 0)
       return LeaveOut(c, "it is a time beside the record's own");
     if (HasUnreadTimes(c)) {
       if (!roles_.time)
         roles_.warnings.push_back(fmt::format(
             "{} seems to be the time, and is left out: {} of its {} texts are times by RFC 3339 "
-            "(2026-11-25T03:22:06Z), {} are times without a zone (2026-11-25 03:22:06), and all "
-            "have to be of one of these forms",
+            "(2026-11-25T03:22:06Z), {} are times without a zone (2026-11-25 03:22:06), and nearly "
+            "all have to be of one of these forms: write them so, or learn without a time",
             config::QuotedYaml(column.place), WithThousands(column.times),
             WithThousands(column.words), WithThousands(column.datetimes)));
-      return LeaveOut(c, "not all of its texts are times of one form");
+      return LeaveOut(c, "its texts are not times of one form");
     }
     if (unique && profile.present > kTextsMost)
       return LeaveOut(c, "nearly every record has a value of its own");

@@ -31,12 +31,13 @@ struct Profile {
   uint64_t elements = 0;       // different ones, of lists and sets
   bool zero_or_one = false;    // numbers or flags, and there are both
   bool hidden = false;         // by noise: its counts say nothing
-  std::optional<event::TimeUnit> time_unit = {};  // in which all are times of 1990 to 2100
+  std::optional<event::TimeUnit> time_unit = {};  // in which nearly all are times of 1990 to 2100
 };
 Profile ProfileOf(const Column& column, uint64_t rows);
 
 // Times of 1990 to 2100, in milliseconds.
 inline constexpr double kTimesFrom = 631'152'000'000, kTimesTo = 4'102'444'800'000;
+inline bool IsUsualTime(double ms) { return ms >= kTimesFrom && ms <= kTimesTo; }
 struct TimeUnitRow {
   event::TimeUnit unit;
   double ms_per_unit;

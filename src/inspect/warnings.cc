@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -75,16 +76,18 @@ std::optional<Days> DaysOf(const Sample& sample, const Roles& roles,
   };
   std::map<int64_t, OneDay> by_day;
   for (uint64_t row = 0; row < sample.rows; ++row) {
-    if (std::isnan(column.number[row])) continue;
-    OneDay& day = by_day[static_cast<int64_t>(
-        std::floor(column.number[row] * roles.time->ms_per_unit / kMsPerDay))];
+    const double time = column.number[row] * roles.time->ms_per_unit;
+    if (!IsUsualTime(time)) continue;
+    first = std::min(first, time);
+    last = std::max(last, time);
+    OneDay& day = by_day[static_cast<int64_t>(std::floor(time / kMsPerDay))];
     ++day.events;
     if (roles.user) day.users.insert(sample.columns[*roles.user].code[row]);
   }
   const Profile& profile = roles.profiles[roles.time->column];
   Days days{.days = by_day.size(),
-            .from = UtcText(profile.least * roles.time->ms_per_unit),
-            .to = UtcText(profile.most * roles.time->ms_per_unit),
+            .from = UtcText(first),
+            .to = UtcText(last),
             .ordered = profile.ordered};
   for (const auto& [day, one] : by_day) {
     days.events += static_cast<double>(one.events) / static_cast<double>(by_day.size());
@@ -94,6 +97,7 @@ std::optional<Days> DaysOf(const Sample& sample, const Roles& roles,
 }
 
 std::vector<std::string> WarningsAbout(const Sample& sample, const Roles& roles,
+  double first = kTimesTo, last = kTimesFrom;
                                        const std::optional<Trial>& trial) {
   std::vector<std::string> warnings = sample.notes;
   if (sample.topic() != nullptr)
