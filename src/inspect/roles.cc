@@ -265,8 +265,7 @@ class RoleFinder {
         roles_.label && std::ranges::any_of(roles_.label->values,
                                             [&](const auto& value) { return value.first == text; });
     const bool listed = !label && !event::ReadNumber(text);
-    if (listed && std::ranges::find(roles_.missing, text) == roles_.missing.end())
-      roles_.missing.push_back(text);
+    if (listed) ListAsMissing(text);
     roles_.warnings.push_back(fmt::format(
         "{:.1f} % of the records have the user {}, who seems to be none: {}", 100 * share,
         config::QuotedYaml(text),
@@ -339,6 +338,7 @@ class RoleFinder {
             WithThousands(column.words), WithThousands(column.datetimes)));
       return LeaveOut(c, "its texts are not times of one form");
     }
+    TellOfNumbersWithTexts(c);
     if (unique && profile.present > kTextsMost)
       return LeaveOut(c, "nearly every record has a value of its own");
     if (sample_.shape.format == Format::kCsv && sample_.shape.separator != '|' &&
@@ -346,6 +346,33 @@ class RoleFinder {
         profile.elements < profile.distinct)
       return Add(c, Kind::kMultiHot, "texts with bars between values that return");
     Add(c, Kind::kCategorical, column.words > 0 ? "texts" : "flags");
+  }
+
+  // A number with a text for none in its place makes a dead letter, so that such amounts are names.
+  void TellOfNumbersWithTexts(size_t c) {
+    const Column& column = At(c);
+    if (!evidence_.TellsWords() || column.words == 0 || column.numbers() == 0 ||
+        column.numbers() + column.words != column.present() || IsIdName(column))
+      return;
+    std::map<uint32_t, std::string> none;
+    for (const auto& [code, text] : column.texts)
+      if (!event::ReadNumber(text) && StandsForNone(text)) none.emplace(code, text);
+    const auto records = static_cast<uint64_t>(
+        std::ranges::count_if(column.code, [&](uint32_t code) { return none.contains(code); }));
+    if (records != column.words || AreNames(Of(c).distinct - none.size())) return;
+    std::string texts;
+    for (const auto& [code, text] : none) {
+      texts += (texts.empty() ? "" : ", ") + config::QuotedYaml(text);
+      ListAsMissing(text);
+    }
+    roles_.warnings.push_back(fmt::format(
+        "{} has numbers, and {} in {}: a number cannot be read from a text, so that the column is "
+        "taken for names, and the text for none. Without a value in such records it is an amount",
+        config::QuotedYaml(column.place), texts, Counted(records, "record")));
+  }
+  void ListAsMissing(const std::string& text) {
+    if (std::ranges::find(roles_.missing, text) == roles_.missing.end())
+      roles_.missing.push_back(text);
   }
 
   // True if it seems to have times, some of which cannot be read or are of another form.

@@ -368,6 +368,46 @@ TEST_F(RolesTest, TimesThatCannotBeReadAreToldOf) {
   EXPECT_THAT(unread.warnings, testing::ElementsAre(HasSubstr("\"ts\" seems to be the time")));
 }
 
+TEST_F(RolesTest, AFewTimesOfAnotherAgeOrNoneAreCounted) {
+  const auto roles_of = [&](int odd, const std::string& instead) {
+    return FindRoles(Read("seconds.csv", ShopWith("ts,click", [&](int i) {
+                            return (i % odd == 3 ? instead
+                                                 : std::to_string(1'700'000'000 + i * 7)) +
+                                   (i * 13 % 10 < 3 ? ",1" : ",0");
+                          })));
+  };
+  const Roles zero = roles_of(100, "0");
+  ASSERT_TRUE(zero.time);
+  EXPECT_EQ(zero.time->unit, TimeUnit::kSeconds);
+  EXPECT_THAT(zero.warnings,
+              testing::ElementsAre(AllOf(
+                  HasSubstr("20 of the 2,000 values of \"ts\", the record's time, are before 1990"),
+                  HasSubstr("the first at " + (dir_ / "seconds.csv") + ":5: "))));
+  const Roles word = roles_of(100, "never");
+  ASSERT_TRUE(word.time);
+  EXPECT_THAT(word.warnings,
+              testing::ElementsAre(HasSubstr("20 of the 2,000 values of \"ts\", the record's "
+                                             "time, are not numbers: these records cannot be")));
+  EXPECT_FALSE(roles_of(10, "0").time) << "a tenth is not a few";
+}
+
+// Amounts with a text for none are names, and a person hears of it.
+TEST_F(RolesTest, NumbersWithATextForNoneAreToldOf) {
+  const auto roles_of = [&](const std::string& none, int values) -> const Roles {
+    return FindRoles(Read("paid.csv", ShopWith("paid,click", [&](int i) {
+                            return (i % 20 == 0 ? none : std::to_string(i * 17 % values)) +
+                                   (i * 13 % 10 < 3 ? ",1" : ",0");
+                          })));
+  };
+  const Roles roles = roles_of("NULL", 907);
+  EXPECT_THAT(roles.missing, testing::ElementsAre("NULL"));
+  EXPECT_THAT(roles.warnings,
+              testing::ElementsAre(HasSubstr("\"paid\" has numbers, and \"NULL\" in 100 records")));
+  EXPECT_THAT(roles_of("", 907).warnings, testing::IsEmpty());
+  EXPECT_THAT(roles_of("dear", 907).warnings, testing::IsEmpty()) << "it is no text for none";
+  EXPECT_THAT(roles_of("NULL", 7).warnings, testing::IsEmpty()) << "so few numbers are names";
+}
+
 // A purchase follows a click, and is none of its reasons.
 TEST_F(RolesTest, AColumnThatIsOneOnlyWhereTheLabelIsIsLeftOut) {
   const auto text_of = [](int stray) {
