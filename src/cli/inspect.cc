@@ -65,8 +65,11 @@ void PrintFindings(const InspectOptions& options, const inspect::Sample& sample,
                    const inspect::Roles& roles, const std::optional<inspect::Trial>& trial,
                    const inspect::Proposal* proposal) {
   const bool to_file = !options.asked.output.empty();
+  const std::string few_labels =
+      proposal != nullptr && trial ? FewLabelsInNoise(*proposal, sample, *trial) : "";
   if (options.json) {
     boost::json::object report = ReportJson(sample, roles, trial);
+    if (!few_labels.empty()) report["warnings"].as_array().emplace_back(few_labels);
     if (proposal != nullptr) {
       boost::json::array open;
       for (const std::string& key : proposal->open_keys) open.push_back(boost::json::value(key));
@@ -80,7 +83,8 @@ void PrintFindings(const InspectOptions& options, const inspect::Sample& sample,
   }
   std::string text = ReportText(sample, roles, trial);
   if (proposal != nullptr) {
-    if (trial) text += NoiseText(*proposal, sample, *trial);
+    if (!few_labels.empty()) text += fmt::format("WARNING: {}\n", few_labels);
+    if (!proposal->noise.empty()) text += fmt::format("{:<11}{}\n", "noise", proposal->noise);
     if (to_file) text += fmt::format("\nproposed: {}\n", options.asked.output);
     if (!proposal->next_item.empty()) text += fmt::format("next items: {}\n", proposal->next_item);
     for (const std::string& key : proposal->open_keys)

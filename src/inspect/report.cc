@@ -97,6 +97,16 @@ std::string LabelText(const Sample& sample, const Roles& roles, const std::optio
                      label.guessed ? ", GUESSED" : "", label.reason, rule, rates);
 }
 
+// The column of users or of items; `name` is that of the option which names it.
+std::string IdText(const Sample& sample, const std::optional<size_t>& column,
+                   const std::string& reason, std::string_view name) {
+  if (column)
+    return fmt::format("'{}'{}{}", Shown(sample.columns[*column].place), reason.empty() ? "" : ": ",
+                       reason);
+  if (sample.shape.format == Format::kCriteoTsv) return "none: Criteo's lines name none";
+  return fmt::format("none is found; --{} FIELD names it", name);
+}
+
 std::string FieldTable(const Sample& sample, const Roles& roles) {
   console::TextLines lines = {
       {"field", "type", "missing %", "values", "top %", "top 10 %", "new in 2nd half %", "part"}};
@@ -159,6 +169,9 @@ std::string ReportText(const Sample& sample, const Roles& roles,
     text += fmt::format("  {} not, first {}:{}: {}\n", WithThousands(complaint.count),
                         complaint.file, complaint.line, complaint.reason);
   line("label", LabelText(sample, roles, trial));
+  line("user", IdText(sample, roles.user, roles.user_reason, "user") +
+                   (roles.user ? "" : ": without a user the unit can be event alone"));
+  line("item", IdText(sample, roles.item, roles.item_reason, "item"));
   if (const auto days = DaysOf(sample, roles, trial)) {
     line("time", fmt::format("'{}': from {} to {}{}",
                              Shown(sample.columns[roles.time->column].place), days->from, days->to,
@@ -232,6 +245,8 @@ json::object ReportJson(const Sample& sample, const Roles& roles,
     }
     report["label"] = std::move(label);
   }
+  for (const auto& [name, column] : {std::pair("user", roles.user), std::pair("item", roles.item)})
+    report[name] = column ? json::value(sample.columns[*column].place) : json::value(nullptr);
   if (const auto days = DaysOf(sample, roles, trial))
     report["days"] =
         json::object{{"days", days->days}, {"events", days->events}, {"users", days->users},

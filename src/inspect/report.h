@@ -33,8 +33,9 @@ std::vector<std::string> WarningsAbout(const Sample& sample, const Roles& roles,
 // features of words: the list that `tacit weights --names` reads.
 std::string NamesText(const Sample& sample, const Roles& roles);
 
-// The line of a proposal's noise, with a warning where a period has few records of one label.
-std::string NoiseText(const Proposal& proposal, const Sample& sample, const Trial& trial);
+// A warning of a proposal whose first period has few records of one label beside its noise; empty
+// if there are enough.
+std::string FewLabelsInNoise(const Proposal& proposal, const Sample& sample, const Trial& trial);
 
 // The report for people, a line each, and for programs. Without a trial there is no proposal.
 std::string ReportText(const Sample& sample, const Roles& roles, const std::optional<Trial>& trial);

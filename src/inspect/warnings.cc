@@ -51,6 +51,26 @@ std::vector<std::string> ComeAndGone(const Sample& sample, const Roles& roles) {
   return warnings;
 }
 
+double RateOfRarer(const Trial& trial) {
+  return std::min(trial.label_rate(), 1 - trial.label_rate());
+}
+int RarerLabel(const Trial& trial) { return trial.label_rate() < 0.5 ? 1 : 0; }
+
+// Says how little a fifth of the records, held out, would tell of a model's AUC. Without a model it
+// is .5 with a deviation of 1 over the root of 12 n, where n labels are of one kind and far more of
+// the other (Mann and Whitney).
+std::string FewLabels(const Sample& sample, const Trial& trial) {
+  constexpr double kHeldOut = 0.2, kAucKnown = 0.05;
+  const double rarer = sample.lines_in_all * RateOfRarer(trial);
+  const double known = 1.96 / std::sqrt(12 * kHeldOut * std::max(1.0, rarer));
+  if (known <= kAucKnown) return "";
+  return fmt::format(
+      "there are some {:.0f} labels of {} in all: a fifth of the records, held out, tells an AUC "
+      "to {:.2f} or worse, and hardly any model from chance. Have more records, or a label that is "
+      "{} more often (a click in place of a purchase)",
+      rarer, RarerLabel(trial), known, RarerLabel(trial));
+}
+
 }  // namespace
 
 std::string UtcText(double milliseconds) {
@@ -75,6 +95,7 @@ std::optional<Days> DaysOf(const Sample& sample, const Roles& roles,
     std::unordered_set<uint32_t> users;
   };
   std::map<int64_t, OneDay> by_day;
+  double first = kTimesTo, last = kTimesFrom;
   for (uint64_t row = 0; row < sample.rows; ++row) {
     const double time = column.number[row] * roles.time->ms_per_unit;
     if (!IsUsualTime(time)) continue;
@@ -97,7 +118,6 @@ std::optional<Days> DaysOf(const Sample& sample, const Roles& roles,
 }
 
 std::vector<std::string> WarningsAbout(const Sample& sample, const Roles& roles,
-  double first = kTimesTo, last = kTimesFrom;
                                        const std::optional<Trial>& trial) {
   std::vector<std::string> warnings = sample.notes;
   if (sample.topic() != nullptr)
@@ -124,26 +144,28 @@ std::vector<std::string> WarningsAbout(const Sample& sample, const Roles& roles,
         "{:.1f} % of the records are older than the one before: they are learnt in the {} order",
         100 * (1 - roles.profiles[roles.time->column].ordered),
         sample.topic() != nullptr ? "topic's" : "files'"));
+  if (trial && roles.label && !roles.label->values_open)
+    if (std::string few = FewLabels(sample, *trial); !few.empty())
+      warnings.push_back(std::move(few));
   if (trial && trial->bad() * 10 > trial->good + trial->bad())
     warnings.push_back(fmt::format("{} of {} could not be learnt from", WithThousands(trial->bad()),
                                    Counted(trial->good + trial->bad(), "record")));
   return warnings;
 }
 
-std::string NoiseText(const Proposal& proposal, const Sample& sample, const Trial& trial) {
-  if (proposal.noise.empty()) return "";
-  std::string text = fmt::format("{:<11}{}\n", "noise", proposal.noise);
+std::string FewLabelsInNoise(const Proposal& proposal, const Sample& sample, const Trial& trial) {
   const config::Learner& learner = proposal.config.learners.front();
-  if (learner.model.traits().only_once.empty() || learner.model.recommends()) return text;
-  const double records =
-      std::min(sample.lines_in_all, static_cast<double>(learner.participation.batch));
-  const double rate = trial.label_rate();
-  const double rarer = records * std::min(rate, 1 - rate);
-  if (rarer >= kDeviationsKnown * proposal.noise_in_units) return text;
-  return text + fmt::format(
-                    "WARNING: {:.0f} labels of {} in a period are few, where noise is {:.2g} "
-                    "times what one adds: longer periods or a larger epsilon\n",
-                    rarer, rate < 0.5 ? 1 : 0, proposal.noise_in_units);
+  if (proposal.noise.empty() || learner.model.traits().only_once.empty() ||
+      learner.model.recommends())
+    return "";
+  const uint64_t opening = config::FirstPeriod(learner);
+  const auto period = static_cast<double>(opening > 0 ? opening : learner.participation.batch);
+  const double rarer = std::min(sample.lines_in_all, period) * RateOfRarer(trial);
+  if (rarer >= kDeviationsKnown * proposal.noise_in_units) return "";
+  return fmt::format(
+      "{:.0f} labels of {} in the first period are few, where noise is {:.2g} times what one adds: "
+      "longer periods or a larger epsilon",
+      rarer, RarerLabel(trial), proposal.noise_in_units);
 }
 
 }  // namespace tacit::inspect

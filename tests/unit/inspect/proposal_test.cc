@@ -538,26 +538,6 @@ TEST(ProposalTest, PeriodsHaveRoomForHeaders) {
   EXPECT_THAT(four.yaml, HasSubstr("No user of these records comes in a second period"));
 }
 
-// Some 42 labels beside noise of some ten.
-TEST(ProposalTest, FewLabelsAreWarnedOf) {
-  const test::TempDir dir;
-  const auto text_of = [&](int each) {
-    std::string text = "click,shelf\n";
-    for (int i = 0; i < 8400; ++i) text += fmt::format("{},s{}\n", i % each == 0 ? 1 : 0, i % 7);
-    test::WriteFile(dir / "log.csv", text);
-    const auto sample = ReadSample({dir / "log.csv"}, {});
-    EXPECT_TRUE(sample) << sample.error().message;
-    const auto proposal = Propose(*sample, FindRoles(*sample),
-                                  {.epsilon = 1, .delta = 1e-6, .unit = "event", .mode = "once"});
-    EXPECT_TRUE(proposal) << proposal.error().message;
-    const auto trial = TryOut(*sample, proposal->config);
-    EXPECT_TRUE(trial) << trial.error().message;
-    return NoiseText(*proposal, *sample, *trial);
-  };
-  EXPECT_THAT(text_of(200), HasSubstr("WARNING: 42 labels of 1 in a period are few"));
-  EXPECT_THAT(text_of(4), AllOf(HasSubstr("noise      at epsilon 1, "), Not(HasSubstr("WARNING"))));
-}
-
 TEST_F(ShopProposalTest, AUserMustBeNamedWhereOneIsTheUnit) {
   const auto refused = Propose(sample_, roles_, {.unit = "user"});
   if (roles_.user) {

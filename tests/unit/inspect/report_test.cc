@@ -1,0 +1,139 @@
+// Tests that a report says in words what an operator has to know before the first start.
+#include "inspect/report.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+#include <cmath>
+#include <functional>
+
+#include "support/process.h"
+#include "support/temp_dir.h"
+
+namespace tacit::inspect {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class ReportTest : public testing::Test {
+ protected:
+  struct Looked {
+    Sample sample;
+    Roles roles;
+    Proposal proposal;
+    Trial trial;
+
+    std::string Text() const { return ReportText(sample, roles, trial); }
+    boost::json::object Json() const { return ReportJson(sample, roles, trial); }
+  };
+  // Looks at a file of these lines behind a header.
+  Looked LookAt(const std::string& header, int rows, const std::function<std::string(int)>& line,
+                double epsilon = 1) {
+    std::string text = header + '\n';
+    for (int i = 0; i < rows; ++i) text += line(i) + '\n';
+    test::WriteFile(dir_ / "log.csv", text);
+    auto sample = ReadSample({dir_ / "log.csv"}, {});
+    EXPECT_TRUE(sample) << sample.error().message;
+    Looked looked{.sample = *sample, .roles = FindRoles(*sample), .proposal = {}, .trial = {}};
+    const auto proposal =
+        Propose(looked.sample, looked.roles,
+                {.epsilon = epsilon, .delta = 1e-6, .unit = "event", .mode = "once"});
+    EXPECT_TRUE(proposal) << proposal.error().message;
+    if (!proposal) return looked;
+    looked.proposal = *proposal;
+    const auto trial = TryOut(looked.sample, looked.proposal.config);
+    EXPECT_TRUE(trial) << trial.error().message;
+    if (trial) looked.trial = *trial;
+    return looked;
+  }
+  // A click in each `each`th of `rows` records.
+  Looked Clicks(int rows, int each, double epsilon = 1) {
+    return LookAt(
+        "click,shelf", rows,
+        [each](int i) { return fmt::format("{},s{}", i % each == 0 ? 1 : 0, i % 7); }, epsilon);
+  }
+
+  test::TempDir dir_;
+};
+
+// Some 42 labels beside noise of some ten.
+TEST_F(ReportTest, FewLabelsBesideTheNoiseAreWarnedOf) {
+  const auto warning = [&](int each) {
+    const Looked looked = Clicks(8400, each);
+    return FewLabelsInNoise(looked.proposal, looked.sample, looked.trial);
+  };
+  EXPECT_THAT(warning(200), HasSubstr("42 labels of 1 in the first period are few"));
+  EXPECT_EQ(warning(4), "");
+  // The first period of a long log is no longer than that of a short one.
+  const Looked looked = Clicks(60'000, 200);
+  EXPECT_EQ(looked.proposal.config.learners[0].participation.batch, 150'000u);
+  EXPECT_THAT(FewLabelsInNoise(looked.proposal, looked.sample, looked.trial),
+              HasSubstr("50 labels of 1 in the first period"));
+}
+
+// The deviation of an AUC is that of the pairs' share in order, counted over all orders of n labels
+// of 1 among m of 0: sqrt((n + m + 1) / (12 n m)).
+TEST_F(ReportTest, LabelsThatTellNoAucAreWarnedOf) {
+  const auto warning = [&](int rows, int each) {
+    const Looked looked = Clicks(rows, each, /*epsilon=*/8);
+    for (const std::string& one : WarningsAbout(looked.sample, looked.roles, looked.trial))
+      if (one.find("tells an AUC") != std::string::npos) return one;
+    return std::string();
+  };
+  const double ones = 100 / 5.0, zeros = 19'900 / 5.0;
+  const double known = 1.96 * std::sqrt((ones + zeros + 1) / (12 * ones * zeros));
+  EXPECT_THAT(warning(20'000, 200),
+              AllOf(HasSubstr("there are some 100 labels of 1 in all"),
+                    HasSubstr(fmt::format("tells an AUC to {:.2f} or worse", known)),
+                    HasSubstr("a label that is 1 more often")));
+  EXPECT_EQ(warning(20'000, 20), "");
+}
+
+TEST_F(ReportTest, UsersAndItemsAreNamedOrMissed) {
+  const auto look = [&](const std::string& header) {
+    return LookAt(header, 2000, [](int i) {
+      return fmt::format("{},n{},k{}", i * 13 % 10 < 3 ? 1 : 0, i * 17 % 307, i * 7 % 97);
+    });
+  };
+  const Looked known = look("click,customer,sku");
+  EXPECT_THAT(known.Text(), AllOf(HasSubstr("\nuser       'customer': by its name\n"),
+                                  HasSubstr("\nitem       'sku': by its name\n")));
+  EXPECT_EQ(known.Json().at("user"), "customer");
+  const Looked unknown = look("click,aa,bb");
+  EXPECT_THAT(unknown.Text(),
+              AllOf(HasSubstr("\nuser       none is found; --user FIELD names it: without a user "
+                              "the unit can be event alone\n"),
+                    HasSubstr("\nitem       none is found; --item FIELD names it\n")));
+  EXPECT_EQ(unknown.Json().at("user"), nullptr);
+}
+
+// The time is proposed, and the records whose time cannot be read are counted with their reason.
+TEST_F(ReportTest, BadTimesAreCounted) {
+  const Looked looked = LookAt("click,shelf,at", 2000, [](int i) {
+    return fmt::format("{},s{},2024-02-{} 10:{:02}:{:02}", i * 13 % 10 < 3 ? 1 : 0, i % 7,
+                       i % 50 == 0 ? 30 : 11, i / 60 % 60, i % 60);
+  });
+  EXPECT_EQ(looked.proposal.config.source.csv.timestamp, "at");
+  EXPECT_EQ(looked.trial.good, 1960u);
+  EXPECT_THAT(looked.Text(),
+              AllOf(HasSubstr("readable   1,960 of them"), HasSubstr("  40 not, first "),
+                    HasSubstr("from 2024-02-11 10:00:01 to 2024-02-11 10:33:19")));
+}
+
+TEST_F(ReportTest, ATimeOfAnotherAgeIsNoDayOfTheLog) {
+  const Looked looked = LookAt("click,shelf,ts", 2000, [](int i) {
+    return fmt::format("{},s{},{}", i * 13 % 10 < 3 ? 1 : 0, i % 7,
+                       i % 100 == 3 ? 0 : 1'700'000'000 + i);
+  });
+  EXPECT_EQ(looked.trial.good, 2000u);
+  EXPECT_THAT(looked.Text(),
+              AllOf(HasSubstr("'ts': from 2023-11-14 22:13:20 to 2023-11-14 22:46:39"),
+                    HasSubstr("1980.0 events, over 1 day"), Not(HasSubstr("1970"))));
+}
+
+}  // namespace
+}  // namespace tacit::inspect
