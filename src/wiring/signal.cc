@@ -34,19 +34,19 @@ std::string SignalText(const config::Learner& learner, const LearnerPlan& plan,
 }
 
 std::string TooFewRecords(const config::Learner& learner, const LearnerPlan& plan,
-                          std::optional<uint64_t> file_records) {
+                          std::optional<uint64_t> file_records, bool one_file) {
   const config::Participation& p = learner.participation;
   const uint64_t records = RecordsOfStep(p, file_records);
   if (!plan.charge.Bounded() || !IsPeriod(learner) || records >= kEnoughRecords) return "";
   const std::string longer =
-      p.batch < kEnoughRecords
-          ? "a larger participation.batch"
-          : fmt::format("participation.step_files: {}", (kEnoughRecords + *file_records - 1) /
-                                                            std::max<uint64_t>(1, *file_records));
+      p.batch < kEnoughRecords ? "a larger participation.batch makes periods longer"
+      : one_file               ? "there is no other file: more records make the period longer"
+                               : fmt::format(
+                                     "participation.step_files: {} makes periods longer",
+                                     (kEnoughRecords + *file_records - 1) / std::max<uint64_t>(1, *file_records));
   return fmt::format(
       "learner '{}': a period has at most {}, and noise is {}: with fewer than some {} it hides "
-      "nearly all there is to learn. {} makes periods longer; a larger privacy.epsilon makes noise "
-      "smaller",
+      "nearly all there is to learn. {}; a larger privacy.epsilon makes noise smaller",
       plan.id, Counted(records, "record"), NoiseText(learner, plan), WithThousands(kEnoughRecords),
       longer);
 }

@@ -20,7 +20,8 @@ std::string SignalText(const config::Learner& learner, const LearnerPlan& plan,
                        std::optional<uint64_t> file_records);
 
 // A warning of a period that has too few records, with what to do; empty if there are enough.
+// `one_file`: the log has no other, so that no number of files makes its period longer.
 std::string TooFewRecords(const config::Learner& learner, const LearnerPlan& plan,
-                          std::optional<uint64_t> file_records);
+                          std::optional<uint64_t> file_records, bool one_file = false);
 
 }  // namespace tacit::wiring

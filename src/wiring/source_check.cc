@@ -179,13 +179,14 @@ std::string FoundText(const stream::KafkaTopicFacts& facts) {
 
 // Warns of learners whose periods are too short where all files are as long as the first one.
 std::string ShortFilesText(const Assembly& assembly, std::optional<uint64_t> first_file) {
+  const bool one_file = assembly.config.source.files.size() == 1;
   std::string text;
   for (size_t i = 0; first_file && i < assembly.learners.size(); ++i) {
     const config::Learner& learner = assembly.config.learners[i];
     const LearnerPlan& plan = assembly.learners[i];
-    const std::string few = TooFewRecords(learner, plan, first_file);
+    const std::string few = TooFewRecords(learner, plan, first_file, one_file);
     if (!few.empty() && TooFewRecords(learner, plan, std::nullopt).empty())
-      text += fmt::format("# WARNING: by the first file, {}\n", few);
+      text += fmt::format("# WARNING: by the {} file, {}\n", one_file ? "only" : "first", few);
   }
   return text;
 }

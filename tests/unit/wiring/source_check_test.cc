@@ -176,6 +176,13 @@ TEST_F(SourceCheckTest, FilesThatMakePeriodsTooShortAreWarnedOf) {
                     HasSubstr("participation.step_files: 500 makes periods longer")));
   EXPECT_THAT(text("batch: 20000, step_files: 500"), Not(HasSubstr("WARNING")));
   EXPECT_THAT(text("batch: 100"), Not(HasSubstr("WARNING"))) << "the plan says so already";
+  // No number of file ends makes the period of one file longer.
+  std::filesystem::remove(dir_ / "b.jsonl");
+  EXPECT_THAT(
+      text("batch: 20000"),
+      AllOf(HasSubstr("# WARNING: by the only file, learner 'next': a period has at most "
+                      "20 records, and noise is "),
+            HasSubstr("more records make the period longer"), Not(HasSubstr("step_files"))));
 }
 
 // The key says nothing of how a record is read: else it would make each store's reading another.
