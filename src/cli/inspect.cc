@@ -194,11 +194,11 @@ Status CheckReadable(const InspectOptions& options, const inspect::PrivateLook& 
   return {};
 }
 
-Status FillNamed(const InspectOptions& options, inspect::Named* named) {
+// `format`: of the records. A place of JSON may be named without the slash that it begins with.
+Status FillNamed(const InspectOptions& options, std::string_view format, inspect::Named* named) {
   *named = options.named;
   const auto point = [&](std::string* place) {
-    if (options.format == "json" && !place->empty() && !place->starts_with('/'))
-      *place = '/' + *place;
+    if (format == "json" && !place->empty() && !place->starts_with('/')) *place = '/' + *place;
   };
   for (std::string* place : {&named->label, &named->user, &named->item}) point(place);
   for (const std::string& value : options.label_values) {
@@ -278,7 +278,7 @@ Status CheckOutput(const std::string& path) {
 // for.
 Result<int> InspectPrivately(const InspectOptions& options) {
   inspect::Named named;
-  TACIT_RETURN_IF_ERROR(FillNamed(options, &named));
+  TACIT_RETURN_IF_ERROR(FillNamed(options, options.format, &named));
   inspect::PrivateLook look = LookOf(options, named);
   inspect::TopicAsked asked_topic;
   inspect::TopicFound found;
@@ -349,7 +349,7 @@ Result<int> Inspect(const InspectOptions& options) {
                inspect::ReadSample(std::move(records), {.format = FormatNamed(options.format),
                                                         .rows_most = options.rows}));
   inspect::Named named;
-  TACIT_RETURN_IF_ERROR(FillNamed(options, &named));
+  TACIT_RETURN_IF_ERROR(FillNamed(options, NameOf(sample.shape.format), &named));
   for (const std::string& place : {named.label, named.user, named.item})
     if (!place.empty() &&
         std::ranges::find(sample.columns, place, &inspect::Column::place) == sample.columns.end())

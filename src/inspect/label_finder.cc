@@ -43,7 +43,7 @@ class LabelFinder {
         sample_.shape.format == Format::kCriteoTsv || roles_->plain_json || !named_.label.empty();
     for (size_t c = 0; !fixed && c < sample_.columns.size(); ++c)
       if (c != *best && LabelRank(c) && LabelClass(*LabelRank(c)) == LabelClass(*LabelRank(*best)))
-        label.others.push_back(At(c).name);
+        label.others.push_back(At(c).place);
     label.guessed = !fixed && (LabelClass(*LabelRank(*best)) > 0 || !label.others.empty());
     SetRule(&label);
     roles_->label = std::move(label);

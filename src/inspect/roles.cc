@@ -270,7 +270,8 @@ class RoleFinder {
         "{:.1f} % of the records have the user {}, who seems to be none: {}", 100 * share,
         config::QuotedYaml(text),
         listed
-            ? "the proposal lists it as missing, so that these records have no user"
+            ? "the proposal lists it as missing, so that these records have no user, and none is "
+              "learnt from with unit user"
             : fmt::format("as it is, it is one person, clipped as one, with one allowance; leave "
                           "{} empty in such records, or list it in source.{}.missing",
                           config::QuotedYaml(column.place), NameOf(sample_.shape.format))));

@@ -59,6 +59,16 @@ TEST_F(BadFiles, FilesThatAreNotThereOrAreNoLog) {
   ExpectRefused({}, "files");
 }
 
+TEST_F(BadFiles, AFieldOfJsonIsNamedWithOrWithoutItsSlash) {
+  const std::string file = Write("clicks.jsonl", Clicks(500));
+  for (const char* name : {"colour", "/colour"}) {
+    const Ended ended = Inspect({file, "--user", name});
+    EXPECT_EQ(ended.exit_code, 0) << ended.err;
+    EXPECT_THAT(ended.out, HasSubstr("user       '/colour': it is given"));
+  }
+  ExpectRefused({file, "--user", "shape"}, "no field of these records is called '/shape'");
+}
+
 TEST_F(BadFiles, OneRecordIsTooFew) {
   for (const char* record :
        {"{\"click\":1,\"colour\":\"red\"}\n", "click,colour\n1,red\n", "1\t2\tred\n"}) {

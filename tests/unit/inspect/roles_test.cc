@@ -232,6 +232,20 @@ TEST_F(RolesTest, AGuessedLabelNamesTheOthers) {
   EXPECT_EQ(word.values, (config::Words{{"payment", "1"}, {"scroll", "0"}, {"view", "0"}}));
 }
 
+// The others are named as --label takes them: deep fields of JSON by their pointers.
+TEST_F(RolesTest, TheOthersOfAGuessAreNamedByTheirPlaces) {
+  std::string text;
+  for (int i = 0; i < 2000; ++i)
+    text += fmt::format(R"({{"in":{{"a":"{}","b":"{}"}},"c":"c{}"}})"
+                        "\n",
+                        i * 13 % 10 < 3 ? "x" : "y", i * 7 % 11 < 4 ? "p" : "q", i % 7);
+  const Sample& sample = Read("deep.jsonl", text);
+  const Roles roles = FindRoles(sample);
+  ASSERT_TRUE(roles.label);
+  const std::string label = sample.columns[roles.label->column].place;
+  EXPECT_THAT(roles.label->others, testing::ElementsAre(label == "/in/a" ? "/in/b" : "/in/a"));
+}
+
 TEST_F(RolesTest, APersonMaySayThatThereIsNoLabel) {
   std::string text = "user,item,bought\n";
   for (int i = 0; i < 900; ++i) text += fmt::format("u{},i{},{}\n", i % 50, i % 70, i % 3 / 2);
@@ -304,7 +318,8 @@ TEST_F(RolesTest, EveryHeavyUserIsToldOfWhereverItComes) {
   const Roles roles = FindRoles(Read("users.csv", text));
   EXPECT_THAT(roles.missing, testing::ElementsAre("guest"));
   EXPECT_THAT(roles.warnings,
-              testing::ElementsAre(HasSubstr("19.0 % of the records have the user \"guest\""),
+              testing::ElementsAre(AllOf(HasSubstr("19.0 % of the records have the user \"guest\""),
+                                         HasSubstr("none is learnt from with unit user")),
                                    HasSubstr("one user has 4.8 % of the records"),
                                    HasSubstr("one user has 4.8 % of the records")));
 }
