@@ -21,6 +21,8 @@ namespace fs = std::filesystem;
 namespace json = boost::json;
 using test::Ended;
 using test::TempDir;
+using testing::HasSubstr;
+using testing::Not;
 
 const std::string kConfigs = TACIT_SOURCE_DIR "/config/";
 // A busy machine would starve a trainer that takes only what is left.
@@ -224,6 +226,13 @@ TEST(ShippedConfig, WorseOnesAreSeen) {
       EXPECT_LT(day.Figure(1), 1.3 * day.Figure(4));
     }
   }
+}
+
+// A learner predicts its label, which need not be a click.
+TEST(ShippedConfig, PanelsSpeakOfLabels) {
+  const std::string panels = test::ReadFile(kConfigs + "grafana.json");
+  EXPECT_THAT(panels, HasSubstr("Labels of 1"));
+  for (const char* word : {"click", "Click"}) EXPECT_THAT(panels, Not(HasSubstr(word)));
 }
 
 TEST(ShippedConfig, NoneIsLeftOut) {
