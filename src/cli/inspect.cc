@@ -455,9 +455,11 @@ void AddInspect(CLI::App& cli, Action* chosen) {
   command->add_option("--output", options->asked.output,
                       "Write the proposal to this file; default: print it, with the report before "
                       "it as a comment");
-  command->add_option("--names", options->names,
-                      "Write the values of fields of words, at most 64 of each, to this file, for "
-                      "tacit weights --names; they are of RAW records");
+  command->add_option(
+      "--names", options->names,
+      "Also write the list by which tacit weights --names FILE shows values and not "
+      "their numbers: a line FIELD<TAB>VALUE for up to 64 values of each field of "
+      "words. They are of RAW records: keep the list where these are kept");
   command->add_flag("--json", options->json, "Print JSON");
   command->footer(
       "It looks at raw records, and so is for their operator; with --private it tells noised "

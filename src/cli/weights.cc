@@ -143,13 +143,18 @@ void AddWeights(CLI::App& cli, Action* chosen) {
       ->default_val(20)
       ->check(console::WholeFrom(1), "POSITIVE");
   command->add_option("--names", options->names,
-                      "Lines feature<TAB>value: values that are shown by name");
+                      "A file of lines feature<TAB>value, as tacit inspect --names writes it: a "
+                      "weight of such a value is shown by the value in place of its number; needs "
+                      "--config");
   command->add_flag("--json", options->json, "Print JSON");
   command->footer(
       "All that is shown has been released with noise and is paid for, so that it may be shown to "
       "anyone.\nA value's number is its hash bucket; a column of numbers shows where a bin "
       "begins, a crossed column both values.\n"
-      "Example:\n  tacit weights --url http://127.0.0.1:8981 --learner sums --column C3 --top 10");
+      "Examples:\n  tacit weights --url http://127.0.0.1:8981 --learner sums --column C3 --top 10\n"
+      "  tacit inspect shop.csv --names shop.names\n"
+      "  tacit weights --url http://127.0.0.1:8981 --learner clicks --config shop.yaml --names "
+      "shop.names");
   command->callback([options, chosen] { *chosen = [options] { return Weights(*options); }; });
 }
 

@@ -141,6 +141,7 @@ TEST_F(LinearE2e, LearnsTheTruthUnderItsPromise) {
       test::Run({TACIT, "weights", "--learner", "sums", "--config", dir_ / "clicks.yaml",
                  "--checkpoint", dir_ / "store", "--column", "colour"});
   EXPECT_THAT(numbered.out, HasSubstr("tacit inspect --names writes that list"));
+  EXPECT_THAT(test::Run({TACIT, "weights", "--help"}).out, HasSubstr("needs --config"));
   // All colours have a weight, and the truth lies near it.
   const json::object weights = Weights();
   EXPECT_EQ(weights.at("periods").to_number<int>(), kClickDays + 1);
