@@ -39,7 +39,8 @@ struct LinesToScore {
 
   // "FILE:LINE", or "row N".
   std::string PlaceOf(size_t i) const {
-    return file.empty() ? fmt::format("row {}", i + 1) : fmt::format("{}:{}", file, first_line + i);
+    return file.empty() ? fmt::format("row {} (a record as the stream has it)", i + 1)
+                        : fmt::format("{}:{}", file, first_line + i);
   }
 };
 

@@ -143,7 +143,7 @@ TEST_F(StrangeFilesTest, ABadLineThatIsToBeScoredIsNamedByFileAndLine) {
     EXPECT_THAT(beyond.err, HasSubstr(bad + ": "));
     std::vector<std::string> row = {"query", "score", "--learner", "ctr", "--row", "0\tabc"};
     row.insert(row.end(), whom.begin(), whom.end());
-    EXPECT_THAT(Tacit(row).err, HasSubstr("tacit: row 1: "));
+    EXPECT_THAT(Tacit(row).err, HasSubstr("tacit: row 1 (a record as the stream has it): "));
   }
 }
 
