@@ -54,6 +54,8 @@ Result<Parts> OpenFiles(config::Source* source, size_t files) {
                 fmt::format("--held-out {}: there are {}, and nothing would be left to learn from; "
                             "--held-out 20% holds out the last records",
                             files, Counted(source->files.size(), "file")));
+  // A file of two names would be learnt from and judged by.
+  TACIT_RETURN_IF_ERROR(wiring::OpenSource(*source));
   config::Source held_out = *source;
   const auto first = source->files.end() - static_cast<ptrdiff_t>(files);
   held_out.files.assign(first, source->files.end());

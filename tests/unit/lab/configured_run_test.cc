@@ -303,6 +303,14 @@ TEST(ConfiguredRun, WhatCannotBeHeldOutIsNamed) {
   ASSERT_FALSE(all);
   EXPECT_THAT(all.error().message, HasSubstr("nothing would be left to learn from"));
   EXPECT_FALSE(fs::exists(options.store));
+  // A file of two names would be learnt from, and judged by.
+  config::Config twice = config;
+  fs::create_symlink(fs::absolute(config.source.files.front()), dir / "again.jsonl");
+  twice.source.files.push_back(dir / "again.jsonl");
+  options.held_out.files = 1;
+  const auto same = RunConfigured(twice, options);
+  ASSERT_FALSE(same);
+  EXPECT_THAT(same.error().message, HasSubstr("again.jsonl: is the same file as "));
   options.held_out = {.percent = 1e-6};
   const auto none = RunConfigured(config, options);
   ASSERT_FALSE(none);
