@@ -76,8 +76,8 @@ class PrivateStep final : public Mechanism {
                 "sums are on the grid");
     step_grid_ = clipper_->grid();
     {
-      const noise::Declaration declared(noise,
-                                        {kGradientQuery, clipper_->bound() / step_grid_.step});
+      const noise::Declaration declared(
+          noise, {kGradientQuery, clipper_->bound() / step_grid_.step, {}, sum->rows});
       Release(step_grid_, factor(), noise, sum->dense_sums, sum->dense);
       Release(step_grid_, factor(), noise, sum->row_sums, sum->row_values);
     }

@@ -256,7 +256,6 @@ ReleasedSums RowSums::Release(noise::NoiseSource& noise) && {
   released.head_ = head_;
   released.step_ = grid_.step;
   const bool noisy = options_.noise_multiplier > 0;
-  const noise::Declaration declared(noise, {"sums", options_.clip / grid_.step});
   if (noisy) noise.Rekey();
 
   std::vector<Touched> touched;
@@ -266,6 +265,9 @@ ReleasedSums RowSums::Release(noise::NoiseSource& noise) && {
     std::ranges::sort(touched, {}, &Touched::row);
   TACIT_CHECK(std::ranges::adjacent_find(touched, {}, &Touched::row) == touched.end(),
               "a row is touched once");
+  std::vector<uint64_t> rows;
+  for (const Touched& row : touched) rows.push_back(row.row);
+  const noise::Declaration declared(noise, {"sums", options_.clip / grid_.step, {}, rows});
   const auto whole = std::span(sums_).subspan(head_, 2 * whole_places_);
   if (noisy && !whole.empty()) noise.AddGridGaussian(grid_.stddev, whole);
   auto next = touched.begin();

@@ -67,7 +67,8 @@ class ThresholdRows final : public RowSelector {
     const model::Activations& activations = rows.activations;
     FindInside(activations.rows);
     SumContributions(activations);
-    const noise::Declaration declared(noise, {kThresholdQuery, options_.clip / grid_.step});
+    const noise::Declaration declared(
+        noise, {kThresholdQuery, options_.clip / grid_.step, {}, activations.rows});
     noise.AddGridGaussian(grid_.stddev, contributions_);
     selection->kept.resize(contributions_.size());
     for (size_t i = 0; i < contributions_.size(); ++i)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -17,6 +18,9 @@ struct Declared {
   // Numbers whose noise is added outside of the source, as to the scores of a top-k. One unit moves
   // each by `bound` at most, and all in one direction.
   std::span<const double> scores = {};
+  // The rows that the last of the numbers, or the scores, belong to, ascending, where which rows
+  // there are follows from records.
+  std::span<const uint64_t> rows = {};
 };
 
 // All draws from `noise` belong to the query as long as this lives. A declaration within another

@@ -25,7 +25,8 @@ void TwinNoise::Declare(const noise::Declared& declared) {
   if (declared.query.empty()) return;
   queries_.push_back({.name = declared.query,
                       .bound = declared.bound,
-                      .scores = {declared.scores.begin(), declared.scores.end()}});
+                      .scores = {declared.scores.begin(), declared.scores.end()},
+                      .rows = {declared.rows.begin(), declared.rows.end()}});
 }
 
 TwinNoise::Call& TwinNoise::Begin(Kind kind, double asked) {
@@ -63,6 +64,7 @@ void TwinNoise::AddGridGaussian(double stddev, std::span<int64_t> values) {
 
 void TwinNoise::FillGridGaussian(double stddev, double factor, std::span<float> out) {
   Call& call = Begin(Kind::kFillGrid, stddev);
+  call.factor = factor;
   if (source_ != nullptr) {
     source_->FillGridGaussian(stddev, factor, out);
   } else if (const Call* led = Led(call, out.size())) {

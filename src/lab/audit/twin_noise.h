@@ -21,6 +21,7 @@ class TwinNoise final : public noise::NoiseSource {
     enum class Kind { kGrid, kFillGrid, kFloats, kNormals, kNumber, kKey };
     Kind kind = Kind::kNumber;
     double asked = 0;                    // the standard deviation, the chance, the bound
+    double factor = 0;                   // kFillGrid: by which draws become floats
     std::vector<int64_t> before, after;  // kGrid: the sums, and what left of them
     std::vector<double> given;           // of the other kinds
     size_t query = kUndeclared;          // the place of its query among queries()
@@ -31,6 +32,7 @@ class TwinNoise final : public noise::NoiseSource {
     std::string_view name;
     double bound = 0;
     std::vector<double> scores;
+    std::vector<uint64_t> rows;
   };
 
   // The next calls are this step's: led by `source`, or following another's calls, which must

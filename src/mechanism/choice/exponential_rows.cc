@@ -28,7 +28,8 @@ class ExponentialRows final : public RowSelector {
   double row_score_clip() const override { return options_.clip; }
   void Select(const StepRows& rows, noise::NoiseSource& noise,
               model::RowSelection* selection) override {
-    const noise::Declaration declared(noise, {"row choice", options_.clip, rows.scores});
+    const noise::Declaration declared(
+        noise, {"row choice", options_.clip, rows.scores, rows.activations.rows});
     top_.Choose(rows.activations.rows, rows.scores, space_.rows(), options_.rows,
                 options_.clip / options_.epsilon, noise, &selection->kept, &selection->extra);
   }

@@ -47,7 +47,7 @@ class TopRowsVocabulary final : public ReleasedVocabulary {
     }
     sums_ = {};
     std::vector<uint8_t> kept;
-    const noise::Declaration declared(noise, {"top rows", 1, scores});
+    const noise::Declaration declared(noise, {"top rows", 1, scores, counted});
     GumbelTop().Choose(counted, scores, space_.rows(), keep_, 1 / GumbelTop::Epsilon(keep_, Rho()),
                        noise, &kept, &rows_);
     const auto others = static_cast<ptrdiff_t>(rows_.size());
