@@ -2,7 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <fstream>
+#include <random>
+
+#include "base/check.h"
 
 namespace tacit::tape {
 namespace {
@@ -96,7 +102,7 @@ std::string Case::name() const {
                      privacy::Name(mode), privacy::Name(unit));
 }
 
-bool Case::of_items() const { return more == kHistory; }
+bool Case::of_items() const { return more.starts_with(kHistory); }
 
 std::vector<Case> AllCases() {
   std::vector<Case> cases;
@@ -115,6 +121,52 @@ std::vector<Case> AllCases() {
         cases.push_back(made);
       }
   return cases;
+}
+
+Case RandomCase(uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto one_of = [&](auto... texts) {
+    const std::array<std::string, sizeof...(texts)> all = {std::string(texts)...};
+    return all[random() % all.size()];
+  };
+  const auto number = [&](double least, double most) {
+    const double share = static_cast<double>(random() % 1001) / 1000;
+    return fmt::format("{:.6g}", least * std::pow(most / least, share));
+  };
+  const std::vector<Case> cases = AllCases();
+  Case made = cases[random() % cases.size()];
+  // Before the closing brace; a key that is there already stays.
+  const auto add = [](std::string* map, const std::string& key, const std::string& value) {
+    if (map->find(key + ":") == std::string::npos)
+      map->insert(map->size() - 1, fmt::format(", {}: {}", key, value));
+  };
+  const bool steps = made.model.starts_with("{kind: pctr") || made.model.starts_with("{kind: seq");
+  if (made.model == kPctr)
+    made.model = fmt::format("{{kind: pctr, hidden: {}}}", one_of("[1]", "[3, 2]", "[8, 8, 4]"));
+  if (made.model.starts_with("{kind: pctr")) add(&made.model, "compute", one_of("f32", "bf16"));
+  if (made.model.starts_with("{kind: seq")) {
+    add(&made.model, "encoder", one_of("transformer", "gru", "lstm"));
+    add(&made.model, "tied", one_of("true", "false"));
+  }
+  if (steps && made.query != Query::kRepresentation) {
+    add(&made.mechanism, "gradient_clip", number(1e-3, 1e3));
+    if (made.query == Query::kGradient)
+      add(&made.mechanism, "clipping", one_of("flat", "automatic", "per-layer", "quantile"));
+  }
+  if (steps && made.more.find("optimizer") == std::string::npos)
+    made.more += fmt::format("optimizer: {{kind: {}, learning_rate: {}, ema: {}}}, ",
+                             one_of("sgd, momentum: 0.9", "sgd", "adam", "adagrad", "adam-bc"),
+                             number(1e-4, 10), one_of("0", "0.5", "0.99"));
+  return made;
+}
+
+Case CaseOf(Query query, ParticipationMode mode, Unit unit) {
+  const std::vector<Case> cases = AllCases();
+  const auto found = std::ranges::find_if(cases, [&](const Case& tried) {
+    return tried.query == query && tried.mode == mode && tried.unit == unit;
+  });
+  TACIT_CHECK(found != cases.end(), "no case asks this");
+  return *found;
 }
 
 std::string_view DeclaredAs(Query query) {
@@ -157,18 +209,19 @@ Result<config::Config> Configure(const Case& tried, const std::string& folder) {
   std::ofstream items(folder + "/items.dat");
   for (uint32_t i = 0; i < kItems; ++i) items << "item-" << i << "\n";
   items.close();
-  std::ofstream(folder + "/log.jsonl").close();
+  std::ofstream(folder + "/log-0.jsonl", std::ios::app).close();
   return config::Parse(
-      fmt::format("source: {{kind: log, format: json, files: {0}/log.jsonl}}\n"
+      fmt::format("source: {{kind: log, format: json, files: {0}/log-*.jsonl}}\n"
                   "catalogue: {{file: {0}/items.dat}}\n"
                   "schema:\n  features:\n    - {{name: n, kind: dense}}\n"
-                  "    - {{name: C, kind: categorical, buckets: 40, dim: 3}}\n"
+                  "    - {{name: C, kind: categorical, buckets: {7}, dim: 3}}\n"
                   "    - {{name: D, kind: categorical, buckets: 5, dim: 2}}\n"
-                  "learners:\n  - {{id: it, model: {1}, mechanism: {2}, {3}participation: {4}, "
+                  "learners:\n  - {{id: {6}, model: {1}, mechanism: {2}, {3}participation: {4}, "
                   "privacy: {{unit: {5}, epsilon: 8, delta: 1.0e-6}}}}\n"
-                  "store: {{path: {0}/store}}\n",
+                  "store: {{path: {0}/store}}\n"
+                  "training: {{workers: 1, idle_priority: false}}\n",
                   folder, tried.model, tried.mechanism, tried.more, ParticipationOf(tried),
-                  privacy::Name(tried.unit)),
+                  privacy::Name(tried.unit), tried.id, tried.buckets),
       "tape.yaml", {});
 }
 

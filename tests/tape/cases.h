@@ -17,6 +17,8 @@ struct Case {
   privacy::Unit unit = privacy::Unit::kEvent;
   std::string model, mechanism;
   std::string more = {};  // further keys of the learner
+  std::string id = "it";
+  uint32_t buckets = 40;  // of the larger feature
 
   std::string name() const;
   bool of_items() const;
@@ -26,6 +28,13 @@ struct Case {
 // A case for each cell that the table of queries has for a learner, and for the ways in which
 // gradients are made, clipped and stored.
 std::vector<Case> AllCases();
+
+// One of them with other sizes, clips and optimisers; some of these no configuration may have.
+Case RandomCase(uint64_t seed);
+// The first of AllCases() that asks this. REQUIRES one.
+Case CaseOf(privacy::Query query,
+            privacy::ParticipationMode mode = privacy::ParticipationMode::kOnce,
+            privacy::Unit unit = privacy::Unit::kUser);
 
 // The queries that no learner asks.
 inline constexpr privacy::Query kAskedByNoLearner[] = {privacy::Query::kUnreadableCount,
@@ -38,6 +47,7 @@ std::string_view DeclaredAs(privacy::Query query);
 // Reads the case's configuration; the catalogue, a file of items, is in `folder`.
 Result<config::Config> Configure(const Case& tried, const std::string& folder);
 inline constexpr uint32_t kItems = 6;
-inline constexpr uint64_t kPeriod = 36;  // offsets of a period; three steps of `once`
+inline constexpr uint64_t kPeriod = 36;            // offsets of a period; three steps of `once`
+inline constexpr uint64_t kOffsets = 3 * kPeriod;  // of a stream
 
 }  // namespace tacit::tape

@@ -8,8 +8,9 @@
 
 #include "audit/forwarding.h"
 #include "noise/declared.h"
-#include "noise/forwarded_noise.h"
+#include "tape/forwarding_learner.h"
 #include "tape/run.h"
+#include "tape/spoilt_noise.h"
 #include "train/click/click_learner.h"
 #include "train/counts/transitions_learner.h"
 #include "train/sequence/sequence_learner.h"
@@ -29,15 +30,6 @@ using testing::IsEmpty;
 
 constexpr uint64_t kSeedsMost = 6;
 
-// The first case that asks this.
-Case CaseOf(Query query, ParticipationMode mode = ParticipationMode::kOnce,
-            Unit unit = Unit::kUser) {
-  for (const Case& tried : AllCases())
-    if (tried.query == query && tried.mode == mode && tried.unit == unit) return tried;
-  ADD_FAILURE() << "no case asks " << privacy::Name(query);
-  return {};
-}
-
 // Some pair of worlds shows the fault, in these words; none shows one without it.
 void ExpectFound(const Case& tried, const Planted& planted, const std::string& words) {
   SCOPED_TRACE(tried.name());
@@ -51,28 +43,6 @@ void ExpectFound(const Case& tried, const Planted& planted, const std::string& w
 }
 
 // ---- Faults between a learner and its noise. ----
-
-class Spoilt : public noise::ForwardedNoise {
- public:
-  explicit Spoilt(std::unique_ptr<NoiseSource> inner) : inner_(std::move(inner)) {}
-  // Draws go through this, and not to the inner source itself.
-  void ForParts(size_t n, const Part& part) override {
-    if (n > 0) part(0, n, *this);
-  }
-
- protected:
-  NoiseSource& to() override { return *inner_; }
-
- private:
-  const std::unique_ptr<NoiseSource> inner_;
-};
-
-template <class Noise>
-Planted With() {
-  return {.noise = [](std::unique_ptr<NoiseSource> inner) {
-    return std::make_unique<Noise>(std::move(inner));
-  }};
-}
 
 class SumsHalfAgain final : public Spoilt {
  public:
@@ -341,34 +311,17 @@ TEST(PlantedTape, CountsOfHalfTheirNoiseAreSeen) {
 // A learner that asks less than its draws cost.
 enum class Bill { kLessForSteps, kNothingForOpenings };
 template <Bill bill>
-class Underpaid final : public train::Learner {
+class Underpaid final : public ForwardingLearner {
  public:
-  explicit Underpaid(std::unique_ptr<Learner> right)
-      : Learner(right->id(), right->index()), right_(std::move(right)) {}
-
+  using ForwardingLearner::ForwardingLearner;
   privacy::Charge charge() const override {
-    privacy::Charge charge = right_->charge();
+    privacy::Charge charge = inner().charge();
     if (bill == Bill::kLessForSteps) charge.noise_multiplier *= 1.1;
     return charge;
   }
   std::optional<privacy::Charge> opening_charge() const override {
-    return bill == Bill::kNothingForOpenings ? std::nullopt : right_->opening_charge();
+    return bill == Bill::kNothingForOpenings ? std::nullopt : inner().opening_charge();
   }
-  Result<bool> TakeStep(const stream::StepBatch& step, const std::atomic<bool>& abandon,
-                        train::StepReport* report) override {
-    return right_->TakeStep(step, abandon, report);
-  }
-  Status Preview(const stream::StepBatch& batch, train::StepReport* report) override {
-    return right_->Preview(batch, report);
-  }
-  std::shared_ptr<const store::DenseState> CopyDense() const override {
-    return right_->CopyDense();
-  }
-  Status LoadReleased(std::string_view bytes) override { return right_->LoadReleased(bytes); }
-  void Rekey() override { right_->Rekey(); }
-
- private:
-  const std::unique_ptr<Learner> right_;
 };
 template <Bill bill>
 Planted Billed() {

@@ -3,7 +3,10 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "mechanism/mechanism.h"
 #include "support/temp_dir.h"
 #include "tape/cases.h"
 #include "tape/pair_learner.h"
@@ -16,17 +19,21 @@ namespace tacit::tape {
 // A case as wiring makes it.
 class Subject {
  public:
-  explicit Subject(const Case& tried);
+  // With its store and its log in `folder`; if empty, in one of its own.
+  explicit Subject(const Case& tried, const std::string& folder = "");
 
   const Case& tried() const { return tried_; }
   const wiring::Assembly& assembly() const { return assembly_; }
   const wiring::LearnerPlan& plan() const { return assembly_.learners[0]; }
   const config::Learner& configured() const { return assembly_.config.learners[0]; }
+  // The rows of a vocabulary, as the mechanism released it; empty if it has none.
+  std::vector<uint64_t> VocabularyOf(std::string_view released) const;
 
  private:
   const test::TempDir dir_;
   const Case tried_;
   const wiring::Assembly assembly_;
+  const std::unique_ptr<mechanism::Mechanism> reader_;  // of vocabularies; null if there is none
 };
 
 // A fault that is put into a run; each part may be empty.

@@ -6,11 +6,11 @@
 
 #include <iostream>
 #include <map>
-#include <random>
 #include <set>
 #include <tuple>
 
 #include "tape/run.h"
+#include "tape/seeds.h"
 
 namespace tacit::tape {
 namespace {
@@ -73,12 +73,6 @@ std::vector<std::string> NotSeen(const Seen& seen) {
       missing.push_back(fmt::format("mechanism {}: not run", row.name));
   }
   return missing;
-}
-
-// A new one each time; --gtest_random_seed repeats one.
-uint64_t FirstSeed() {
-  const int32_t told = GTEST_FLAG_GET(random_seed);
-  return told > 0 ? static_cast<uint64_t>(told) : 1 + std::random_device()() % 99'000;
 }
 
 TEST(Tape, NoUnitMovesMoreThanIsDeclaredAndCharged) {

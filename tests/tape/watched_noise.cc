@@ -1,5 +1,7 @@
 // Takes the place of tacit_noise_secure: real noise of known keys, for the coins of participations,
 // which have no tape. A draw that declares no query is a failure.
+#include "tape/watched_noise.h"
+
 #include <gtest/gtest.h>
 
 #include "noise/declared.h"
@@ -24,12 +26,13 @@ class WatchedNoise final : public ForwardedNoise {
   bool declared_ = false;
 };
 
+uint8_t made = 0;  // each source has coins of its own
+
 }  // namespace
 
-std::unique_ptr<NoiseSource> MakeNoiseSource() {
-  static uint8_t made = 0;  // each source has coins of its own
-  return std::make_unique<WatchedNoise>(++made);
-}
+void StartCoins(uint8_t key) { made = key; }
+
+std::unique_ptr<NoiseSource> MakeNoiseSource() { return std::make_unique<WatchedNoise>(++made); }
 std::unique_ptr<NoiseSource> MakeNoiseSource(WorkerPool&) { return MakeNoiseSource(); }
 
 }  // namespace tacit::noise
