@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "tape/disk_life.h"
 #include "tape/forwarding_learner.h"
 #include "tape/life.h"
 #include "tape/spoilt_noise.h"
@@ -205,6 +206,19 @@ class TellsRecords final : public Fault {
 
 TEST(PlantedFollow, AFailureThatTellsOfRecordsIsSeen) {
   ExpectFollowed(CaseOf(Query::kGradient), Learnt<TellsRecords>(), HasSubstr("the ends"), true);
+}
+
+TEST(PlantedFollow, TheSameIsSeenInALifeOnDisk) {
+  const Case tried = CaseOf(Query::kGradient);
+  const Subject subject(tried);
+  const Records one(subject, 1);
+  const auto plant = [](std::unique_ptr<train::Learner> learner) {
+    return std::make_unique<EmptyStepsAskNothing>(std::move(learner), false);
+  };
+  const Acts acts{.restore = Acts::Restore::kOlderCopy};
+  const Life led = LiveOnDisk(tried, one.Nothing(), {.seed = 1}, acts, plant);
+  const Life followed = LiveOnDisk(tried, one, {.seed = 1, .leads = &led}, acts, plant);
+  EXPECT_THAT(Difference(led, followed), HasSubstr("commit 1: the worlds differ"));
 }
 
 }  // namespace
