@@ -192,6 +192,8 @@ std::vector<HeldDay> EvaluateRecommend(const TempDir& dir, std::vector<std::stri
   return Evaluate(kConfigs + "recommend.yaml", sets);
 }
 
+constexpr double kWorthHaving = 1.2;  // times what the most popular items reach
+
 TEST(ShippedConfig, Recommend) {
   const TempDir dir;
   const auto days = EvaluateRecommend(dir);
@@ -203,8 +205,8 @@ TEST(ShippedConfig, Recommend) {
     if (day.learner == "ctr") {
       ExpectBetterThanAConstant(day, 0.99);
     } else {  // asked, HIT@10, its interval, NDCG@10, popularity's two
-      EXPECT_GT(day.Figure(1), 1.3 * day.Figure(4)) << day.learner;
-      EXPECT_GT(day.Figure(3), 1.3 * day.Figure(5)) << day.learner;
+      EXPECT_GT(day.Figure(1), kWorthHaving * day.Figure(4)) << day.learner;
+      EXPECT_GT(day.Figure(3), kWorthHaving * day.Figure(5)) << day.learner;
     }
   }
 }
@@ -223,7 +225,7 @@ TEST(ShippedConfig, WorseOnesAreSeen) {
     if (day.learner == "ctr") {
       EXPECT_GT(day.Figure(1), 1);
     } else if (day.learner == "next") {
-      EXPECT_LT(day.Figure(1), 1.3 * day.Figure(4));
+      EXPECT_LT(day.Figure(1), kWorthHaving * day.Figure(4));
     }
   }
 }
