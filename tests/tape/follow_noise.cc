@@ -24,6 +24,17 @@ class FollowNoise::Answers {
   virtual std::optional<double> Tail() { return {}; }
   // True once all has been drawn that makes the worlds the same.
   virtual bool AtEnd() const = 0;
+  // By how much the sums of the two worlds are apart, in steps, squared.
+  double MovedSquared() const { return moved_squared_; }
+
+ protected:
+  void Moved(int64_t here, int64_t there) {
+    const auto moved = static_cast<double>(here - there);
+    moved_squared_ += moved * moved;
+  }
+
+ private:
+  double moved_squared_ = 0;
 };
 
 namespace {
@@ -37,17 +48,23 @@ using Rows = std::vector<uint64_t>;
 constexpr int64_t kFarAbove = int64_t{1} << 61;  // than any threshold
 constexpr uint64_t kBeyondAll = uint64_t{1} << 62;
 
-// The integers that left of a query, in their order.
+// A number of the world on the tape, in steps.
+struct Number {
+  int64_t sum = 0, left = 0;
+};
+
+// The numbers of a query, in their order.
 struct Steps {
   double stddev = 0;
-  std::vector<int64_t> values;
+  std::vector<Number> values;
 };
 Steps StepsOf(const TapedStep& step, size_t query) {
   Steps steps;
   for (const Call& call : step.calls) {
     if (call.query != query || call.kind != Kind::kGrid) continue;
     steps.stddev = call.asked;
-    steps.values.insert(steps.values.end(), call.after.begin(), call.after.end());
+    for (size_t i = 0; i < call.after.size(); ++i)
+      steps.values.push_back({call.before[i], call.after[i]});
   }
   return steps;
 }
@@ -65,7 +82,6 @@ class Hits {
     const uint64_t place = places_[next_++];
     return place - std::exchange(after_, place + 1);
   }
-  uint64_t last() const { return places_[next_ - 1]; }
   bool at_end() const { return next_ == places_.size(); }
 
  private:
@@ -80,7 +96,7 @@ class Gradient {
  public:
   Gradient(const TapedStep& step, const RowSpace& space) : space_(space) {
     Steps steps;
-    std::vector<int64_t> nobody;
+    std::vector<Number> nobody;
     for (size_t q = 0; q < step.queries.size(); ++q) {
       if (step.queries[q].name != "gradient") continue;
       if (step.queries[q].bound > 0) {
@@ -90,7 +106,7 @@ class Gradient {
       for (const Call& call : step.calls)
         if (call.query == q && call.kind == Kind::kFillGrid)
           for (const double number : call.given)
-            nobody.push_back(std::llround(number / call.factor));
+            nobody.push_back({0, std::llround(number / call.factor)});
     }
     stddev_ = steps.stddev;
     size_t width = 0;
@@ -102,12 +118,12 @@ class Gradient {
   }
 
   double stddev() const { return stddev_; }
-  std::span<const int64_t> dense() const { return dense_; }
+  std::span<const Number> dense() const { return dense_; }
   const Rows& rows() const { return rows_; }
   bool has_nobody() const { return of_row_.size() > rows_.size(); }
   size_t Width(uint64_t row) const { return space_.tables()[space_.TableOf(row)].dim; }
   // Null if the row was not written.
-  const std::vector<int64_t>* Find(uint64_t row) const {
+  const std::vector<Number>* Find(uint64_t row) const {
     const auto found = of_row_.find(row);
     return found == of_row_.end() ? nullptr : &found->second;
   }
@@ -119,7 +135,7 @@ class Gradient {
   }
 
  private:
-  void Place(const Rows& rows, const std::vector<int64_t>& numbers) {
+  void Place(const Rows& rows, const std::vector<Number>& numbers) {
     auto next = numbers.begin();
     for (const uint64_t row : rows) {
       const auto end = next + static_cast<ptrdiff_t>(Width(row));
@@ -131,8 +147,8 @@ class Gradient {
   const RowSpace& space_;
   double stddev_ = 0;
   Rows rows_;  // with sums
-  std::vector<int64_t> dense_;
-  std::map<uint64_t, std::vector<int64_t>> of_row_;
+  std::vector<Number> dense_;
+  std::map<uint64_t, std::vector<Number>> of_row_;
 };
 
 // The numbers of some rows, one after the other.
@@ -141,10 +157,10 @@ class RowNumbers {
   RowNumbers(const Gradient& gradient, Rows rows) : gradient_(gradient), rows_(std::move(rows)) {}
   bool at_end() const { return row_ == rows_.size(); }
   // Nothing where the row was not written.
-  std::optional<int64_t> Next() {
+  std::optional<Number> Next() {
     const auto* numbers = at_end() ? nullptr : gradient_.Find(rows_[row_]);
     if (numbers == nullptr) return {};
-    const int64_t number = (*numbers)[i_++];
+    const Number number = (*numbers)[i_++];
     if (i_ == numbers->size()) ++row_, i_ = 0;
     return number;
   }
@@ -158,14 +174,20 @@ class RowNumbers {
 class GradientSums final : public FollowNoise::Answers {
  public:
   GradientSums(const Gradient& gradient, const Rows& rows)
-      : gradient_(gradient), rows_(gradient, rows) {}
+      : gradient_(gradient), rows_(gradient, rows) {
+    // Rows that this world does not ask about have sums of 0 here.
+    for (const uint64_t row : gradient.rows())
+      if (!Contains(rows, row))
+        for (const Number& number : *gradient.Find(row)) Moved(0, number.sum);
+  }
   bool Grid(double stddev, std::span<int64_t> values) override {
     if (stddev != gradient_.stddev()) return false;
     for (int64_t& value : values) {
       const auto number =
           dense_ < gradient_.dense().size() ? gradient_.dense()[dense_++] : rows_.Next();
       if (!number) return false;
-      value = *number;
+      Moved(value, number->sum);
+      value = number->left;
     }
     return true;
   }
@@ -186,7 +208,7 @@ class RowsOfNobody final : public FollowNoise::Answers {
     for (float& value : out) {
       const auto number = rows_.Next();
       if (!number) return false;
-      value = static_cast<float>(static_cast<double>(*number) * factor);
+      value = static_cast<float>(static_cast<double>(number->left) * factor);
     }
     return true;
   }
@@ -203,7 +225,11 @@ class SameNumbers final : public FollowNoise::Answers {
   explicit SameNumbers(Steps steps) : steps_(std::move(steps)) {}
   bool Grid(double stddev, std::span<int64_t> values) override {
     if (stddev != steps_.stddev || values.size() > steps_.values.size() - next_) return false;
-    for (int64_t& value : values) value = steps_.values[next_++];
+    for (int64_t& value : values) {
+      const Number& number = steps_.values[next_++];
+      Moved(value, number.sum);
+      value = number.left;
+    }
     return true;
   }
   bool AtEnd() const override { return next_ == steps_.values.size(); }
@@ -218,7 +244,10 @@ class Threshold final : public FollowNoise::Answers {
  public:
   Threshold(const Query& query, Steps steps, const Rows& written, const Rows& vocabulary, Rows own)
       : stddev_(steps.stddev), written_(written), own_(std::move(own)) {
-    for (size_t i = 0; i < query.rows.size(); ++i) left_[query.rows[i]] = steps.values[i];
+    for (size_t i = 0; i < query.rows.size(); ++i) {
+      there_[query.rows[i]] = steps.values[i];
+      if (!Contains(own_, query.rows[i])) Moved(0, steps.values[i].sum);
+    }
     Rows places;
     for (const uint64_t row : written) {
       if (Contains(own_, row)) continue;
@@ -230,9 +259,10 @@ class Threshold final : public FollowNoise::Answers {
   bool Grid(double stddev, std::span<int64_t> values) override {
     if (stddev != stddev_ || values.size() != own_.size()) return false;
     for (size_t i = 0; i < values.size(); ++i) {
-      const auto found = left_.find(own_[i]);
-      const bool kept = Contains(written_, own_[i]);
-      values[i] = found != left_.end() ? found->second : kept ? kFarAbove : -kFarAbove;
+      const auto found = there_.find(own_[i]);
+      const bool is_there = found != there_.end(), kept = Contains(written_, own_[i]);
+      Moved(values[i], is_there ? found->second.sum : 0);
+      values[i] = is_there ? found->second.left : kept ? kFarAbove : -kFarAbove;
     }
     return true;
   }
@@ -243,7 +273,7 @@ class Threshold final : public FollowNoise::Answers {
   const double stddev_;
   const Rows& written_;
   const Rows own_;
-  std::map<uint64_t, int64_t> left_;
+  std::map<uint64_t, Number> there_;
   Hits hits_;
 };
 
@@ -289,7 +319,8 @@ class SumsByTable final : public FollowNoise::Answers {
       if (call.query == query) calls.push_back(&call);
     auto next = calls.begin();
     stddev_ = (*next)->asked;
-    sums_.push_back((*next++)->after);
+    sums_.push_back((*next)->after);
+    whole_ = (*next++)->before;
     for (const RowSpace::Table& table : asked.space.tables()) {
       if (table.rows <= asked.whole_most) continue;
       const Rows touched = Within(step.queries[query].rows, table), here = Within(own, table);
@@ -326,11 +357,17 @@ class SumsByTable final : public FollowNoise::Answers {
       sums_.push_back(sums);
       hits_.push_back({Hits(std::move(places)), std::move(tails)});
     }
-    sums_.push_back((*next++)->after);
+    sums_.push_back((*next)->after);
+    numbers_ = (*next)->before;
   }
 
   bool Grid(double stddev, std::span<int64_t> values) override {
     if (stddev != stddev_ || AtEnd() || values.size() != sums_[next_].size()) return false;
+    // Rows of tables that are not whole are not compared.
+    if (next_ == 0)
+      for (size_t i = 0; i < values.size(); ++i) Moved(values[i], whole_[i]);
+    if (next_ + 1 == sums_.size())
+      for (size_t i = 0; i < values.size(); ++i) Moved(values[i], numbers_[i]);
     std::ranges::copy(sums_[next_++], values.begin());
     return true;
   }
@@ -372,7 +409,8 @@ class SumsByTable final : public FollowNoise::Answers {
   }
 
   double stddev_ = 0;
-  std::vector<std::vector<int64_t>> sums_;  // by call
+  std::vector<std::vector<int64_t>> sums_;  // that left, by call
+  std::vector<int64_t> whole_, numbers_;    // before noise
   std::vector<TableHits> hits_;             // by table that is not whole
   size_t next_ = 0;
   size_t tail_ = 0;
@@ -438,8 +476,13 @@ void FollowNoise::Stray(std::string_view how) {
 
 void FollowNoise::Declare(const noise::Declared& declared) {
   if (answers_ && !answers_->AtEnd()) Stray("draws less");
+  if (answers_ && bound_ > 0) {
+    double& most = moved_[query_];
+    most = std::max(most, std::sqrt(answers_->MovedSquared()) / bound_);
+  }
   answers_ = nullptr;
   query_ = declared.query;
+  bound_ = declared.bound;
   if (declared.query.empty()) return;
   if (step_) answers_ = step_->Next(declared);
   if (!answers_) Stray("is another query");

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -39,6 +40,8 @@ class FollowNoise final : public noise::NoiseSource {
   void Follow(const TapedStep& step);
   // Ends the step; returns in which way this world asked something else, "" if it did not.
   std::string End();
+  // By how much the sums of the worlds were apart, at most, in parts of their query's bound.
+  const std::map<std::string, double>& moved() const { return moved_; }
 
   void Declare(const noise::Declared& declared) override;
   void AddGridGaussian(double stddev, std::span<int64_t> values) override;
@@ -63,8 +66,10 @@ class FollowNoise final : public noise::NoiseSource {
   const AskedRows rows_;
   std::unique_ptr<Step> step_;
   std::string query_;  // under way
+  double bound_ = 0;
   std::unique_ptr<Answers> answers_;
   std::string strayed_;
+  std::map<std::string, double> moved_;
 };
 
 }  // namespace tacit::tape

@@ -31,9 +31,12 @@ class TapedLearner final : public ForwardingLearner {
       tape_.follows->Follow(n <= tape_.by->tape.size() ? tape_.by->tape[n - 1] : kNone);
     auto taken = inner().TakeStep(step, abandon, report);
     if (auto released = inner().TakeReleased()) released_ = last_released_ = std::move(released);
-    if (tape_.follows)
+    if (tape_.follows) {
       if (const std::string strayed = tape_.follows->End(); !strayed.empty())
         life_.strayed.push_back(fmt::format("step {}: {}", n, strayed));
+      for (const auto& [query, moved] : tape_.follows->moved())
+        life_.moved[query] = std::max(life_.moved[query], moved);
+    }
     if (tape_.leads) {
       own.queries.assign(tape_.leads->queries().begin(), tape_.leads->queries().end());
       own.calls.assign(tape_.leads->calls().begin(), tape_.leads->calls().end());
@@ -101,6 +104,7 @@ Life Live(const Subject& subject, const Records& records, const Circumstances& c
                   {.seed = circumstances.seed,
                    .budget = circumstances.budget,
                    .lets_all_in = planted.lets_all_in,
+                   .after_gap = planted.after_gap,
                    .plant = planted.step});
   WorldStore& store = service.store();
   const auto make = [&](uint64_t steps_taken) -> std::unique_ptr<train::Learner> {

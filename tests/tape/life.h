@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cmath>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,7 +19,10 @@ struct Life {
   std::vector<ShownCommit> commits;
   std::string end;  // the reason for which training ended early; "" if it did not
   std::vector<TapedStep> tape;
-  std::vector<std::string> strayed;  // in which ways it asked other things than the tape has
+  // A life that follows notes in which ways it asked other things than the tape has, and by how
+  // much its sums were apart from the other life's, at most, in parts of their query's bound.
+  std::vector<std::string> strayed;
+  std::map<std::string, double> moved;
 };
 
 struct Circumstances {

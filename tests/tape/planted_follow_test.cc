@@ -208,6 +208,29 @@ TEST(PlantedFollow, AFailureThatTellsOfRecordsIsSeen) {
   ExpectFollowed(CaseOf(Query::kGradient), Learnt<TellsRecords>(), HasSubstr("the ends"), true);
 }
 
+// Users are charged for steps that a restored store lacks up to the most that anybody had used,
+// which one user decides.
+TEST(PlantedFollow, ARestoreThatCutsAtTheMostThatAnybodyUsedIsSeen) {
+  const auto cut = [](const UserUses& uses, store::UsersGap gap, uint32_t most) {
+    gap.allowance = most;
+    return store::AfterGap(uses, gap);
+  };
+  const Subject subject(CaseOf(Query::kGradient));
+  double right = 0, wrong = 0;
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    const Records with(subject, seed);
+    const auto most_moved = [&](const Planted& planted) {
+      const Life led = Live(subject, with, {.seed = seed}, planted);
+      return Live(subject, with.WithoutUnit(), {.seed = seed, .leads = &led}, planted)
+          .moved.at("gradient");
+    };
+    right = std::max(right, most_moved({}));
+    wrong = std::max(wrong, most_moved({.after_gap = cut}));
+  }
+  EXPECT_LE(right, 1);
+  EXPECT_GT(wrong, 1.5);
+}
+
 TEST(PlantedFollow, TheSameIsSeenInALifeOnDisk) {
   const Case tried = CaseOf(Query::kGradient);
   const Subject subject(tried);

@@ -58,6 +58,14 @@ Records Records::Beside(uint64_t seed) const {
   return other;
 }
 
+Records Records::WithoutUnit() const {
+  Records without(*this);
+  without.batch_ = event::EmptyLike(batch_);
+  for (size_t i = 0; i < batch_.size(); ++i)
+    if (!unit_.Has(batch_, i)) without.batch_.AppendRange(batch_, i, i + 1);
+  return without;
+}
+
 Records Records::Nothing() const {
   Records nothing(*this);
   event::Batch& batch = nothing.batch_;

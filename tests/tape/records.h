@@ -20,6 +20,8 @@ class Records {
   // Another stream in the same public frame. Where the case does not cover labels, it has these
   // ones, at the same offsets.
   Records Beside(uint64_t seed) const;
+  // The same stream without the canary's records.
+  Records WithoutUnit() const;
   // The frame without a record; where labels are not covered, without features.
   Records Nothing() const;
 

@@ -41,7 +41,9 @@ class Runner {
         planted_(planted),
         seed_(seed),
         records_(subject, seed),
-        service_(subject, records_.batch(), {.seed = seed, .lets_all_in = planted.lets_all_in}) {}
+        service_(
+            subject, records_.batch(),
+            {.seed = seed, .lets_all_in = planted.lets_all_in, .after_gap = planted.after_gap}) {}
 
   Reading Read() && {
     const std::string why = service_.Run([this](uint64_t steps) { return MakePair(steps); });

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "mechanism/mechanism.h"
+#include "store/users/allowance_gap.h"
 #include "support/temp_dir.h"
 #include "tape/cases.h"
 #include "tape/pair_learner.h"
@@ -49,6 +50,10 @@ struct Planted {
   // Changes the learner that the trainer sees: what it is charged for.
   std::function<std::unique_ptr<train::Learner>(std::unique_ptr<train::Learner>)> pair = {};
   bool lets_all_in = false;  // users are let in beyond their allowance
+  // Charges a user for steps that a restored store lacks; `most` is the most that any user had
+  // used.
+  using AfterGap = std::function<UserUses(const UserUses&, store::UsersGap, uint32_t most)>;
+  AfterGap after_gap = {};  // if empty, as the product does
 };
 
 // Runs the case and reads its tape: `wrong` is empty where no rule is broken.

@@ -74,17 +74,36 @@ Status WorldStore::Commit(store::CommitRequest request, std::function<void(Statu
     if (commit.released) released_ = std::move(commit.released);
     histories_.Take(std::move(commit.histories));
     if (!commit.allowances) continue;
-    step_ = commit.allowances->step;
-    for (const UserUses& uses : commit.allowances->uses) uses_[uses.user] = uses;
+    counts_.step = commit.allowances->step;
+    for (const UserUses& uses : commit.allowances->uses) counts_.uses[uses.user] = uses;
   }
   done({});
   return {};
 }
 
 Result<uint64_t> WorldStore::Read(std::span<UserUses> users) {
-  for (UserUses& uses : users)
-    if (const auto found = uses_.find(uses.user); found != uses_.end()) uses = found->second;
-  return step_;
+  for (UserUses& uses : users) {
+    const auto found = counts_.uses.find(uses.user);
+    const Hash128 user = uses.user;
+    uses = found == counts_.uses.end() ? counts_.floor : found->second;
+    uses.user = user;
+  }
+  return counts_.step;
+}
+
+void WorldStore::RestoreCounts(uint64_t step, uint32_t allowance,
+                               const Planted::AfterGap& after_gap) {
+  uint32_t most = counts_.floor.used;
+  for (const auto& [user, uses] : counts_.uses) most = std::max(most, uses.used);
+  const store::UsersGap gap{.steps = static_cast<uint32_t>(step - copy_.step),
+                            .allowance = allowance};
+  const auto charged = [&](const UserUses& uses) {
+    return after_gap ? after_gap(uses, gap, most) : store::AfterGap(uses, gap);
+  };
+  counts_ = copy_;
+  for (auto& [user, uses] : counts_.uses) uses = charged(uses);
+  counts_.floor = charged(counts_.floor);
+  counts_.step = step;
 }
 
 Service::Service(const Subject& subject, const event::Batch& records, Options options)
@@ -100,10 +119,22 @@ std::string Service::Run(const Make& make) {
   for (bool ended = false; !ended && why.empty();) {
     const uint64_t most = 1 + random() % 3;
     std::vector<train::LearnerStep> steps;
+    const bool restores = random() % 4 == 0, copies = random() % 2 == 0;
+    if (restores && MayLoseCounts())
+      store_.RestoreCounts(position_.step,
+                           static_cast<uint32_t>(subject_.plan().promise.bounds.allowance),
+                           options_.after_gap);
+    if (copies) store_.CopyCounts();
     ended = Cut(random() % 2 == 0 ? most : std::numeric_limits<uint64_t>::max(), &steps);
     why = Train(std::move(steps), make);
   }
   return why;
+}
+
+// Steps of `once` are counted one by one; held periods have rules of their own
+// (tests/planted/restore_bugs_test.cc).
+bool Service::MayLoseCounts() const {
+  return subject_.tried().of_users() && subject_.tried().mode == privacy::ParticipationMode::kOnce;
 }
 
 wiring::LearnerParts Service::Parts(std::unique_ptr<noise::NoiseSource> noise,

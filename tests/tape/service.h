@@ -39,6 +39,11 @@ class WorldStore final : public train::RememberingStore, public stream::Allowanc
   Status Commit(store::CommitRequest request, std::function<void(Status)> done) override;
   Result<uint64_t> Read(std::span<UserUses> users) override;
 
+  // Copies the counts of users; puts the copy back in their place, and charges all users for the
+  // steps since, up to this one, as a restore does.
+  void CopyCounts() { copy_ = counts_; }
+  void RestoreCounts(uint64_t step, uint32_t allowance, const Planted::AfterGap& after_gap);
+
   std::span<const ShownCommit> shown() const { return shown_; }
   const store::DenseState* dense() const { return dense_.get(); }
   const std::string* released() const { return released_.get(); }
@@ -50,8 +55,12 @@ class WorldStore final : public train::RememberingStore, public stream::Allowanc
   std::shared_ptr<const store::DenseState> dense_;
   std::shared_ptr<const std::string> released_;
   Histories histories_;
-  std::map<Hash128, UserUses> uses_;
-  uint64_t step_ = 0;  // that the uses are as of
+  struct Counts {
+    std::map<Hash128, UserUses> uses;
+    UserUses floor;     // of users without a count
+    uint64_t step = 0;  // that they are as of
+  };
+  Counts counts_, copy_;
 };
 
 // A stream's way through the product's participation and trainer, over starts at places of its own:
@@ -62,6 +71,7 @@ class Service {
     uint64_t seed = 1;         // of the places where it stops and starts again
     double budget = HUGE_VAL;  // mu squared
     bool lets_all_in = false;  // users are let in beyond their allowance
+    Planted::AfterGap after_gap = {};
     std::function<void(stream::StepBatch*)> plant = {};  // changes the steps that are cut
   };
   // Makes the learner of a start that goes on from the store's last commit.
@@ -78,6 +88,7 @@ class Service {
                              Histories& histories, uint64_t steps_taken);
 
  private:
+  bool MayLoseCounts() const;
   bool Cut(uint64_t most, std::vector<train::LearnerStep>* steps);
   std::string Train(std::vector<train::LearnerStep> steps, const Make& make);
 
