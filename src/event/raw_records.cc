@@ -13,6 +13,7 @@ void RawRecords::Clear() {
   event_id.Clear();
   faults.clear();
   cuts.clear();
+  period.clear();
 }
 
 }  // namespace tacit::event

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/ids.h"
 #include "event/bad_record.h"
 #include "event/text_column.h"
 
@@ -46,6 +47,9 @@ struct RawRecords {
   TextColumn event_id;
   std::vector<Fault> faults;    // ascending by index
   std::vector<PublicCut> cuts;  // ascending by offset, in [first_offset, end_offset()]
+  // The ranges of a period over several partitions that ends behind these records; empty: no such
+  // period ends here.
+  std::vector<OffsetRange> period;
 
   size_t size() const { return end.size(); }
   int64_t TimeOf(size_t i) const { return timestamp_ms.empty() ? 0 : timestamp_ms[i]; }

@@ -9,10 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/terms.h"
 #include "event/raw_records.h"
+#include "stream/step_sizes.h"
 
 namespace tacit::stream {
 
@@ -94,6 +96,11 @@ class Source {
   // Declares which store reads, before the first Seek. Seek refuses if another store has read, or a
   // copy of this one that is newer or has diverged.
   virtual void Claim(const StoreClaim&) {}
+  // Declares, before the first Seek, that the source cuts periods over all its partitions, from the
+  // step `next` on; then each ends with RawRecords::period. REQUIRES a source of such periods.
+  virtual void SetPeriods(const StepSizes&, uint64_t /*next*/) {
+    TACIT_CHECK(false, "a source without periods of its own");
+  }
   // Reports to the source what `store` has committed, for lag tools. `store` replaces the earlier
   // claim: a source that opens again compares with it. May be called from any thread.
   virtual void Advise(std::span<const PartitionOffset> committed, const StoreClaim& store) = 0;

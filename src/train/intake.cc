@@ -40,6 +40,7 @@ event::RawRecords RunFrom(const event::RawRecords& records, const event::Batch& 
   for (const event::PublicCut& cut : records.cuts)
     if ((cut.offset > from || from == records.first_offset) && cut.offset <= to)
       frame.cuts.push_back(cut);
+  if (to == records.end_offset()) frame.period = records.period;
   const auto begin = std::ranges::lower_bound(examples.offset, from);
   const auto end = std::ranges::lower_bound(examples.offset, to);
   *part = EmptyLike(examples);

@@ -118,7 +118,7 @@ const std::map<std::string, Names>& FolderArrows() {
       {"stream/generator", {"stream/"}},
       {"stream/kafka", {"stream/"}},
       {"stream/log", {"stream/"}},
-      {"stream/steps", {}},
+      {"stream/steps", {"stream/"}},
       // The trainer knows learners by one header, and no kind of them.
       {"train/learner", {}},
       {"train/optimizer", {}},

@@ -17,10 +17,6 @@ using std::chrono::milliseconds;
 // Brokers answer within milliseconds, or after an election.
 constexpr Clock::Duration kMissingIsTold = std::chrono::seconds(10);
 
-milliseconds Left(Steady::time_point deadline) {
-  return std::max(milliseconds(0), std::chrono::ceil<milliseconds>(deadline - Steady::now()));
-}
-
 }  // namespace
 
 KafkaPartition* KafkaRangeReader::Find(int32_t partition) const {

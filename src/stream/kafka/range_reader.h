@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -17,6 +18,12 @@
 #include "stream/kafka/plan.h"
 
 namespace tacit::stream {
+
+// The time until a deadline, rounded up; 0 once it has passed.
+inline std::chrono::milliseconds Left(std::chrono::steady_clock::time_point deadline) {
+  return std::max(std::chrono::milliseconds(0), std::chrono::ceil<std::chrono::milliseconds>(
+                                                    deadline - std::chrono::steady_clock::now()));
+}
 
 // The partitions of a topic, read where the caller says: in ranges of offsets that may lie
 // anywhere, or piece by piece, as KafkaTurns decides. A range that begins where its partition was

@@ -159,6 +159,25 @@ Status KafkaReader::Seek(int32_t partition, uint64_t offset) {
   return {};
 }
 
+Result<std::vector<uint64_t>> KafkaReader::FirstFrom(int64_t time_ms,
+                                                     std::span<const OffsetRange> ranges) {
+  std::vector<int32_t> partitions;
+  for (const OffsetRange& range : ranges) partitions.push_back(range.partition);
+  TACIT_ASSIGN(const auto found,
+               ReadOffsetsAt(client_.get(), options_.topic, partitions, time_ms, kQuestion));
+  std::vector<uint64_t> offsets;
+  for (const OffsetRange& range : ranges) {
+    const auto one = found.find(range.partition);
+    if (one == found.end())
+      return Fail(ErrorCode::kUnavailable,
+                  fmt::format("topic '{}' partition {}: its leader does not tell where the records "
+                              "of a time begin",
+                              options_.topic, range.partition));
+    offsets.push_back(one->second.value_or(range.end));
+  }
+  return offsets;
+}
+
 // Gives a partition its own queue. This must precede the assignment: otherwise librdkafka puts the
 // messages of all partitions into one queue.
 void KafkaReader::Split(int32_t partition) {

@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "stream/kafka/client.h"
 #include "stream/kafka/fetcher.h"
+#include "stream/kafka/period_cut.h"
 #include "stream/kafka/plan.h"
 #include "stream/kafka/source.h"
 #include "stream/kafka/topic.h"
@@ -29,7 +30,7 @@ struct KafkaExpectation {
 // partition has its own queue, so that messages of one take no room from another, and the reader
 // can wait for the partition whose turn it is; the queues share `queued.max.messages.kbytes`. Not
 // thread-safe. Private to the room.
-class KafkaReader final : public MessageFetcher {
+class KafkaReader final : public MessageFetcher, public OffsetsByTime {
  public:
   explicit KafkaReader(const KafkaSourceOptions& options) : options_(options) {}
   ~KafkaReader() override { Close(); }
@@ -54,6 +55,8 @@ class KafkaReader final : public MessageFetcher {
   }
   Result<uint64_t> Add(int32_t partition) override;
   Status Seek(int32_t partition, uint64_t offset) override;
+  Result<std::vector<uint64_t>> FirstFrom(int64_t time_ms,
+                                          std::span<const OffsetRange> ranges) override;
   // Messages must be destroyed before Close. Wakes librdkafka's fetcher if needed.
   Status Fetch(int32_t partition, size_t max, Milliseconds timeout,
                std::vector<FetchedMessage>* messages) override;

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/threads/mutex.h"
 #include "metrics/families.h"
+#include "stream/kafka/periods.h"
 #include "stream/kafka/reader.h"
 #include "stream/kafka/turns.h"
 #include "stream/kafka/watcher.h"
@@ -32,10 +33,7 @@ class KafkaSource final : public Source {
         clock_(options_.clock == nullptr ? system_clock_ : *options_.clock),
         envelope_(std::move(envelope)),
         reader_(options_),
-        turns_({.topic = options_.topic,
-                .max_record_bytes = options_.max_record_bytes,
-                .metrics = options_.metrics},
-               clock_, envelope_.get(), rounds_) {
+        sequence_(std::make_unique<KafkaTurns>(MakeParts())) {
     identity_.topic = options_.topic;
     if (options_.metrics == nullptr) return;
     waiting_gauge_ = options_.metrics->AddGauge("tacit_source_partitions_waiting");
@@ -53,6 +51,11 @@ class KafkaSource final : public Source {
   Status Seek(std::span<const PartitionOffset> positions) override;
   void Pause(std::span<const int32_t> partitions) override { SetPaused(partitions, true); }
   void Resume(std::span<const int32_t> partitions) override { SetPaused(partitions, false); }
+  void SetPeriods(const StepSizes& sizes, uint64_t next) override {
+    sequence_ = std::make_unique<KafkaPeriods>(
+        MakeParts(), reader_,
+        KafkaPeriods::Options{.sizes = sizes, .next = next, .until_end = options_.until_end});
+  }
   void Claim(const StoreClaim& store) override { expected_.store = store; }
   void Advise(std::span<const PartitionOffset> committed, const StoreClaim& store) override;
   SourceHealth health() const override;
@@ -61,6 +64,14 @@ class KafkaSource final : public Source {
   Status VerifyIdentity(const std::string& stored) override;
 
  private:
+  KafkaSequence::Parts MakeParts() {
+    return {.options = {.topic = options_.topic,
+                        .max_record_bytes = options_.max_record_bytes,
+                        .metrics = options_.metrics},
+            .clock = clock_,
+            .envelope = envelope_.get(),
+            .rounds = rounds_};
+  }
   void SetPaused(std::span<const int32_t> partitions, bool paused);
   bool AllPaused() const;
   Result<bool> Take(Milliseconds timeout, event::RawRecords* records,
@@ -91,7 +102,7 @@ class KafkaSource final : public Source {
   KafkaExpectation expected_;  // kept up to date only while the reader is not open
   KafkaIdentity identity_;
   RoundQueue rounds_;
-  KafkaTurns turns_;
+  std::unique_ptr<KafkaSequence> sequence_;
   std::unique_ptr<EndWatcher> watcher_;  // while it is open, unless it ends with what is there
 
   bool opened_before_ = false;
@@ -126,8 +137,8 @@ Status KafkaSource::VerifyIdentity(const std::string& stored) {
 
 Status KafkaSource::Seek(std::span<const PartitionOffset> positions) {
   GiveUp();
-  turns_.Clear();
-  turns_.SetFirst(positions);
+  sequence_->Clear();
+  sequence_->SetFirst(positions);
   expected_.positions.assign(positions.begin(), positions.end());
   opened_before_ = false;
   first_try_ = next_try_ = clock_.Now();
@@ -178,7 +189,7 @@ Status KafkaSource::Begin(std::span<const PartitionStart> starts) {
   const TimePoint now = clock_.Now();
   std::vector<int32_t> partitions;
   for (const PartitionStart& start : starts) {
-    turns_.Start(start);
+    sequence_->Start(start);
     partitions.push_back(start.partition);
     if (start.lost > 0)
       spdlog::warn("topic '{}' partition {}: {} offsets before {} are lost, and stay unlearnt",
@@ -207,14 +218,14 @@ void KafkaSource::CloseFirstRound(std::span<const PartitionStart> starts) {
   std::vector<PartitionEnd> ends;
   for (const PartitionStart& start : starts) ends.push_back({start.partition, start.end});
   if (rounds_.Close(ends, /*tick=*/false)) return;
-  turns_.DropRounds();
+  sequence_->DropRounds();
   rounds_.Close(ends, /*tick=*/false);
 }
 
 void KafkaSource::GiveUp() {
   // Each takes up to a second, so both end at the same time.
   const auto ending = std::async(std::launch::async, [this] { watcher_.reset(); });
-  turns_.DropFetched();
+  sequence_->DropFetched();
   reader_.Close();
   ending.wait();
   SetConnected(false);
@@ -224,7 +235,7 @@ void KafkaSource::GiveUp() {
 void KafkaSource::Reopen(const std::string& why) {
   GiveUp();
   expected_.positions.clear();
-  for (const auto& partition : turns_.partitions())
+  for (const auto& partition : sequence_->partitions())
     expected_.positions.push_back({.partition = partition->id(), .offset = partition->next()});
   // This process made the group's commits since the start; its newest claim has their terms.
   {
@@ -260,30 +271,30 @@ Result<PollOutcome> KafkaSource::Poll(Milliseconds timeout, event::RawRecords* r
   }
   if (last) identity_.last[records->partition] = *last;
   if (*taken) return PollOutcome::kRecords;
-  return options_.until_end && turns_.idle() ? PollOutcome::kEnd : PollOutcome::kNothing;
+  return options_.until_end && sequence_->idle() ? PollOutcome::kEnd : PollOutcome::kNothing;
 }
 
 Result<bool> KafkaSource::Take(Milliseconds timeout, event::RawRecords* records,
                                std::optional<LastRecord>* last) {
   TACIT_RETURN_IF_ERROR(reader_.Serve());
-  return turns_.Take(reader_, timeout, records, last);
+  return sequence_->Take(reader_, timeout, records, last);
 }
 
 std::vector<int32_t> KafkaSource::partitions() const {
   std::vector<int32_t> ids;
-  for (const auto& partition : turns_.partitions()) ids.push_back(partition->id());
+  for (const auto& partition : sequence_->partitions()) ids.push_back(partition->id());
   return ids;
 }
 
 // Leaves the client alone: it fetches only what fits its queues, and Resume continues at once.
 void KafkaSource::SetPaused(std::span<const int32_t> partitions, bool paused) {
   for (const int32_t id : partitions)
-    if (KafkaPartition* partition = turns_.Find(id)) partition->SetPaused(paused);
+    if (KafkaPartition* partition = sequence_->Find(id)) partition->SetPaused(paused);
 }
 
 bool KafkaSource::AllPaused() const {
-  return !turns_.partitions().empty() &&
-         std::ranges::all_of(turns_.partitions(), [](const auto& p) { return p->paused(); });
+  return !sequence_->partitions().empty() &&
+         std::ranges::all_of(sequence_->partitions(), [](const auto& p) { return p->paused(); });
 }
 
 // ---- looking after it
@@ -326,7 +337,7 @@ void KafkaSource::Refresh() {
     return;
   }
   heard_ = false;
-  const size_t partitions = turns_.partitions().size();
+  const size_t partitions = sequence_->partitions().size();
   if (there->size() < partitions) {
     Reopen(fmt::format("topic '{}' has {} partitions, it had {}", options_.topic, there->size(),
                        partitions));
@@ -354,7 +365,7 @@ void KafkaSource::CommitAdvice(bool wait) {
   if (!advice.empty()) {
     reader_.Commit(advice, store, wait);
     for (const PartitionOffset& position : advice)
-      if (KafkaPartition* partition = turns_.Find(position.partition))
+      if (KafkaPartition* partition = sequence_->Find(position.partition))
         partition->Committed(position.offset);
   }
   const std::string failure = reader_.TakeCommitFailure();
@@ -368,12 +379,12 @@ void KafkaSource::CommitAdvice(bool wait) {
 
 void KafkaSource::ShowLag() {
   size_t waiting = 0;
-  for (const auto& partition : turns_.partitions()) {
+  for (const auto& partition : sequence_->partitions()) {
     partition->ShowLag(reader_.End(partition->id()), reader_.CommittedOffset(partition->id()));
     waiting += partition->waiting() ? 1 : 0;
   }
   waiting_gauge_.Set(static_cast<double>(waiting));
-  const std::string stall = turns_.stall();
+  const std::string stall = sequence_->stall();
   std::string before = stall;
   {
     const MutexLock lock(mutex_);
@@ -385,7 +396,7 @@ void KafkaSource::ShowLag() {
 
 uint64_t KafkaSource::RecordsAfter(std::span<const PartitionOffset>) const {
   uint64_t ahead = 0;
-  for (const auto& partition : turns_.partitions()) ahead += partition->ahead();
+  for (const auto& partition : sequence_->partitions()) ahead += partition->ahead();
   return ahead;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "base/check.h"
@@ -111,27 +112,53 @@ Result<std::vector<PartitionSpan>> ReadSpans(rd_kafka_t* client, const std::stri
   return spans;
 }
 
+namespace {
+
+// Asks for the offsets of a time, with one request to each broker; shows those that came.
+Status AskByTime(rd_kafka_t* client, const std::string& topic, std::span<const int32_t> partitions,
+                 int64_t time, const std::string& what, Milliseconds timeout,
+                 const std::function<void(int32_t, int64_t)>& show) {
+  const KafkaPartitions list(
+      rd_kafka_topic_partition_list_new(static_cast<int>(partitions.size())));
+  for (const int32_t partition : partitions)
+    rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition)->offset = time;
+  const auto asked =
+      rd_kafka_offsets_for_times(client, list.get(), static_cast<int>(timeout.count()));
+  if (asked != RD_KAFKA_RESP_ERR_NO_ERROR)
+    return Unanswered(fmt::format("topic '{}': {}", topic, what), asked);
+  for (int i = 0; i < list->cnt; ++i)
+    if (list->elems[i].err == RD_KAFKA_RESP_ERR_NO_ERROR)
+      show(list->elems[i].partition, list->elems[i].offset);
+  return {};
+}
+
+}  // namespace
+
 // For a read_committed client a partition ends where its first open transaction begins, which is as
 // far as it can be read.
 Result<std::vector<PartitionEnd>> ReadEnds(rd_kafka_t* client, const std::string& topic,
                                            std::span<const int32_t> partitions,
                                            Milliseconds timeout) {
-  const KafkaPartitions list(
-      rd_kafka_topic_partition_list_new(static_cast<int>(partitions.size())));
-  for (const int32_t partition : partitions)
-    rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition)->offset =
-        RD_KAFKA_OFFSET_END;
-  const auto asked =
-      rd_kafka_offsets_for_times(client, list.get(), static_cast<int>(timeout.count()));
-  if (asked != RD_KAFKA_RESP_ERR_NO_ERROR)
-    return Unanswered(fmt::format("topic '{}': where it ends", topic), asked);
   std::vector<PartitionEnd> ends;
-  for (int i = 0; i < list->cnt; ++i) {
-    const rd_kafka_topic_partition_t& one = list->elems[i];
-    if (one.err == RD_KAFKA_RESP_ERR_NO_ERROR && one.offset >= 0)
-      ends.push_back({one.partition, static_cast<uint64_t>(one.offset)});
-  }
+  TACIT_RETURN_IF_ERROR(AskByTime(client, topic, partitions, RD_KAFKA_OFFSET_END, "where it ends",
+                                  timeout, [&](int32_t partition, int64_t offset) {
+                                    if (offset < 0) return;
+                                    ends.push_back({partition, static_cast<uint64_t>(offset)});
+                                  }));
   return ends;
+}
+
+Result<std::map<int32_t, std::optional<uint64_t>>> ReadOffsetsAt(
+    rd_kafka_t* client, const std::string& topic, std::span<const int32_t> partitions,
+    int64_t time_ms, Milliseconds timeout) {
+  std::map<int32_t, std::optional<uint64_t>> found;
+  TACIT_RETURN_IF_ERROR(AskByTime(client, topic, partitions, time_ms, "where a time begins",
+                                  timeout, [&](int32_t partition, int64_t offset) {
+                                    found[partition] = std::nullopt;
+                                    if (offset >= 0)
+                                      found[partition] = static_cast<uint64_t>(offset);
+                                  }));
+  return found;
 }
 
 Result<std::vector<GroupOffset>> ReadGroup(rd_kafka_t* client, const std::string& topic,

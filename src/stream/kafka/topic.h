@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,6 +31,11 @@ Result<std::vector<PartitionSpan>> ReadSpans(rd_kafka_t* client, const std::stri
 Result<std::vector<PartitionEnd>> ReadEnds(rd_kafka_t* client, const std::string& topic,
                                            std::span<const int32_t> partitions,
                                            Milliseconds timeout);
+// Returns, for each of these partitions, the first offset whose record has a timestamp of at least
+// `time_ms`; nullopt if no record has one. Partitions whose leader does not answer are left out.
+Result<std::map<int32_t, std::optional<uint64_t>>> ReadOffsetsAt(
+    rd_kafka_t* client, const std::string& topic, std::span<const int32_t> partitions,
+    int64_t time_ms, Milliseconds timeout);
 // Returns the group's committed offsets; partitions without a commit are left out.
 Result<std::vector<GroupOffset>> ReadGroup(rd_kafka_t* client, const std::string& topic,
                                            std::span<const int32_t> partitions,

@@ -1,23 +1,9 @@
 #include "stream/kafka/turns.h"
 
-#include <fmt/format.h>
-#include <spdlog/spdlog.h>
-
-#include <algorithm>
-#include <thread>
 #include <utility>
 
 namespace tacit::stream {
-namespace {
-
-using Steady = std::chrono::steady_clock;
 using std::chrono::milliseconds;
-
-milliseconds Left(Steady::time_point deadline) {
-  return std::max(milliseconds(0), std::chrono::ceil<milliseconds>(deadline - Steady::now()));
-}
-
-}  // namespace
 
 void KafkaTurns::Tell(KafkaPartition& partition) {
   const FetchedMessage* head = partition.Head();
@@ -37,8 +23,7 @@ void KafkaTurns::DropFetched() {
 }
 
 void KafkaTurns::DropRounds() {
-  rounds_.Clear();
-  round_.reset();
+  ForgetRounds();
   order_.DropRound();
 }
 
@@ -54,11 +39,9 @@ void KafkaTurns::SetFirst(std::span<const PartitionOffset> positions) {
     if (position.first_until > 0) order_.SetFirst(position.partition, position.first_until);
 }
 
-bool KafkaTurns::idle() const { return over_ && !round_ && rounds_.empty(); }
-
 Result<bool> KafkaTurns::Take(MessageFetcher& fetcher, milliseconds timeout,
                               event::RawRecords* records, std::optional<LastRecord>* last) {
-  const Deadline deadline = Steady::now() + timeout;
+  const Deadline deadline = std::chrono::steady_clock::now() + timeout;
   while (true) {
     if (TakeCuts(records)) return true;
     const TurnOrder::Turn turn = order_.Next();
@@ -69,7 +52,11 @@ Result<bool> KafkaTurns::Take(MessageFetcher& fetcher, milliseconds timeout,
           for (const auto& partition : partitions()) partition->TickAt(order_.End(partition->id()));
         order_.ClearTick();
         if (TakeCuts(records)) return true;
-        TACIT_ASSIGN(goes_on, BeginRound(fetcher, deadline));
+        TACIT_ASSIGN(const auto round, NextRound(fetcher, deadline));
+        if (!round) return false;
+        order_.Begin(*round);
+        over_ = false;
+        goes_on = true;
         break;
       }
       case TurnOrder::Turn::Kind::kLook: {
@@ -97,26 +84,6 @@ bool KafkaTurns::TakeCuts(event::RawRecords* records) {
     return true;
   }
   return false;
-}
-
-Result<bool> KafkaTurns::BeginRound(MessageFetcher& fetcher, Deadline deadline) {
-  if (!round_) round_ = rounds_.Pop();
-  if (!round_) return rounds_.WaitFor(Left(deadline));
-  for (const PartitionEnd& moved : round_->moved) {
-    if (Find(moved.partition) != nullptr) continue;
-    const auto begin = fetcher.Add(moved.partition);
-    if (!begin && begin.error().code != ErrorCode::kUnavailable) return Fail(begin.error());
-    if (!begin) {
-      std::this_thread::sleep_for(Left(deadline));
-      return false;
-    }
-    Start({.partition = moved.partition, .offset = *begin});
-    spdlog::info("topic '{}' has a new partition {}: it is read from offset {}", reader_.topic(),
-                 moved.partition, *begin);
-  }
-  order_.Begin(*std::exchange(round_, std::nullopt));
-  over_ = false;
-  return true;
 }
 
 }  // namespace tacit::stream

@@ -20,17 +20,15 @@ constexpr uint64_t kOffsetsMax = uint64_t{1} << 62;
 class OnceParticipation final : public Participation {
  public:
   explicit OnceParticipation(OnceOptions options)
-      : offsets_per_step_(options.offsets_per_step),
-        opening_offsets_(options.opening_offsets > 0 ? options.opening_offsets
-                                                     : options.offsets_per_step),
-        growing_from_(std::min(options.growing_from, offsets_per_step_)),
-        steps_before_growth_(options.opening_offsets > 0 ? 1 : 0),
+      : sizes_{.full = options.offsets_per_step,
+               .opening = options.opening_offsets,
+               .growing_from = options.growing_from},
         files_per_step_(options.files_per_step),
         full_at_once_(options.full_at_once),
         offsets_per_part_(options.offsets_per_part),
         position_(std::move(options.start)) {
-    TACIT_CHECK(offsets_per_step_ > 0 && offsets_per_step_ <= kOffsetsMax, "no size of a step");
-    TACIT_CHECK(opening_offsets_ <= kOffsetsMax, "no size of the first step");
+    TACIT_CHECK(sizes_.full > 0 && sizes_.full <= kOffsetsMax, "no size of a step");
+    TACIT_CHECK(sizes_.opening <= kOffsetsMax, "no size of the first step");
     TACIT_CHECK(files_per_step_ > 0, "a step without files");
     for (const OffsetRange& next : position_.next)
       pending_.push_back({next.partition, next.begin, next.begin, next.end, 0, 0, 0, 0, {}});
@@ -57,20 +55,10 @@ class OnceParticipation final : public Participation {
     event::Batch examples;
   };
 
-  // The offsets of a whole step. They depend on its number alone.
-  uint64_t OffsetsOf(uint64_t step) const {
-    if (step < steps_before_growth_) return opening_offsets_;
-    if (growing_from_ == 0) return step == 0 ? opening_offsets_ : offsets_per_step_;
-    uint64_t offsets = growing_from_;
-    for (uint64_t s = steps_before_growth_; s < step && offsets < offsets_per_step_; ++s)
-      offsets += std::max<uint64_t>(1, offsets / 4);
-    return std::min(offsets, offsets_per_step_);
-  }
-
   Pending* FindOrAdd(const event::RawRecords& frame);
   static void TakeExamples(Pending* pending, StepBatch* batch);
   uint64_t FullAt(const Pending& pending) const {
-    const uint64_t full = pending.begin + OffsetsOf(position_.step);
+    const uint64_t full = pending.begin + sizes_.Of(position_.step);
     return pending.ends_at > pending.begin ? std::min(pending.ends_at, full) : full;
   }
   // Ends the step at the cut, but not before ends_at. The rest up to there counts as lost, even if
@@ -81,10 +69,7 @@ class OnceParticipation final : public Participation {
   // Emits the step if it has any offsets, and starts the next one.
   bool EmitPending(Pending* pending, const PublicCut* cut, const Emit& emit);
 
-  const uint64_t offsets_per_step_;
-  const uint64_t opening_offsets_;  // of step 0
-  const uint64_t growing_from_;     // 0: steps do not grow
-  const uint64_t steps_before_growth_;
+  const StepSizes sizes_;
   const uint32_t files_per_step_;
   const bool full_at_once_;
   const uint64_t offsets_per_part_;  // 0: steps come whole

@@ -15,6 +15,7 @@
 #include "event/batch.h"
 #include "event/raw_records.h"
 #include "noise/noise.h"
+#include "stream/step_sizes.h"
 #include "stream/steps/allowance_book.h"
 
 namespace tacit::stream {
@@ -137,19 +138,15 @@ class Participation {
   virtual Status status() const { return {}; }
 };
 
-// Options of `once`: a step is the next `offsets_per_step` offsets of the partition, cut short at a
-// file end or a tick of the clock. Every event is in exactly one step per pass (unit user: in at
+// Options of `once`: a step is the next offsets of the partition, as many as its size, cut short at
+// a file end or a tick of the clock. Every event is in exactly one step per pass (unit user: in at
 // most one). Empty steps count too, and so do offsets without a record. All lost offsets are in the
 // one step that they cut short, so that they are on the ledger.
 struct OnceOptions {
   uint64_t offsets_per_step = 2048;  // at most 2^62
   Position start;
-  // The learner's very first step has this many. 0: as many as the others.
-  uint64_t opening_offsets = 0;
-  // The first step, or the first one after an opening, has this many, and each later one a quarter
-  // more, up to offsets_per_step: a young model is not kept waiting for long. 0: all are full.
-  uint64_t growing_from = 0;
-  uint32_t files_per_step = 1;  // number of file ends that cut a step short
+  uint64_t opening_offsets = 0, growing_from = 0;  // as StepSizes has them
+  uint32_t files_per_step = 1;                     // number of file ends that cut a step short
   // A full step does not wait for a public cut at its end: for sources without files.
   bool full_at_once = false;
   // A step's examples come as they are read, as previews of this many offsets or more, and the rest
@@ -159,6 +156,13 @@ struct OnceOptions {
   std::optional<UserOptions> users = {};  // unit user; else unit event
 };
 std::unique_ptr<Participation> MakeOnceParticipation(OnceOptions options);
+
+// Hands on the periods that the source cuts (RawRecords::period): each is a step, and every event
+// is in exactly one. Its examples come as they are read, as previews of `offsets_per_part` offsets
+// or more, or of one partition's last; nothing more is held. For learners that sum a step up, and
+// unit event.
+std::unique_ptr<Participation> MakeTopicPeriodParticipation(uint64_t offsets_per_part,
+                                                            Position start);
 
 // Cuts steps as `once` does, and holds them all out. With users, `allowances` and what
 // bounds their use are not looked at: nobody takes part in anything.

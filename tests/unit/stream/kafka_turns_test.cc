@@ -85,7 +85,7 @@ class KafkaTurnsTest : public testing::Test {
   SetClock clock_;
   RoundQueue rounds_;
   Shelf shelf_;
-  KafkaTurns turns_{{.topic = "t"}, clock_, nullptr, rounds_};
+  KafkaTurns turns_{{{.topic = "t"}, clock_, nullptr, rounds_}};
   std::vector<std::string> faults_;
 };
 
@@ -219,7 +219,7 @@ TEST_F(KafkaTurnsTest, SchemasOfAllFetchedRecordsAreLookedUpAtOnce) {
   auto owned = std::make_unique<AwaitedBook>();
   AwaitedBook& book = *owned;
   event::Envelope envelope({.framed = true}, std::move(owned));
-  KafkaTurns turns({.topic = "t"}, clock_, &envelope, rounds_);
+  KafkaTurns turns({{.topic = "t"}, clock_, &envelope, rounds_});
   for (int32_t p = 0; p < 2; ++p) turns.Start({.partition = p});
   std::vector<std::string> values;
   for (int i = 0; i < 100; ++i) values.push_back(FramedBy(i % 2 == 0 ? 7 : 10 + i));

@@ -70,7 +70,7 @@ class Reading {
                                                         .timeout = std::chrono::minutes(10),
                                                         .wait = milliseconds(kSchemaWaitMs)},
                                                        clock_)),
-        turns_({.topic = "t"}, clock_, &envelope_, rounds_) {
+        turns_({{.topic = "t"}, clock_, &envelope_, rounds_}) {
     if (world.poisson) {
       participation_ = MakePoissonParticipation({.offsets_per_period = kPeriod,
                                                  .steps_per_period = 2,

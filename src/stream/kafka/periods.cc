@@ -1,0 +1,109 @@
+#include "stream/kafka/periods.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+namespace tacit::stream {
+
+using std::chrono::milliseconds;
+
+void KafkaPeriods::Start(const PartitionStart& start) {
+  reader_.Start(start);
+  // Lost offsets are in the period, so that they are on the ledger.
+  begins_.try_emplace(start.partition, start.offset - start.lost);
+}
+
+// The period under way keeps its ends: it waits until they are there again.
+void KafkaPeriods::DropRounds() {
+  ForgetRounds();
+  ends_.clear();
+  tick_ = false;
+}
+
+void KafkaPeriods::Clear() {
+  DropRounds();
+  reader_.Clear();
+  begins_.clear();
+  period_.clear();
+  reading_ = 0;
+}
+
+std::vector<OffsetRange> KafkaPeriods::There() const {
+  std::vector<OffsetRange> there;
+  for (const auto& [partition, begin] : begins_) {
+    const auto end = ends_.find(partition);
+    there.push_back({partition, begin, end == ends_.end() ? begin : std::max(begin, end->second)});
+  }
+  return there;
+}
+
+bool KafkaPeriods::idle() const {
+  if (!period_.empty() || HasRound()) return false;
+  return std::ranges::all_of(There(), [](const OffsetRange& range) { return range.size() == 0; });
+}
+
+Result<bool> KafkaPeriods::Take(MessageFetcher& fetcher, milliseconds timeout,
+                                event::RawRecords* records, std::optional<LastRecord>* last) {
+  const Deadline deadline = std::chrono::steady_clock::now() + timeout;
+  for (const auto& partition : partitions())
+    if (partition->has_cuts()) {
+      partition->TakeCuts(records);
+      return true;
+    }
+  if (period_.empty()) {
+    TACIT_ASSIGN(const bool cut, Cut(fetcher, deadline));
+    if (!cut) return false;
+  }
+  for (; reading_ < period_.size(); ++reading_) {
+    OffsetRange range = period_[reading_];
+    // A part that is read already, or lost, is behind the partition's position.
+    range.begin = std::max(range.begin, Find(range.partition)->next());
+    if (range.begin >= range.end) continue;
+    TACIT_RETURN_IF_ERROR(reader_.Begin(fetcher, range));
+    TACIT_ASSIGN(const auto outcome, reader_.Take(fetcher, Left(deadline), records, last));
+    if (outcome != KafkaRangeReader::Outcome::kDone)
+      return outcome == KafkaRangeReader::Outcome::kRecords;
+  }
+  End(records);
+  return true;
+}
+
+void KafkaPeriods::End(event::RawRecords* records) {
+  for (const OffsetRange& range : period_) begins_[range.partition] = range.end;
+  const OffsetRange& first = period_.front();
+  records->partition = first.partition;
+  records->first_offset = first.end;
+  records->period = std::exchange(period_, {});
+  reading_ = 0;
+  ++step_;
+}
+
+void KafkaPeriods::BeginRound(const Round& round) {
+  for (const PartitionEnd& moved : round.moved) ends_[moved.partition] = moved.end;
+  tick_ |= round.tick;
+}
+
+Result<bool> KafkaPeriods::Cut(MessageFetcher& fetcher, Deadline deadline) {
+  while (true) {
+    const std::vector<OffsetRange> there = There();
+    const bool closes = tick_ || (options_.until_end && !HasRound());
+    auto cut = CutPeriod(there, options_.sizes.Of(step_), closes, times_);
+    if (!cut && cut.error().code != ErrorCode::kUnavailable) return Fail(std::move(cut.error()));
+    if (!cut) {
+      std::this_thread::sleep_for(Left(deadline));
+      return false;
+    }
+    if (*cut) {
+      if (**cut == there) tick_ = false;
+      period_ = std::move(**cut);
+      std::erase_if(period_, [](const OffsetRange& range) { return range.size() == 0; });
+      if (!period_.empty()) return true;
+    }
+    TACIT_ASSIGN(const std::optional<Round> round, NextRound(fetcher, deadline));
+    if (!round) return false;
+    BeginRound(*round);
+  }
+}
+
+}  // namespace tacit::stream

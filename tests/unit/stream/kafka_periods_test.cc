@@ -1,0 +1,284 @@
+// Periods over all partitions, read from a broker on a script. They are the same however fast
+// records come, how often the client breaks, and what one record holds.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <set>
+
+#include "broker_double.h"
+#include "stream/kafka/periods.h"
+#include "stream/steps/participation.h"
+
+namespace tacit::stream {
+namespace {
+
+constexpr int64_t kPeriodRoundMs = 100, kPeriodTickMs = 900, kPeriodLiveMs = 4000;
+constexpr uint64_t kPart = 50;
+constexpr StepSizes kSizes{.full = 400, .opening = 90, .growing_from = 150};
+
+using Place = std::pair<int32_t, uint64_t>;  // partition and offset
+
+// Answers from the script's timestamps.
+class ScriptTimes final : public OffsetsByTime {
+ public:
+  explicit ScriptTimes(const TopicScript& script) : script_(script) {
+    for (const auto& records : script.partitions) {
+      std::vector<int64_t>& latest = latest_.emplace_back();
+      for (const auto& record : records)
+        latest.push_back(std::max(record.timestamp_ms, latest.empty() ? 0 : latest.back()));
+    }
+  }
+  Result<std::vector<uint64_t>> FirstFrom(int64_t time_ms,
+                                          std::span<const OffsetRange> ranges) override {
+    // A leader that is away is asked again.
+    if (++questions_ % 50 == 7) return Fail(ErrorCode::kUnavailable, "no leader");
+    std::vector<uint64_t> offsets;
+    for (const OffsetRange& range : ranges) {
+      const auto p = static_cast<size_t>(range.partition);
+      const auto first = std::ranges::lower_bound(latest_[p], time_ms);
+      const auto at = static_cast<size_t>(first - latest_[p].begin());
+      offsets.push_back(first == latest_[p].end() ? range.end : script_.partitions[p][at].offset);
+    }
+    return offsets;
+  }
+
+ private:
+  const TopicScript& script_;
+  std::vector<std::vector<int64_t>> latest_;  // the latest timestamp up to each record
+  int questions_ = 0;
+};
+
+struct Setting {
+  bool until_end = false;         // all is there, and ends; else rounds and ticks
+  size_t stop_after = 1'000'000;  // steps
+  Victim victim = {};
+  uint64_t seed = 0;
+};
+
+// The result of a reading.
+struct PeriodCourse {
+  std::vector<std::vector<OffsetRange>> periods;
+  std::vector<std::set<Place>> learnt;  // the examples of each, its previews among them
+  Position position;
+  size_t breaks = 0, parts = 0, largest_part = 0;
+};
+
+class PeriodReading {
+ public:
+  PeriodReading(const TopicScript& script, const Setting& setting, Position start)
+      : script_(script),
+        setting_(setting),
+        end_ms_(script.last_arrival_ms() + 2 * kPeriodTickMs),
+        broker_(script, setting.victim, clock_, setting.seed),
+        times_(script),
+        periods_(
+            {.options = {.topic = "t"}, .clock = clock_, .envelope = nullptr, .rounds = rounds_},
+            times_, {.sizes = kSizes, .next = start.step, .until_end = setting.until_end}),
+        participation_(MakeTopicPeriodParticipation(kPart, start)) {
+    course_.position = start;
+    if (setting.until_end) clock_.Advance(end_ms_);
+    for (size_t p = 0; p < script.partitions.size(); ++p) {
+      const auto partition = static_cast<int32_t>(p);
+      const auto next = std::ranges::find(start.next, partition, &OffsetRange::partition);
+      const uint64_t offset = next == start.next.end() ? 0 : next->begin;
+      EXPECT_TRUE(broker_.Seek(partition, offset));
+      periods_.Start({.partition = partition, .offset = offset});
+    }
+  }
+
+  PeriodCourse Go() {
+    while (clock_.ms() < 100'000'000 && course_.periods.size() < setting_.stop_after) {
+      CloseRounds();
+      event::RawRecords frame;
+      std::optional<LastRecord> last;
+      const auto taken = periods_.Take(broker_, milliseconds(0), &frame, &last);
+      if (!taken) {
+        OpenAnew();
+      } else if (*taken) {
+        Learn(frame);
+      } else if (periods_.idle() && next_round_ms_ > end_ms_) {
+        return course_;
+      } else {
+        clock_.Advance(1);
+      }
+    }
+    EXPECT_LT(clock_.ms(), 100'000'000) << "it does not come to an end";
+    return course_;
+  }
+
+ private:
+  void CloseRounds() {
+    for (; next_round_ms_ <= std::min(clock_.ms(), end_ms_); next_round_ms_ += kPeriodRoundMs) {
+      std::vector<PartitionEnd> ends;
+      const int64_t at = setting_.until_end ? end_ms_ : next_round_ms_;
+      for (size_t p = 0; p < script_.partitions.size(); ++p)
+        ends.push_back({static_cast<int32_t>(p), script_.EndAt(p, at)});
+      const bool tick =
+          !setting_.until_end && next_round_ms_ > 0 && next_round_ms_ % kPeriodTickMs == 0;
+      ASSERT_TRUE(rounds_.Close(ends, tick));
+    }
+  }
+  void OpenAnew() {
+    ++course_.breaks;
+    periods_.DropFetched();
+    for (const auto& partition : periods_.partitions()) {
+      EXPECT_TRUE(broker_.Seek(partition->id(), partition->next()));
+      periods_.Start({.partition = partition->id(), .offset = partition->next()});
+    }
+  }
+  void Learn(const event::RawRecords& frame) {
+    event::Batch batch;
+    batch.partition = frame.partition;
+    for (uint32_t i = 0; i < frame.size(); ++i) {
+      batch.offset.push_back(frame.first_offset + i);
+      batch.timestamp_ms.push_back(frame.timestamp_ms[i]);
+      batch.label.push_back(0);
+    }
+    ASSERT_TRUE(participation_->Cut(frame, batch, [&](StepBatch&& step) {
+      for (const uint64_t offset : step.examples.offset)
+        EXPECT_TRUE(open_.emplace(step.examples.partition, offset).second) << "twice";
+      EXPECT_EQ(step.unit_of.size(), step.examples.size());
+      if (step.preview()) {
+        ++course_.parts;
+        course_.largest_part = std::max(course_.largest_part, step.examples.size());
+        return true;
+      }
+      course_.periods.push_back(step.ranges);
+      course_.learnt.push_back(std::exchange(open_, {}));
+      course_.position = step.after;
+      return true;
+    }));
+  }
+
+  const TopicScript& script_;
+  const Setting setting_;
+  const int64_t end_ms_;
+  SetClock clock_;
+  RoundQueue rounds_;
+  BrokerDouble broker_;
+  ScriptTimes times_;
+  KafkaPeriods periods_;
+  std::unique_ptr<Participation> participation_;
+  int64_t next_round_ms_ = 0;
+  std::set<Place> open_;
+  PeriodCourse course_;
+};
+
+// The periods of a topic by their definition: the ends of each round, and when it ticks.
+std::vector<std::vector<OffsetRange>> Expected(const TopicScript& script, bool until_end) {
+  ScriptTimes times(script);
+  std::vector<OffsetRange> there;
+  for (size_t p = 0; p < script.partitions.size(); ++p)
+    there.push_back({static_cast<int32_t>(p), 0, 0});
+  std::vector<std::vector<OffsetRange>> periods;
+  const int64_t end_ms = script.last_arrival_ms() + 2 * kPeriodTickMs;
+  for (int64_t ms = until_end ? end_ms : 0; ms <= end_ms; ms += kPeriodRoundMs) {
+    for (size_t p = 0; p < there.size(); ++p) there[p].end = script.EndAt(p, ms);
+    while (true) {
+      const bool tick = until_end || (ms > 0 && ms % kPeriodTickMs == 0);
+      auto cut = CutPeriod(there, kSizes.Of(periods.size()), tick, times);
+      while (!cut) cut = CutPeriod(there, kSizes.Of(periods.size()), tick, times);
+      if (!*cut) break;
+      for (size_t p = 0; p < there.size(); ++p) there[p].begin = (**cut)[p].end;
+      std::erase_if(**cut, [](const OffsetRange& range) { return range.size() == 0; });
+      if ((*cut)->empty()) break;
+      periods.push_back(**cut);
+    }
+  }
+  return periods;
+}
+
+// The records of a script in these ranges.
+std::set<Place> RecordsIn(const TopicScript& script, const std::vector<OffsetRange>& ranges) {
+  std::set<Place> places;
+  for (const OffsetRange& range : ranges)
+    for (const auto& record : script.partitions[static_cast<size_t>(range.partition)])
+      if (record.offset >= range.begin && record.offset < range.end)
+        places.emplace(range.partition, record.offset);
+  return places;
+}
+
+Victim VictimOf(const TopicScript& script, Victim::Kind kind) {
+  return {.partition = 0, .offset = script.partitions[0][100].offset, .kind = kind};
+}
+
+TEST(KafkaPeriodsTest, ArePublicFactsAloneAndHaveEachRecordOnce) {
+  size_t breaks = 0;
+  for (uint64_t seed = 0; seed < 6; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    std::mt19937_64 random(seed);
+    const TopicScript script = TopicScript::Draw(random, 1 + seed % 4, kPeriodLiveMs);
+    const bool until_end = seed % 2 == 0;
+    const auto expected = Expected(script, until_end);
+    ASSERT_GT(expected.size(), 3u);
+    uint64_t world = 0;
+    for (const auto kind : {Victim::Kind::kSmall, Victim::Kind::kNull, Victim::Kind::kLarge}) {
+      const PeriodCourse course = PeriodReading(script,
+                                                {.until_end = until_end,
+                                                 .victim = VictimOf(script, kind),
+                                                 .seed = 100 * seed + ++world},
+                                                {})
+                                      .Go();
+      ASSERT_EQ(course.periods, expected);
+      for (size_t i = 0; i < expected.size(); ++i)
+        ASSERT_EQ(course.learnt[i], RecordsIn(script, expected[i])) << "period " << i;
+      EXPECT_GT(course.parts, expected.size());
+      // A frame has 4096 records at most, and a part takes whole frames.
+      EXPECT_LT(course.largest_part, kPart + 4096);
+      EXPECT_EQ(course.position.step, expected.size());
+      breaks += course.breaks;
+    }
+  }
+  EXPECT_GT(breaks, 0u);
+}
+
+// A start between two periods changes nothing about the periods of a topic that is filled already.
+TEST(KafkaPeriodsTest, GoOnAfterAStartAsIfThereWereNone) {
+  std::mt19937_64 random(5);
+  const TopicScript script = TopicScript::Draw(random, 3, kPeriodLiveMs);
+  const auto expected = Expected(script, /*until_end=*/true);
+  Position position;
+  std::vector<std::vector<OffsetRange>> periods;
+  for (uint64_t life = 0; life < 1000 && periods.size() < expected.size(); ++life) {
+    const PeriodCourse course =
+        PeriodReading(script, {.until_end = true, .stop_after = 1 + life % 2, .seed = life},
+                      position)
+            .Go();
+    periods.insert(periods.end(), course.periods.begin(), course.periods.end());
+    position = course.position;
+  }
+  EXPECT_EQ(periods, expected);
+}
+
+// Retention took the first records: they are in the first period, and so on the ledger.
+TEST(KafkaPeriodsTest, LostOffsetsAreInThePeriodThatComesNext) {
+  std::mt19937_64 random(6);
+  const TopicScript script = TopicScript::Draw(random, 1, kPeriodLiveMs);
+  SetClock clock;
+  clock.Advance(100'000);
+  RoundQueue rounds;
+  ScriptTimes times(script);
+  BrokerDouble broker(script, {}, clock, 1);
+  KafkaPeriods periods(
+      {.options = {.topic = "t"}, .clock = clock, .envelope = nullptr, .rounds = rounds}, times,
+      {.sizes = {.full = 1000}, .next = 0, .until_end = true});
+  ASSERT_GT(script.EndAt(0, 0), 1000u);
+  ASSERT_TRUE(broker.Seek(0, 400));
+  periods.Start({.partition = 0, .offset = 400, .lost = 390});
+  ASSERT_TRUE(rounds.Close(std::vector<PartitionEnd>{{0, 1500}}, /*tick=*/false));
+  std::vector<OffsetRange> period;
+  bool told = false;
+  for (int call = 0; call < 100 && period.empty(); ++call) {
+    event::RawRecords frame;
+    std::optional<LastRecord> last;
+    ASSERT_TRUE(periods.Take(broker, milliseconds(0), &frame, &last));
+    for (const auto& cut : frame.cuts) told |= cut.kind == event::PublicCut::Kind::kLost;
+    period = frame.period;
+  }
+  EXPECT_EQ(period, (std::vector<OffsetRange>{{0, 10, 1010}}));
+  EXPECT_TRUE(told);
+}
+
+}  // namespace
+}  // namespace tacit::stream
