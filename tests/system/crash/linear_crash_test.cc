@@ -8,19 +8,18 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <map>
 #include <random>
 #include <vector>
 
 #include "base/cpu.h"
-#include "store/store.h"
 #include "support/process.h"
 #include "system/crash/kills.h"
-#include "wiring/assembly.h"
+#include "system/crash/linear_outcome.h"
 
 namespace tacit {
 namespace {
 
+using test::LinearOutcome;
 using test::TempDir;
 
 constexpr size_t kLinearDays = 3, kLinearRows = 4000;
@@ -63,36 +62,6 @@ void WriteLinearConfig(const TempDir& dir, const std::string& store, int commit_
                   dir / "day-*.jsonl", period, dir / store, commit_ms));
 }
 
-struct LinearOutcome {
-  std::map<uint64_t, std::vector<float>> rows;
-  std::string released;
-  uint64_t steps = 0;
-  double epsilon = 0;
-};
-
-LinearOutcome ReadLinear(const TempDir& dir, const std::string& name) {
-  auto config = config::Load(dir / (name + ".yaml"), {});
-  EXPECT_TRUE(config) << config.error().message;
-  auto assembly = wiring::Assemble(*config);
-  EXPECT_TRUE(assembly) << assembly.error().message;
-  auto store = store::Store::Open(wiring::MakeStoreOptions(*assembly));
-  EXPECT_TRUE(store) << store.error().message;
-  const auto snapshot = (*store)->Latest();
-  LinearOutcome outcome;
-  for (uint32_t table = 0; table < 3; ++table)
-    EXPECT_TRUE(snapshot->ForWritten(
-        LearnerIndex(0), table, [&](uint64_t row, std::span<const float> floats) {
-          EXPECT_TRUE(outcome.rows.emplace(row, std::vector(floats.begin(), floats.end())).second)
-              << "row " << row << " is listed twice";
-        }));
-  const auto released = snapshot->Released(LearnerIndex(0));
-  EXPECT_NE(released, nullptr);
-  outcome.released = *released;
-  outcome.steps = snapshot->learners()[0].steps;
-  outcome.epsilon = snapshot->learners()[0].epsilon;
-  return outcome;
-}
-
 TEST(LinearCrash, KilledAnywhereEndsWhereAnUninterruptedRunEnds) {
   const uint64_t seed = std::random_device{}();
   SCOPED_TRACE(fmt::format("seed {}", seed));
@@ -105,7 +74,7 @@ TEST(LinearCrash, KilledAnywhereEndsWhereAnUninterruptedRunEnds) {
   ASSERT_EQ(whole.exit_code, 0) << whole.err;
   const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::steady_clock::now() - begun);
-  const LinearOutcome expected = ReadLinear(dir, "whole");
+  const LinearOutcome expected = test::ReadLinear(dir / "whole.yaml");
   EXPECT_EQ(expected.steps, 1 + kLinearDays * ((kLinearRows + kLinearPeriod - 1) / kLinearPeriod))
       << "an opening, and the periods";
   EXPECT_GT(expected.rows.size(), 50u);
@@ -117,7 +86,7 @@ TEST(LinearCrash, KilledAnywhereEndsWhereAnUninterruptedRunEnds) {
     WriteLinearConfig(dir, store);
     test::RunWithKills(dir, store, took, random, &kills);
     if (testing::Test::HasFatalFailure()) break;
-    const LinearOutcome outcome = ReadLinear(dir, store);
+    const LinearOutcome outcome = test::ReadLinear(dir / (store + ".yaml"));
     EXPECT_EQ(outcome.rows, expected.rows);
     EXPECT_EQ(outcome.released, expected.released);
     EXPECT_EQ(outcome.steps, expected.steps);
@@ -178,7 +147,8 @@ TEST(LinearCrash, AStoreThatMovesBetweenMachinesIsTheStoreThatStays) {
   for (size_t m = 0; m < machines.size(); ++m)
     EXPECT_GT(visits[m], 1) << "machine " << m << " has hardly learnt";
 
-  const LinearOutcome stays = ReadLinear(dir, "stays"), moves = ReadLinear(dir, "moves");
+  const LinearOutcome stays = test::ReadLinear(dir / "stays.yaml"),
+                      moves = test::ReadLinear(dir / "moves.yaml");
   EXPECT_EQ(moves.steps, stays.steps);
   EXPECT_EQ(moves.epsilon, stays.epsilon);
   EXPECT_EQ(moves.released.size(), stays.released.size());
