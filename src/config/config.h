@@ -82,6 +82,7 @@ struct Source {
   using Kind = SourceKind;
   enum class Framing { kNone, kConfluent };
   enum class Missing { kDefault, kReject };
+  enum class Periods { kPartition, kTopic };
   enum class OnPeriodLost { kRefuse, kClose };
   Kind kind = Kind::kLog;
   std::span<const SourceTraits> kinds = kSources;  // the table that `kind` is of; not a key
@@ -103,6 +104,7 @@ struct Source {
   uint32_t round_ms = 250;
   uint32_t schema_wait_ms = 60'000;
   uint32_t tick_ms = 0;
+  Periods periods = Periods::kPartition;
   OnPeriodLost on_period_lost = OnPeriodLost::kRefuse;
   uint64_t dedupe_window = 0;
   uint64_t dedupe_partitions = 8;

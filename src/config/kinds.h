@@ -52,7 +52,7 @@ inline constexpr SourceTraits kSources[] = {
      .has_files = true},
     {.kind = SourceKind::kKafka,
      .name = "kafka",
-     .keys = {{"format", "topic", "framing", "ahead_max_hours", "round_ms", "tick_ms",
+     .keys = {{"format", "topic", "framing", "ahead_max_hours", "round_ms", "tick_ms", "periods",
                "on_period_lost", "dedupe.partitions", "kafka"}},
      .runs_queued = 16}};
 static_assert(CoversKinds(kSources, kLastSource));

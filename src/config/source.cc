@@ -207,6 +207,7 @@ Status CheckOptOut(const Place& place, const Source& source) {
 void DescribeSource(Fields& fields, Source& source) {
   static constexpr std::array<std::string_view, 2> kFramings = {"none", "confluent"};
   static constexpr std::array<std::string_view, 2> kMissing = {"default", "reject"};
+  static constexpr std::array<std::string_view, 2> kPeriods = {"partition", "topic"};
   static constexpr std::array<std::string_view, 2> kOnPeriodLost = {"refuse", "close"};
   fields.Kind({"kind", "`log`: files.\n`generator`: a synthetic stream.\n`kafka`: a topic."},
               &source.kind, source.kinds, Use::kRequired);
@@ -299,6 +300,13 @@ void DescribeSource(Fields& fields, Source& source) {
        "The interval of a public clock that cuts steps of `once` and closes periods of `poisson`, "
        "of idle partitions too, where each partition ended at that time. 0: there is none."},
       &source.tick_ms, 0, 86'400'000, UsedIf(has("tick_ms")));
+  fields.Enum({"periods",
+               "The records that come into one period of a learner with unit event that adds them "
+               "up (`linear`), and is alone.\n`partition`: each is of one partition, and a few of "
+               "all partitions are held at a time.\n`topic`: each is `batch` offsets of all "
+               "partitions together, the oldest by their timestamps in Kafka, and none is held; a "
+               "tick closes all that is there."},
+              &source.periods, kPeriods, UsedIf(has("periods")));
   fields.Enum({"on_period_lost",
                "The action after a crash when Kafka has deleted the beginning of a held period "
                "that must be read again.\n`refuse`: tacitd does not start.\n`close`: it continues "

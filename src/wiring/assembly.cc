@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "stream/kafka/period_cut.h"
 #include "wiring/plans/code_version.h"
 #include "wiring/plans/codec.h"
 
@@ -58,6 +59,40 @@ Result<LearnerPlan> PlanLearner(const config::Config& config, size_t index,
   return plan;
 }
 
+// Refuses a configuration that periods over all partitions of a topic do not fit.
+Status CheckTopicPeriods(const config::Config& config, std::span<const LearnerPlan> plans) {
+  if (config.source.periods != config::Source::Periods::kTopic) return {};
+  const auto refuse = [](const std::string& why) {
+    return Fail(ErrorCode::kInvalidArgument, "source.periods: topic " + why);
+  };
+  if (config.source.halt_above.given())
+    return refuse("cannot go with source.halt_above, whose windows are of one partition each");
+  if (config.source.dedupe_window > 0)
+    return refuse(
+        "cannot go with source.dedupe.window, whose records before a period would be read again");
+  if (plans.size() > 1)
+    return refuse(fmt::format("is for one learner, and there are {}", plans.size()));
+  for (const LearnerPlan& plan : plans) {
+    const config::Learner& learner = config.learners[plan.index.value];
+    if (!plan.model->SumsUp())
+      return refuse(
+          fmt::format("is for models that add up their periods (linear), and learner "
+                      "'{}' would have to hold them",
+                      plan.id));
+    if (learner.privacy.of_users())
+      return refuse(
+          fmt::format("is for unit event, and learner '{}' promises to users, whose "
+                      "records of all partitions would have to come together",
+                      plan.id));
+    if (plan.batch > stream::kPeriodOffsetsMost)
+      return refuse(
+          fmt::format("has at most {} offsets a period, and learner '{}' has "
+                      "participation.batch {}",
+                      stream::kPeriodOffsetsMost, plan.id, plan.batch));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Assembly> Assemble(config::Config config, std::vector<RefusedLearner>* refused,
@@ -82,6 +117,7 @@ Result<Assembly> Assemble(config::Config config, std::vector<RefusedLearner>* re
     refused->push_back({position, config.learners[i].id, std::move(plan.error())});
     config.learners.erase(config.learners.begin() + static_cast<ptrdiff_t>(i));
   }
+  TACIT_RETURN_IF_ERROR(CheckTopicPeriods(config, assembly.learners));
   TACIT_ASSIGN(assembly.qualities, PlanQualities(config.learners));
   TACIT_ASSIGN(assembly.breaker,
                PlanBreaker(config.source, assembly.learners.size() + assembly.qualities.size()));

@@ -191,6 +191,10 @@ train::IntakeOptions::Learner::MakeParticipation Learning::ParticipationOf(
     size_t learner, const stream::Position& position) {
   const Assembly& assembly = parts_.assembly;
   const config::Learner& configured = assembly.config.learners[learner];
+  if (assembly.config.source.periods == config::Source::Periods::kTopic)
+    return [part = OffsetsPerPart(assembly.config.training.workers)](stream::Position start) {
+      return stream::MakeTopicPeriodParticipation(part, std::move(start));
+    };
   const bool in_parts =
       ComesInParts(*assembly.learners[learner].model, configured, assembly.config.source);
   return MakeParticipationOf(
@@ -251,6 +255,11 @@ Status Learning::MakeAll(const std::vector<stream::Position>& positions) {
     dead_letter_news_.See(records, dead);
     watch_.See(batch);
   };
+  if (assembly.config.source.periods == config::Source::Periods::kTopic)
+    parts_.source.SetPeriods({.full = assembly.learners[0].batch,
+                              .opening = assembly.learners[0].model->OpeningRecords(),
+                              .growing_from = config::FirstPeriod(assembly.config.learners[0])},
+                             positions[0].step);
   std::vector<train::ResumedLearner> learners;
   for (size_t i = 0; i < assembly.learners.size(); ++i) {
     const LearnerPlan& plan = assembly.learners[i];

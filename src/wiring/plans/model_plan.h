@@ -163,10 +163,13 @@ struct PlanParts {
 // other once a part, so that theirs are longer.
 inline uint64_t OffsetsPerPart(uint64_t workers) { return workers > 1 ? 4096 * workers : 2048; }
 // True if the learner's steps come in such parts, so that no step is held. Files are of one
-// partition, so that the parts of a step follow each other; a user's records come together.
+// partition, and a topic's periods come one by one, so that the parts of a step follow each other;
+// a user's records come together.
 inline bool ComesInParts(const ModelPlan& model, const config::Learner& learner,
                          const config::Source& source) {
-  return source.traits().has_files && !learner.privacy.of_users() && model.SumsUp();
+  const bool one_by_one =
+      source.traits().has_files || source.periods == config::Source::Periods::kTopic;
+  return one_by_one && !learner.privacy.of_users() && model.SumsUp();
 }
 
 struct LearnerKind {

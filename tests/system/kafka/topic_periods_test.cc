@@ -1,0 +1,205 @@
+// tacitd with periods over all partitions of a topic: how many steps it takes, of what, and what
+// they release and cost. The daemon is without noise.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <random>
+
+#include "support/process.h"
+#include "system/crash/kills.h"
+#include "system/crash/linear_outcome.h"
+#include "system/kafka/broker.h"
+#include "system/kafka/topic.h"
+
+namespace tacit::test {
+namespace {
+
+using testing::HasSubstr;
+
+class TopicPeriodsTest : public testing::Test {
+ protected:
+  void SetUp() override { TACIT_NEED_BROKER(kDefaultVersion); }
+
+  // A topic of three unequal partitions, in which times repeat and go back.
+  static std::string NewTopic(int clicks) {
+    const std::string topic = FreshName("periods");
+    SharedBroker().CreateTopic(topic, 3, {{"retention.ms", "-1"}});  // its times are old
+    Add(topic, clicks);
+    return topic;
+  }
+  static void Add(const std::string& topic, int clicks) {
+    std::mt19937_64 random(7);
+    std::vector<TopicRecord> records;
+    for (int i = 0; i < clicks; ++i) {
+      const auto seen = random() % 100, colour = random() % 12;
+      records.push_back(
+          {.partition = i % 10 < 6   ? 0
+                        : i % 10 < 9 ? 1
+                                     : 2,
+           .value = fmt::format(R"({{"label":{},"features":{{"x":{},"c":"{}","many":"{}"}}}})",
+                                random() % 20 < colour + seen / 20 ? 1 : 0, seen, colour,
+                                random() % 5000),
+           .timestamp_ms = 1'700'000'000'000 + i / 4 + static_cast<int64_t>(random() % 200)});
+    }
+    WriteTopic(SharedBroker().bootstrap(), topic, records);
+  }
+
+  // Writes NAME.yaml, whose store is NAME, and returns its path.
+  std::string Write(const std::string& name, const std::string& source, const std::string& learners,
+                    int workers = 1) const {
+    const std::string path = dir_ / (name + ".yaml");
+    WriteFile(path, fmt::format("source: {{kind: kafka, format: json, "
+                                "json: {{user: /user, event_id: /id}}, {}}}\n"
+                                "kafka: {{bootstrap.servers: \"{}\", group.id: {}}}\n"
+                                "schema: {{features: [{{name: x, kind: dense}},\n"
+                                "  {{name: c, kind: categorical, buckets: 40}},\n"
+                                "  {{name: many, kind: categorical, buckets: 2000}}]}}\n"
+                                "learners:\n{}"
+                                "training: {{idle_priority: false, workers: {}}}\n"
+                                "serve: {{listen: \"\"}}\n"
+                                "store: {{path: \"{}\", commit_interval_ms: 5}}\n",
+                                source, SharedBroker().bootstrap(), FreshName(name), learners,
+                                workers, dir_ / name));
+    return path;
+  }
+  // A learner of noised sums; one of another kind, or of users, has no noise.
+  static std::string Learner(const std::string& id, int batch, const std::string& kind = "linear",
+                             const std::string& unit = "event") {
+    const bool sums = kind == "linear" && unit == "event";
+    return fmt::format(
+        "  - id: {}\n"
+        "    model: {{kind: {}}}\n"
+        "    mechanism: {}\n"
+        "    participation: {{mode: once, batch: {}}}\n"
+        "    privacy: {{unit: {}, epsilon: {}, delta: 1.0e-6}}\n",
+        id, kind, sums ? "{kind: sums, whole_columns: 100, deviations: 3}" : "{kind: none}", batch,
+        unit, sums ? "50" : ".inf");
+  }
+  // Writes NAME.yaml for periods of 700 clicks, and learns the topic to its end.
+  void Learn(const std::string& name, const std::string& source, int workers = 1) const {
+    Write(name, source, Learner("ctr", 700), workers);
+    const Ended ended = test::Run(CrashCommand(dir_, name));
+    ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  }
+
+  LinearOutcome Outcome(const std::string& name) const {
+    return ReadLinear(dir_ / (name + ".yaml"));
+  }
+  std::vector<privacy::LedgerEntry> Ledger(const std::string& name) const {
+    auto opened = store::OpenReadOnly(dir_ / name, dir_ / (name + ".witness"), {});
+    EXPECT_TRUE(opened) << opened.error().message;
+    return opened ? std::move(opened->entries) : std::vector<privacy::LedgerEntry>();
+  }
+  static void ExpectSame(const LinearOutcome& a, const LinearOutcome& b) {
+    EXPECT_EQ(a.rows, b.rows);
+    EXPECT_EQ(a.released, b.released);
+    EXPECT_EQ(a.steps, b.steps);
+    EXPECT_EQ(a.epsilon, b.epsilon);
+  }
+
+  TempDir dir_;
+};
+
+TEST_F(TopicPeriodsTest, HaveTheirSizeOverAllPartitions) {
+  const std::string topic = NewTopic(9000);
+  const std::vector<std::string> command{
+      TACITD_CRASH, "--config",
+      Write("size", fmt::format("topic: {}, periods: topic", topic), Learner("ctr", 2000)),
+      "--until-end"};
+  Ended ended = test::Run(command);
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  // A short opening, four whole periods, and the rest. Cut partition by partition there are seven:
+  // 5400 + 2700 + 900 records.
+  EXPECT_EQ(Outcome("size").steps, 6u);
+  EXPECT_THAT(ended.out, HasSubstr(" 9,000 ")) << "events";
+  // A whole period, and the rest.
+  Add(topic, 3000);
+  ended = test::Run(command);
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_EQ(Outcome("size").steps, 8u);
+  EXPECT_THAT(ended.out, HasSubstr(" 3,000 ")) << "events";
+}
+
+TEST_F(TopicPeriodsTest, AreTheSameStoreWithAnyThreads) {
+  const std::string source = fmt::format("topic: {}, periods: topic", NewTopic(12'000));
+  Learn("plain", source);
+  const LinearOutcome plain = Outcome("plain");
+  EXPECT_GT(plain.rows.size(), 50u);
+  for (const auto& [decoders, workers] : {std::pair(1, 1), {1, 2}, {4, 4}}) {
+    SCOPED_TRACE(fmt::format("decode_threads {}, workers {}", decoders, workers));
+    const std::string name = fmt::format("decoders-{}-workers-{}", decoders, workers);
+    Learn(name, source + fmt::format(", decode_threads: {}", decoders), workers);
+    ExpectSame(Outcome(name), plain);
+  }
+}
+
+// A record is in one step, however periods are cut, and pays for that.
+TEST_F(TopicPeriodsTest, CostAsMuchAsPeriodsOfPartitions) {
+  const std::string topic = NewTopic(12'000);
+  Learn("topic", fmt::format("topic: {}, periods: topic", topic));
+  Learn("partition", fmt::format("topic: {}, periods: partition", topic));
+  const auto whole = Ledger("topic"), parts = Ledger("partition");
+  ASSERT_EQ(whole.size(), 1u);
+  ASSERT_EQ(parts.size(), 1u);
+  EXPECT_EQ(whole[0].charge, parts[0].charge);
+  EXPECT_EQ(whole[0].worst, parts[0].worst);
+  EXPECT_EQ(whole[0].epsilon, parts[0].epsilon);
+  EXPECT_LT(whole[0].steps, parts[0].steps) << "each partition ends with a short period";
+}
+
+TEST_F(TopicPeriodsTest, KilledAnywhereEndWhereAnUninterruptedRunEnds) {
+  const uint64_t seed = std::random_device{}();
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  std::mt19937_64 random(seed);
+  const std::string source = fmt::format("topic: {}, periods: topic", NewTopic(12'000));
+  const auto begun = std::chrono::steady_clock::now();
+  Learn("whole", source);
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::steady_clock::now() - begun);
+  const LinearOutcome whole = Outcome("whole");
+  const auto ledger = Ledger("whole");
+  Kills kills;
+  for (int life = 0; kills.all < 4; ++life) {
+    ASSERT_LT(life, 30) << "the daemon ends before it can be killed";
+    const std::string name = fmt::format("killed-{}", life);
+    Write(name, source, Learner("ctr", 700), 2);
+    RunWithKills(dir_, name, took, random, &kills);
+    if (HasFatalFailure()) return;
+    ExpectSame(Outcome(name), whole);
+    const auto entries = Ledger(name);
+    ASSERT_EQ(entries.size(), ledger.size());
+    EXPECT_EQ(entries[0].steps, ledger[0].steps);
+    EXPECT_EQ(entries[0].worst, ledger[0].worst);
+  }
+}
+
+TEST_F(TopicPeriodsTest, RefuseByNameWhatTheyDoNotFit) {
+  struct Case {
+    std::string source, learners;
+    std::vector<std::string> says;
+  };
+  const Case cases[] = {
+      {"periods: topic", Learner("ctr", 2000, "pctr"), {"'ctr'", "linear"}},
+      {"periods: topic", Learner("a", 2000) + Learner("b", 2000), {"one learner", "2"}},
+      {"periods: topic", Learner("ctr", 2000, "linear", "user"), {"'ctr'", "unit event"}},
+      {"periods: topic", Learner("ctr", (1 << 30) + 1), {"'ctr'", "1073741824"}},
+      {"periods: topic, dedupe: {window: 100}", Learner("ctr", 2000), {"source.dedupe.window"}},
+      {"periods: topic, halt_above: {share: 0.5, epsilon: 1, delta: 1.0e-6, window: 1000}",
+       Learner("ctr", 2000),
+       {"source.halt_above"}},
+      {"periods: all", Learner("ctr", 2000), {"source.periods", "partition", "topic"}}};
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.source + "\n" + one.learners);
+    const Ended ended =
+        test::Run({TACITD_CRASH, "--config",
+                   Write("refused", "topic: t, " + one.source, one.learners), "--check-config"});
+    EXPECT_EQ(ended.exit_code, 2) << ended.out;
+    EXPECT_THAT(ended.err, HasSubstr("source.periods"));
+    for (const std::string& word : one.says) EXPECT_THAT(ended.err, HasSubstr(word));
+  }
+}
+
+}  // namespace
+}  // namespace tacit::test
