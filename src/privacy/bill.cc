@@ -10,12 +10,15 @@
 namespace tacit::privacy {
 namespace {
 
-// Appends a range, joining it to the last one where they touch.
-void AppendRange(const OffsetRange& range, std::vector<OffsetRange>* ranges) {
+// Adds a range, joining it to the last one of its partition where they touch: of steps over all
+// partitions of a topic, a commit lists a range a partition.
+void AddRange(const OffsetRange& range, std::vector<OffsetRange>* ranges) {
   if (range.size() == 0) return;
-  if (!ranges->empty() && ranges->back().partition == range.partition &&
-      ranges->back().end == range.begin) {
-    ranges->back().end = range.end;
+  const auto last = std::find_if(ranges->rbegin(), ranges->rend(), [&](const OffsetRange& one) {
+    return one.partition == range.partition;
+  });
+  if (last != ranges->rend() && last->end == range.begin) {
+    last->end = range.end;
   } else {
     ranges->push_back(range);
   }
@@ -47,7 +50,7 @@ void Bill::Add(const BilledStep& step, const Charge& charge, const std::optional
     steps.ranges.assign(step.ranges.begin(), step.ranges.end());
     steps.steps_per_offset = steps.steps;
   } else {
-    for (const OffsetRange& range : step.ranges) AppendRange(range, &steps.ranges);
+    for (const OffsetRange& range : step.ranges) AddRange(range, &steps.ranges);
   }
 }
 

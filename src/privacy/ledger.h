@@ -98,7 +98,7 @@ struct CommitCharge {
   uint64_t steps = 0;
   uint64_t steps_per_offset = 1;  // `once`: 1; held periods: all the steps
   std::string topic;
-  std::vector<OffsetRange> ranges;  // every offset the steps covered, in order; may be empty
+  std::vector<OffsetRange> ranges;  // every offset the steps covered; may be empty
   // Steps that the first charge of their period has paid for. They cost nothing more, and move the
   // head like any others.
   uint64_t paid_steps = 0;

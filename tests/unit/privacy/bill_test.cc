@@ -72,6 +72,46 @@ TEST(Bill, StepsOnFreshOffsetsAreOneLineWhereverTheyAreCut) {
   }
 }
 
+// Steps over all partitions: a commit's line of the ledger has a range a partition and pass, and
+// each offset as often as steps had it.
+TEST(Bill, StepsOverAllPartitionsAreOneRangeAPartition) {
+  constexpr int32_t kPartitions = 4;
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    std::mt19937_64 random(seed);
+    std::map<int32_t, uint64_t> at;
+    std::map<std::pair<int32_t, uint64_t>, uint64_t> steps_of;  // by partition and offset
+    Bill bill("ctr", kTopic);
+    size_t ranges_most = kPartitions;
+    for (int i = 0; i < 30; ++i) {
+      std::vector<OffsetRange> ranges;
+      for (int32_t p = 0; p < kPartitions; ++p) {
+        if (random() % 40 == 0) {  // the next pass
+          at[p] = 0;
+          ++ranges_most;
+        }
+        ranges.push_back({p, at[p], at[p] + random() % 9});
+        at[p] = ranges.back().end;
+        for (uint64_t o = ranges.back().begin; o < at[p]; ++o) ++steps_of[{p, o}];
+      }
+      bill.Add({.ranges = ranges}, kStep, std::nullopt);
+    }
+    ASSERT_EQ(bill.charges().size(), 1u);
+    const CommitCharge& line = bill.charges()[0];
+    EXPECT_EQ(line.steps, 30u);
+    EXPECT_LE(line.ranges.size(), ranges_most);
+    uint64_t most = 0;
+    for (const auto& [place, steps] : steps_of) most = std::max(most, steps);
+    Coverage coverage;
+    bill.AddTo(&coverage);
+    EXPECT_EQ(WorstOf(coverage), 0.25 * static_cast<double>(most));
+    for (const OffsetRange& range : line.ranges)
+      for (uint64_t o = range.begin; o < range.end; ++o) --steps_of[{range.partition, o}];
+    for (const auto& [place, left] : steps_of)
+      EXPECT_EQ(left, 0u) << "partition " << place.first << " offset " << place.second;
+  }
+}
+
 TEST(Bill, APeriodIsOpenedOnceAndItsStepsShareItsOffsets) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     std::mt19937_64 random(seed);
