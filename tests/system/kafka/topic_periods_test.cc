@@ -72,10 +72,10 @@ class TopicPeriodsTest : public testing::Test {
         "  - id: {}\n"
         "    model: {{kind: {}}}\n"
         "    mechanism: {}\n"
-        "    participation: {{mode: once, batch: {}}}\n"
+        "    participation: {{mode: once, batch: {}{}}}\n"
         "    privacy: {{unit: {}, epsilon: {}, delta: 1.0e-6}}\n",
         id, kind, sums ? "{kind: sums, whole_columns: 100, deviations: 3}" : "{kind: none}", batch,
-        unit, sums ? "50" : ".inf");
+        unit == "user" ? ", max_participations: 3" : "", unit, sums ? "50" : ".inf");
   }
   // Writes NAME.yaml for periods of 700 clicks, and learns the topic to its end.
   void Learn(const std::string& name, const std::string& source, int workers = 1) const {
@@ -184,7 +184,6 @@ TEST_F(TopicPeriodsTest, RefuseByNameWhatTheyDoNotFit) {
       {"periods: topic", Learner("ctr", 2000, "pctr"), {"'ctr'", "linear"}},
       {"periods: topic", Learner("a", 2000) + Learner("b", 2000), {"one learner", "2"}},
       {"periods: topic", Learner("ctr", 2000, "linear", "user"), {"'ctr'", "unit event"}},
-      {"periods: topic", Learner("ctr", (1 << 30) + 1), {"'ctr'", "1073741824"}},
       {"periods: topic, dedupe: {window: 100}", Learner("ctr", 2000), {"source.dedupe.window"}},
       {"periods: topic, halt_above: {share: 0.5, epsilon: 1, delta: 1.0e-6, window: 1000}",
        Learner("ctr", 2000),
