@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "stream/kafka/period_cut.h"
 #include "wiring/plans/code_version.h"
 #include "wiring/plans/codec.h"
 
@@ -84,11 +83,6 @@ Status CheckTopicPeriods(const config::Config& config, std::span<const LearnerPl
           fmt::format("is for unit event, and learner '{}' promises to users, whose "
                       "records of all partitions would have to come together",
                       plan.id));
-    if (plan.batch > stream::kPeriodOffsetsMost)
-      return refuse(
-          fmt::format("has at most {} offsets a period, and learner '{}' has "
-                      "participation.batch {}",
-                      stream::kPeriodOffsetsMost, plan.id, plan.batch));
   }
   return {};
 }
