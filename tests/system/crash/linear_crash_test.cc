@@ -89,6 +89,7 @@ TEST(LinearCrash, KilledAnywhereEndsWhereAnUninterruptedRunEnds) {
     const LinearOutcome outcome = test::ReadLinear(dir / (store + ".yaml"));
     EXPECT_EQ(outcome.rows, expected.rows);
     EXPECT_EQ(outcome.released, expected.released);
+    EXPECT_EQ(outcome.position, expected.position);
     EXPECT_EQ(outcome.steps, expected.steps);
     EXPECT_EQ(outcome.epsilon, expected.epsilon);
     if (testing::Test::HasFailure()) break;

@@ -16,7 +16,7 @@ namespace tacit::test {
 // Everything that a linear learner has left in its store.
 struct LinearOutcome {
   std::map<uint64_t, std::vector<float>> rows;
-  std::string released;
+  std::string released, position;
   uint64_t steps = 0;
   double epsilon = 0;
 };
@@ -40,6 +40,7 @@ inline LinearOutcome ReadLinear(const std::string& config_path) {
   const auto released = snapshot->Released(LearnerIndex(0));
   EXPECT_NE(released, nullptr);
   outcome.released = *released;
+  outcome.position = (*store)->State(LearnerIndex(0)).position;
   outcome.steps = snapshot->learners()[0].steps;
   outcome.epsilon = snapshot->learners()[0].epsilon;
   return outcome;
