@@ -95,6 +95,7 @@ class TopicPeriodsTest : public testing::Test {
   static void ExpectSame(const LinearOutcome& a, const LinearOutcome& b) {
     EXPECT_EQ(a.rows, b.rows);
     EXPECT_EQ(a.released, b.released);
+    EXPECT_EQ(a.position, b.position);
     EXPECT_EQ(a.steps, b.steps);
     EXPECT_EQ(a.epsilon, b.epsilon);
   }
@@ -161,10 +162,12 @@ TEST_F(TopicPeriodsTest, KilledAnywhereEndWhereAnUninterruptedRunEnds) {
   const LinearOutcome whole = Outcome("whole");
   const auto ledger = Ledger("whole");
   Kills kills;
-  for (int life = 0; kills.all < 4; ++life) {
+  for (int life = 0; life < 3 || kills.all < 6; ++life) {
     ASSERT_LT(life, 30) << "the daemon ends before it can be killed";
+    const int workers = 1 << life % 3;
+    SCOPED_TRACE(fmt::format("workers {}", workers));
     const std::string name = fmt::format("killed-{}", life);
-    Write(name, source, Learner("ctr", 700), 2);
+    Write(name, source, Learner("ctr", 700), workers);
     RunWithKills(dir_, name, took, random, &kills);
     if (HasFatalFailure()) return;
     ExpectSame(Outcome(name), whole);
