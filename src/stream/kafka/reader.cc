@@ -161,10 +161,14 @@ Status KafkaReader::Seek(int32_t partition, uint64_t offset) {
 
 Result<std::vector<uint64_t>> KafkaReader::FirstFrom(int64_t time_ms,
                                                      std::span<const OffsetRange> ranges) {
+  if (asker_ == nullptr) {
+    TACIT_ASSIGN(asker_, MakeAsker(options_.properties, asker_context_.get()));
+  }
   std::vector<int32_t> partitions;
   for (const OffsetRange& range : ranges) partitions.push_back(range.partition);
   TACIT_ASSIGN(const auto found,
-               ReadOffsetsAt(client_.get(), options_.topic, partitions, time_ms, kQuestion));
+               ReadOffsetsAt(asker_.get(), options_.topic, partitions, time_ms, kQuestion));
+  rd_kafka_poll(asker_.get(), 0);  // no other code serves its callbacks
   std::vector<uint64_t> offsets;
   for (const OffsetRange& range : ranges) {
     const auto one = found.find(range.partition);

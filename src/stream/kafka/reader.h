@@ -33,7 +33,10 @@ struct KafkaExpectation {
 class KafkaReader final : public MessageFetcher, public OffsetsByTime {
  public:
   explicit KafkaReader(const KafkaSourceOptions& options) : options_(options) {}
-  ~KafkaReader() override { Close(); }
+  ~KafkaReader() override {
+    Close();
+    if (asker_ != nullptr) EndKafkaClient(std::move(asker_), asker_context_);
+  }
   KafkaReader(const KafkaReader&) = delete;
   KafkaReader& operator=(const KafkaReader&) = delete;
 
@@ -103,6 +106,9 @@ class KafkaReader final : public MessageFetcher, public OffsetsByTime {
   std::string group_;
   std::shared_ptr<Context> context_ = std::make_shared<Context>();  // of the client
   KafkaClient client_;
+  // For FirstFrom; made at the first question, and kept.
+  std::shared_ptr<KafkaContext> asker_context_ = std::make_shared<KafkaContext>();
+  KafkaClient asker_;
   size_t made_for_ = 0;        // the number of partitions
   std::future<void> retired_;  // the end of the previous client
   KafkaQueue queue_;           // for messages of no partition

@@ -65,6 +65,14 @@ Result<std::map<int32_t, LastRecord>> ReadRecordsAt(rd_kafka_t* client, const st
 
 }  // namespace
 
+Result<KafkaClient> MakeAsker(KafkaProperties properties, KafkaContext* context) {
+  std::erase_if(properties.values, [](const auto& value) { return value.first == "group.id"; });
+  TACIT_ASSIGN(KafkaConf conf, MakeKafkaConf(properties, KafkaRole::kConsumer, context));
+  // The reader beside it reports what is wrong with the brokers.
+  context->Silence();
+  return MakeKafkaClient(std::move(conf), KafkaRole::kConsumer, *context);
+}
+
 tl::unexpected<Error> Unanswered(const std::string& question, rd_kafka_resp_err_t error) {
   ErrorCode code = ErrorCode::kIo;
   if (IsTransient(error)) code = ErrorCode::kUnavailable;

@@ -20,6 +20,10 @@ namespace tacit::stream {
 
 using Milliseconds = std::chrono::milliseconds;
 
+// Makes a silent client for such requests, which reads and commits nothing. On a client that reads,
+// a leader answers them once the fetch before them is over.
+Result<KafkaClient> MakeAsker(KafkaProperties properties, KafkaContext* context);
+
 // Returns the partitions, ascending.
 Result<std::vector<int32_t>> ReadPartitions(rd_kafka_t* client, const std::string& topic,
                                             Milliseconds timeout);

@@ -21,15 +21,7 @@ Result<std::unique_ptr<EndWatcher>> EndWatcher::Make(const KafkaSourceOptions& o
                                                      RoundQueue* rounds) {
   std::unique_ptr<EndWatcher> watcher(
       new EndWatcher(options, clock, std::move(partitions), first_tick, rounds));
-  KafkaProperties properties = options.properties;
-  // This client reads nothing and commits nothing.
-  std::erase_if(properties.values, [](const auto& value) { return value.first == "group.id"; });
-  TACIT_ASSIGN(KafkaConf conf,
-               MakeKafkaConf(properties, KafkaRole::kConsumer, watcher->context_.get()));
-  // The reader beside it reports what is wrong with the brokers.
-  watcher->context_->Silence();
-  TACIT_ASSIGN(watcher->client_,
-               MakeKafkaClient(std::move(conf), KafkaRole::kConsumer, *watcher->context_));
+  TACIT_ASSIGN(watcher->client_, MakeAsker(options.properties, watcher->context_.get()));
   watcher->thread_.Start("tacit-rounds", [self = watcher.get()] { self->Run(); });
   return watcher;
 }
