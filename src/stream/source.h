@@ -65,6 +65,15 @@ struct SourceHealth {
   std::string alert;  // for the operator; empty if no problem
 };
 
+// The periods that a source cuts over all its partitions, for all learners.
+struct TopicPeriods {
+  StepSizes sizes;
+  uint64_t next = 0;  // the number of the next one, of the learner that is furthest back
+  // The learners' places, an empty range a partition and learner. No period goes over one: a
+  // learner that is ahead has each period before its place behind it, and none in part.
+  std::vector<OffsetRange> places;
+};
+
 enum class PollOutcome {
   kRecords,  // `records` holds at least one record or cut
   kNothing,  // none within the timeout; more may come
@@ -96,9 +105,9 @@ class Source {
   // Declares which store reads, before the first Seek. Seek refuses if another store has read, or a
   // copy of this one that is newer or has diverged.
   virtual void Claim(const StoreClaim&) {}
-  // Declares, before the first Seek, that the source cuts periods over all its partitions, from the
-  // step `next` on; then each ends with RawRecords::period. REQUIRES a source of such periods.
-  virtual void SetPeriods(const StepSizes&, uint64_t /*next*/) {
+  // Declares, before the first Seek, that the source cuts periods over all its partitions; then
+  // each ends with RawRecords::period. REQUIRES a source of such periods.
+  virtual void SetPeriods(TopicPeriods) {
     TACIT_CHECK(false, "a source without periods of its own");
   }
   // Reports to the source what `store` has committed, for lag tools. `store` replaces the earlier

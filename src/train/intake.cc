@@ -64,9 +64,12 @@ class Intake::Cutter {
     if (retired_) return true;
     const event::RawRecords& records = piece.records;
     uint64_t& next = taken_[records.partition];
-    if (pass_ < position_.pass || records.end_offset() < next) return true;
+    const uint64_t end = records.end_offset();
+    // A period may be behind the learner in the partition that its end comes with, and not in all.
+    if (pass_ < position_.pass || (end < next && records.period.empty())) return true;
     identity_ = &piece.source_identity;
-    const uint64_t from = std::exchange(next, records.end_offset());
+    const uint64_t from = std::min(next, end);
+    next = std::max(next, end);
     begun_.try_emplace(records.partition, std::max(from, records.first_offset));
     const bool goes_on = CutFrom(from, records, examples);
     CountWaiting();

@@ -69,8 +69,6 @@ Status CheckTopicPeriods(const config::Config& config, std::span<const LearnerPl
   if (config.source.dedupe_window > 0)
     return refuse(
         "cannot go with source.dedupe.window, whose records before a period would be read again");
-  if (plans.size() > 1)
-    return refuse(fmt::format("is for one learner, and there are {}", plans.size()));
   for (const LearnerPlan& plan : plans) {
     const config::Learner& learner = config.learners[plan.index.value];
     if (!plan.model->SumsUp())
@@ -83,6 +81,11 @@ Status CheckTopicPeriods(const config::Config& config, std::span<const LearnerPl
           fmt::format("is for unit event, and learner '{}' promises to users, whose "
                       "records of all partitions would have to come together",
                       plan.id));
+    if (plan.batch != plans[0].batch)
+      return refuse(
+          fmt::format("cuts each period for all learners, and learners '{}' and '{}' have a "
+                      "participation.batch of {} and {}",
+                      plans[0].id, plan.id, plans[0].batch, plan.batch));
   }
   return {};
 }

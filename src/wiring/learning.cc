@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <string>
 #include <thread>
 #include <utility>
@@ -207,6 +208,28 @@ train::IntakeOptions::Learner::MakeParticipation Learning::ParticipationOf(
        .begins_anew = BeginsAnew(learner, position)});
 }
 
+// Periods of a topic are for all learners that still learn. The learner that is furthest back
+// counts them, since it may be new; the opening is long enough for each.
+stream::TopicPeriods Learning::PeriodsFor(
+    std::span<const train::IntakeOptions::Learner> learners) const {
+  const Assembly& assembly = parts_.assembly;
+  stream::TopicPeriods periods{.sizes = {.full = assembly.learners[0].batch},
+                               .next = std::numeric_limits<uint64_t>::max(),
+                               .places = {}};
+  for (const train::IntakeOptions::Learner& learner : learners) {
+    if (learner.spent) continue;
+    const size_t i = learner.index.value;
+    stream::StepSizes& sizes = periods.sizes;
+    sizes.opening = std::max(sizes.opening, assembly.learners[i].model->OpeningRecords());
+    sizes.growing_from =
+        std::max(sizes.growing_from, config::FirstPeriod(assembly.config.learners[i]));
+    periods.next = std::min(periods.next, learner.start.step);
+    for (const OffsetRange& next : learner.start.next)
+      periods.places.push_back({next.partition, next.begin, next.begin});
+  }
+  return periods;
+}
+
 Status Learning::ReadOptOut() {
   const std::string& path = parts_.assembly.config.source.opt_out;
   if (path.empty()) return {};
@@ -255,11 +278,6 @@ Status Learning::MakeAll(const std::vector<stream::Position>& positions) {
     dead_letter_news_.See(records, dead);
     watch_.See(batch);
   };
-  if (assembly.config.source.periods == config::Source::Periods::kTopic)
-    parts_.source.SetPeriods({.full = assembly.learners[0].batch,
-                              .opening = assembly.learners[0].model->OpeningRecords(),
-                              .growing_from = config::FirstPeriod(assembly.config.learners[0])},
-                             positions[0].step);
   std::vector<train::ResumedLearner> learners;
   for (size_t i = 0; i < assembly.learners.size(); ++i) {
     const LearnerPlan& plan = assembly.learners[i];
@@ -273,6 +291,8 @@ Status Learning::MakeAll(const std::vector<stream::Position>& positions) {
                                .start = positions[i],
                                .spent = spent != privacy::Spent::kNone});
   }
+  if (assembly.config.source.periods == config::Source::Periods::kTopic)
+    parts_.source.SetPeriods(PeriodsFor(intake.learners));
   train::TrainerOptions trainer = MakeTrainerOptions(assembly, parts_.source.topic());
   // A GPU waits for the thread that feeds it.
   trainer.idle_priority &= !on_gpu_;

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -100,6 +101,7 @@ class Learning {
   bool BeginsAnew(size_t learner, const stream::Position& position) const;
   train::IntakeOptions::Learner::MakeParticipation ParticipationOf(
       size_t learner, const stream::Position& position);
+  stream::TopicPeriods PeriodsFor(std::span<const train::IntakeOptions::Learner> learners) const;
   Status ReadOptOut();
   train::IntakeOptions EmptyIntake() const;
 

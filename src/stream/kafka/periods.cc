@@ -38,6 +38,22 @@ std::vector<OffsetRange> KafkaPeriods::There() const {
   return there;
 }
 
+std::vector<OffsetRange> KafkaPeriods::UpToPlaces() const {
+  std::vector<OffsetRange> up_to;
+  uint64_t offsets = 0;
+  for (const auto& [partition, begin] : begins_) {
+    OffsetRange range{partition, begin, begin};
+    for (const OffsetRange& place : places_)
+      if (place.partition == partition && place.begin > begin &&
+          (range.size() == 0 || place.begin < range.end))
+        range.end = place.begin;
+    offsets += range.size();
+    up_to.push_back(range);
+  }
+  if (offsets == 0) up_to.clear();
+  return up_to;
+}
+
 bool KafkaPeriods::idle() const {
   if (!period_.empty() || HasRound()) return false;
   return std::ranges::all_of(There(), [](const OffsetRange& range) { return range.size() == 0; });
@@ -86,16 +102,18 @@ void KafkaPeriods::BeginRound(const Round& round) {
 
 Result<bool> KafkaPeriods::Cut(MessageFetcher& fetcher, Deadline deadline) {
   while (true) {
-    const std::vector<OffsetRange> there = There();
-    const bool closes = tick_ || (options_.until_end && !HasRound());
-    auto cut = CutPeriod(there, options_.sizes.Of(step_), closes, times_);
+    std::vector<OffsetRange> there = UpToPlaces();
+    const bool behind = !there.empty();
+    if (!behind) there = There();
+    const bool closes = behind || tick_ || (until_end_ && !HasRound());
+    auto cut = CutPeriod(there, sizes_.Of(step_), closes, times_);
     if (!cut && cut.error().code != ErrorCode::kUnavailable) return Fail(std::move(cut.error()));
     if (!cut) {
       std::this_thread::sleep_for(Left(deadline));
       return false;
     }
     if (*cut) {
-      if (**cut == there) tick_ = false;
+      if (**cut == there && !behind) tick_ = false;
       period_ = std::move(**cut);
       std::erase_if(period_, [](const OffsetRange& range) { return range.size() == 0; });
       if (!period_.empty()) return true;

@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "stream/kafka/period_cut.h"
 #include "stream/kafka/sequence.h"
-#include "stream/step_sizes.h"
+#include "stream/source.h"
 
 namespace tacit::stream {
 
@@ -18,19 +18,19 @@ namespace tacit::stream {
 // partition by partition; a frame without records ends it, and names its ranges
 // (RawRecords::period). A period is cut from the ends of the rounds up to the first that has
 // enough, or up to a tick: so it is a function of public facts, however fast it is read. A start
-// between two periods cuts the next one anew.
+// between two periods cuts the next one anew; periods before the place of a learner that is ahead
+// end there.
 class KafkaPeriods final : public KafkaSequence {
  public:
-  struct Options {
-    StepSizes sizes;
-    uint64_t next = 0;  // the number of the next period
-    // Closes the last period with what is there once all rounds are begun.
-    bool until_end = false;
-  };
-
-  // `times` are the topic's, and must outlive it.
-  KafkaPeriods(Parts parts, OffsetsByTime& times, const Options& options)
-      : KafkaSequence(std::move(parts)), options_(options), times_(times), step_(options.next) {}
+  // `times` are the topic's, and must outlive it. With `until_end` the last period is closed with
+  // what is there once all rounds are begun.
+  KafkaPeriods(Parts parts, OffsetsByTime& times, TopicPeriods periods, bool until_end)
+      : KafkaSequence(std::move(parts)),
+        times_(times),
+        sizes_(periods.sizes),
+        places_(std::move(periods.places)),
+        until_end_(until_end),
+        step_(periods.next) {}
 
   void Start(const PartitionStart& start) override;
   void DropRounds() override;
@@ -42,14 +42,18 @@ class KafkaPeriods final : public KafkaSequence {
  private:
   // The next period's offsets that are there.
   std::vector<OffsetRange> There() const;
+  // The offsets up to the next place of a learner in each partition; empty where none is ahead.
+  std::vector<OffsetRange> UpToPlaces() const;
   // Cuts the next period as soon as its rounds are there. Returns false if they are not yet.
   Result<bool> Cut(MessageFetcher& fetcher, Deadline deadline);
   void BeginRound(const Round& round);
   // Fills a frame with the end of the period, which is read.
   void End(event::RawRecords* records);
 
-  const Options options_;
   OffsetsByTime& times_;
+  const StepSizes sizes_;
+  const std::vector<OffsetRange> places_;
+  const bool until_end_;
   uint64_t step_;  // the number of the next period
   // By partition: the begin of the next period, and the end of the rounds begun.
   std::map<int32_t, uint64_t> begins_, ends_;

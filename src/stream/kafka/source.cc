@@ -51,10 +51,9 @@ class KafkaSource final : public Source {
   Status Seek(std::span<const PartitionOffset> positions) override;
   void Pause(std::span<const int32_t> partitions) override { SetPaused(partitions, true); }
   void Resume(std::span<const int32_t> partitions) override { SetPaused(partitions, false); }
-  void SetPeriods(const StepSizes& sizes, uint64_t next) override {
-    sequence_ = std::make_unique<KafkaPeriods>(
-        MakeParts(), reader_,
-        KafkaPeriods::Options{.sizes = sizes, .next = next, .until_end = options_.until_end});
+  void SetPeriods(TopicPeriods periods) override {
+    sequence_ = std::make_unique<KafkaPeriods>(MakeParts(), reader_, std::move(periods),
+                                               options_.until_end);
   }
   void Claim(const StoreClaim& store) override { expected_.store = store; }
   void Advise(std::span<const PartitionOffset> committed, const StoreClaim& store) override;

@@ -48,6 +48,7 @@ class TopicPeriodParticipation final : public Participation {
   }
 
   bool EmitPeriod(const std::vector<OffsetRange>& ranges, const Emit& emit) {
+    StepBatch step;
     for (const OffsetRange& range : ranges) {
       auto next = std::ranges::find(position_.next, range.partition, &OffsetRange::partition);
       if (next == position_.next.end()) {
@@ -56,12 +57,13 @@ class TopicPeriodParticipation final : public Participation {
         position_.period_start.push_back(begin);
         next = position_.next.insert(next, begin);
       }
+      if (range.end <= next->begin) continue;  // for a learner that is further back
       TACIT_CHECK(next->begin == range.begin, "a period behind another one than the last");
       *next = {range.partition, range.end, range.end};
+      step.ranges.push_back(range);
     }
+    if (step.ranges.empty()) return true;
     ++position_.step;
-    StepBatch step;
-    step.ranges = ranges;
     TakePart(&step);
     return emit(std::move(step));
   }

@@ -54,6 +54,8 @@ struct Setting {
   size_t stop_after = 1'000'000;  // steps
   Victim victim = {};
   uint64_t seed = 0;
+  std::vector<OffsetRange> places = {};  // of learners
+  int64_t grows_ms = 0;                  // when the last partition is made; 0: before the start
 };
 
 // The result of a reading.
@@ -63,6 +65,10 @@ struct PeriodCourse {
   Position position;
   size_t breaks = 0, parts = 0, largest_part = 0;
 };
+
+size_t PartitionsAt(const TopicScript& script, int64_t grows_ms, int64_t ms) {
+  return script.partitions.size() - (ms < grows_ms ? 1 : 0);
+}
 
 class PeriodReading {
  public:
@@ -74,11 +80,12 @@ class PeriodReading {
         times_(script),
         periods_(
             {.options = {.topic = "t"}, .clock = clock_, .envelope = nullptr, .rounds = rounds_},
-            times_, {.sizes = kSizes, .next = start.step, .until_end = setting.until_end}),
+            times_, {.sizes = kSizes, .next = start.step, .places = setting.places},
+            setting.until_end),
         participation_(MakeTopicPeriodParticipation(kPart, start)) {
     course_.position = start;
     if (setting.until_end) clock_.Advance(end_ms_);
-    for (size_t p = 0; p < script.partitions.size(); ++p) {
+    for (size_t p = 0; p < PartitionsAt(script, setting.grows_ms, 0); ++p) {
       const auto partition = static_cast<int32_t>(p);
       const auto next = std::ranges::find(start.next, partition, &OffsetRange::partition);
       const uint64_t offset = next == start.next.end() ? 0 : next->begin;
@@ -112,7 +119,7 @@ class PeriodReading {
     for (; next_round_ms_ <= std::min(clock_.ms(), end_ms_); next_round_ms_ += kPeriodRoundMs) {
       std::vector<PartitionEnd> ends;
       const int64_t at = setting_.until_end ? end_ms_ : next_round_ms_;
-      for (size_t p = 0; p < script_.partitions.size(); ++p)
+      for (size_t p = 0; p < PartitionsAt(script_, setting_.grows_ms, at); ++p)
         ends.push_back({static_cast<int32_t>(p), script_.EndAt(p, at)});
       const bool tick =
           !setting_.until_end && next_round_ms_ > 0 && next_round_ms_ % kPeriodTickMs == 0;
@@ -166,14 +173,15 @@ class PeriodReading {
 };
 
 // The periods of a topic by their definition: the ends of each round, and when it ticks.
-std::vector<std::vector<OffsetRange>> Expected(const TopicScript& script, bool until_end) {
+std::vector<std::vector<OffsetRange>> Expected(const TopicScript& script, bool until_end,
+                                               int64_t grows_ms = 0) {
   ScriptTimes times(script);
   std::vector<OffsetRange> there;
-  for (size_t p = 0; p < script.partitions.size(); ++p)
-    there.push_back({static_cast<int32_t>(p), 0, 0});
   std::vector<std::vector<OffsetRange>> periods;
   const int64_t end_ms = script.last_arrival_ms() + 2 * kPeriodTickMs;
   for (int64_t ms = until_end ? end_ms : 0; ms <= end_ms; ms += kPeriodRoundMs) {
+    while (there.size() < PartitionsAt(script, grows_ms, ms))
+      there.push_back({static_cast<int32_t>(there.size()), 0, 0});
     for (size_t p = 0; p < there.size(); ++p) there[p].end = script.EndAt(p, ms);
     while (true) {
       const bool tick = until_end || (ms > 0 && ms % kPeriodTickMs == 0);
@@ -251,6 +259,99 @@ TEST(KafkaPeriodsTest, GoOnAfterAStartAsIfThereWereNone) {
   EXPECT_EQ(periods, expected);
 }
 
+// A kill came between the steps that two learners take of one period. The other learner takes the
+// very period, even if by now its time is shared by records that have come since.
+TEST(KafkaPeriodsTest, ALearnerThatIsAPeriodBehindTakesThatPeriod) {
+  std::mt19937_64 random(8);
+  const TopicScript script = TopicScript::Draw(random, 3, kPeriodLiveMs);
+  const auto expected = Expected(script, /*until_end=*/false);
+  Position behind, ahead;
+  for (size_t taken = 0; taken < 12; ++taken) {
+    SCOPED_TRACE(testing::Message() << "after " << taken << " periods");
+    for (const OffsetRange& range : expected[taken]) {
+      const OffsetRange end{range.partition, range.end, range.end};
+      const auto next = std::ranges::find(ahead.next, range.partition, &OffsetRange::partition);
+      if (next == ahead.next.end())
+        ahead.next.push_back(end);
+      else
+        *next = end;
+    }
+    const PeriodCourse course =
+        PeriodReading(script,
+                      {.until_end = true, .stop_after = 1, .seed = taken, .places = ahead.next},
+                      behind)
+            .Go();
+    EXPECT_EQ(course.periods, (std::vector<std::vector<OffsetRange>>{expected[taken]}));
+    ++ahead.step;
+    behind = ahead;
+  }
+}
+
+// Learners may stand anywhere, if they learnt from periods of partitions before.
+TEST(KafkaPeriodsTest, NoPeriodGoesOverThePlaceOfALearner) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    std::mt19937_64 random(seed);
+    const TopicScript script = TopicScript::Draw(random, 3, kPeriodLiveMs);
+    std::vector<Position> learners(3);
+    std::vector<OffsetRange> places;
+    Position least;
+    for (int32_t p = 0; p < 3; ++p) {
+      const uint64_t end = script.EndAt(static_cast<size_t>(p), 1'000'000'000);
+      uint64_t first = end;
+      for (Position& learner : learners) {
+        if (random() % 4 == 0) continue;  // it has not begun the partition
+        const uint64_t at = random() % end;
+        learner.next.push_back({p, at, at});
+        places.push_back({p, at, at});
+      }
+      for (const Position& learner : learners) {
+        const auto at = std::ranges::find(learner.next, p, &OffsetRange::partition);
+        first = std::min(first, at == learner.next.end() ? 0 : at->begin);
+      }
+      least.next.push_back({p, first, first});
+    }
+    const PeriodCourse course =
+        PeriodReading(script, {.until_end = true, .seed = seed, .places = places}, least).Go();
+    for (const Position& learner : learners) {
+      // Each learner takes what it has not had, in its own steps.
+      auto participation = MakeTopicPeriodParticipation(kPart, learner);
+      std::map<int32_t, uint64_t> next;
+      for (const OffsetRange& at : learner.next) next[at.partition] = at.begin;
+      for (const auto& period : course.periods) {
+        event::RawRecords end;
+        end.partition = period[0].partition;
+        end.first_offset = period[0].end;
+        end.period = period;
+        EXPECT_TRUE(participation->Cut(end, {}, [&](StepBatch&& step) {
+          EXPECT_FALSE(step.ranges.empty());
+          for (const OffsetRange& range : step.ranges) {
+            const auto known = next.try_emplace(range.partition, range.begin).first;
+            EXPECT_EQ(range.begin, known->second);
+            known->second = range.end;
+          }
+          return true;
+        }));
+      }
+      for (const OffsetRange& at : course.position.next)
+        EXPECT_EQ(next[at.partition], at.begin) << "partition " << at.partition;
+    }
+  }
+}
+
+TEST(KafkaPeriodsTest, ANewPartitionIsReadFromItsBeginning) {
+  std::mt19937_64 random(9);
+  const TopicScript script = TopicScript::Draw(random, 3, kPeriodLiveMs);
+  const auto expected = Expected(script, /*until_end=*/false, kPeriodLiveMs / 2);
+  const PeriodCourse course =
+      PeriodReading(script, {.seed = 9, .grows_ms = kPeriodLiveMs / 2}, {}).Go();
+  ASSERT_EQ(course.periods, expected);
+  for (size_t i = 0; i < expected.size(); ++i)
+    ASSERT_EQ(course.learnt[i], RecordsIn(script, expected[i])) << "period " << i;
+  ASSERT_EQ(course.position.next.size(), 3u);
+  EXPECT_EQ(course.position.next.back().begin, script.EndAt(2, script.last_arrival_ms()));
+}
+
 // Retention took the first records: they are in the first period, and so on the ledger.
 TEST(KafkaPeriodsTest, LostOffsetsAreInThePeriodThatComesNext) {
   std::mt19937_64 random(6);
@@ -262,7 +363,7 @@ TEST(KafkaPeriodsTest, LostOffsetsAreInThePeriodThatComesNext) {
   BrokerDouble broker(script, {}, clock, 1);
   KafkaPeriods periods(
       {.options = {.topic = "t"}, .clock = clock, .envelope = nullptr, .rounds = rounds}, times,
-      {.sizes = {.full = 1000}, .next = 0, .until_end = true});
+      {.sizes = {.full = 1000}, .next = 0, .places = {}}, /*until_end=*/true);
   ASSERT_GT(script.EndAt(0, 0), 1000u);
   ASSERT_TRUE(broker.Seek(0, 400));
   periods.Start({.partition = 0, .offset = 400, .lost = 390});
