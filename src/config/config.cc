@@ -100,8 +100,8 @@ Status CheckConfig(const Tree& tree, LogFiles files, Config* config) {
   TACIT_RETURN_IF_ERROR(CheckFeatures(root.Key("schema").Key("features"), config->features));
   TACIT_RETURN_IF_ERROR(
       CheckLearners(root.Key("learners"), config->learners, config->source, config->catalogue));
-  TACIT_RETURN_IF_ERROR(CheckHaltAbove(root.Key("source").Key("halt_above"),
-                                       config->source.halt_above, config->learners));
+  TACIT_RETURN_IF_ERROR(
+      CheckHaltAbove(root.Key("source").Key("halt_above"), config->source, config->learners));
   TACIT_RETURN_IF_ERROR(CheckBudget(root.Key("budget"), config->budget, config->learners));
   TACIT_RETURN_IF_ERROR(CheckStore(root.Key("store"), &config->store));
   TACIT_RETURN_IF_ERROR(

@@ -24,7 +24,7 @@ Status CheckJsonKeys(const Place& json);
 Status CheckCsvKeys(const Place& csv);
 Status CheckShape(const Place& place, const event::RecordShape& shape);
 
-Status CheckHaltAbove(const Place& place, const HaltAbove& halt,
+Status CheckHaltAbove(const Place& place, const Source& source,
                       const std::vector<Learner>& learners);
 
 void DescribeKafka(Fields& fields, Kafka& kafka, bool used);

@@ -119,7 +119,7 @@ Status CheckCsv(const Place& place, const Source& source) {
   return CheckShape(place, csv);
 }
 
-void DescribeHaltAbove(Fields& fields, HaltAbove& halt) {
+void DescribeHaltAbove(Fields& fields, HaltAbove& halt, Source::Periods periods) {
   const Range open{.min = 0, .max = 1, .above_min = true, .below_max = true};
   fields.Number({"share",
                  "The share of a window's records that could not be learnt from, above which "
@@ -128,8 +128,10 @@ void DescribeHaltAbove(Fields& fields, HaltAbove& halt) {
   const Use use = UsedIf(halt.given());
   fields.Integer({"window",
                   "Offsets of a partition that are counted together. Refused where the noise of "
-                  "`epsilon` would decide by itself."},
-                 &halt.window, 100, 100'000'000, use);
+                  "`epsilon` would decide by itself, and with `periods: topic`, where each period "
+                  "is a window and is decided before it is learnt."},
+                 &halt.window, 100, 100'000'000,
+                 UsedIf(halt.given() && periods == Source::Periods::kPartition));
   fields.Number({"epsilon",
                  "The epsilon that each event pays for being counted, once; an account of its own "
                  "in the ledger. Required in this section."},
@@ -301,8 +303,8 @@ void DescribeSource(Fields& fields, Source& source) {
        "of idle partitions too, where each partition ended at that time. 0: there is none."},
       &source.tick_ms, 0, 86'400'000, UsedIf(has("tick_ms")));
   fields.Enum({"periods",
-               "The records that come into one period of a learner with unit event that adds them "
-               "up (`linear`), and is alone.\n`partition`: each is of one partition, and a few of "
+               "The records that come into one period of learners with unit event that add them up "
+               "(`linear`).\n`partition`: each is of one partition, and a few of "
                "all partitions are held at a time.\n`topic`: each is `batch` offsets of all "
                "partitions together, the oldest by their timestamps in Kafka, and none is held; a "
                "tick closes all that is there."},
@@ -348,7 +350,7 @@ void DescribeSource(Fields& fields, Source& source) {
        "count of a window gets noise and is charged to each record in it, once, under the name of "
        "this section. Refused with unit `user`: a record that cannot be read names no user. "
        "`tacitd --past-halt` goes on. Without the section nothing halts."},
-      [&](Fields& below) { DescribeHaltAbove(below, source.halt_above); });
+      [&](Fields& below) { DescribeHaltAbove(below, source.halt_above, source.periods); });
   fields.Section({"generator", "A drifting synthetic stream in Criteo's shape."}, [&](Fields&
                                                                                           below) {
     Generator& made = source.generator;
@@ -361,13 +363,17 @@ void DescribeSource(Fields& fields, Source& source) {
   });
 }
 
-Status CheckHaltAbove(const Place& place, const HaltAbove& halt,
+Status CheckHaltAbove(const Place& place, const Source& source,
                       const std::vector<Learner>& learners) {
   if (place.tree() == nullptr) return {};
+  const HaltAbove& halt = source.halt_above;
   for (const auto& [key, value] :
        {std::pair("share", halt.share), {"epsilon", halt.epsilon}, {"delta", halt.delta}})
     if (!value)
       return place.Key(key).Fail("required where a stream can halt training, and has no default");
+  if (source.periods == Source::Periods::kTopic && place.Key("window").tree() != nullptr)
+    return place.Key("window").Fail(
+        "cannot be set with source.periods: topic, where a window is a period: leave it out");
   for (const Learner& learner : learners)
     if (learner.privacy.of_users())
       return place.Fail(fmt::format(

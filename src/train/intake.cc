@@ -174,7 +174,12 @@ Status Intake::Start() {
     first_pass_ = std::min(first_pass_, learner.start.pass);
   starts_ = FirstPositions(first_pass_);
   std::vector<stream::PartitionOffset> read_from = starts_;
-  if (options_.windows && first_pass_ == 0) ReadOpenWindows(&read_from);
+  if (options_.windows && first_pass_ == 0) {
+    if (options_.windows->offsets == 0)
+      periods_.emplace(options_.windows->next);
+    else
+      ReadOpenWindows(&read_from);
+  }
   TACIT_RETURN_IF_ERROR(source_.Seek(read_from));
   poller_ = NamedThread("tacit-poll", [this] { Poll(); });
   decoding_ = options_.decode_threads;
@@ -377,6 +382,7 @@ Status Intake::TakeTurn(const Piece& piece, event::Batch* batch,
   if (piece.ends_pass) {
     if (++decoded_pass_ > first_pass_) filter_.BeginPass();
     windows_.reset();
+    periods_.reset();
     for (const auto& cutter : cutters_)
       if (!cutter->EndPass(piece.source_identity)) return cutter->status();
     return {};
@@ -384,7 +390,7 @@ Status Intake::TakeTurn(const Piece& piece, event::Batch* batch,
   filter_.Apply(piece.records, batch, dead);
   records_good_ += batch->size();
   const std::vector<event::DeadLetter> counted =
-      windows_ ? *dead : std::vector<event::DeadLetter>();
+      windows_ || periods_ ? *dead : std::vector<event::DeadLetter>();
   DropTold(piece.records, dead);
   if (!dead->empty()) {
     TACIT_RETURN_IF_ERROR(dead_letters_.Write(*dead));
@@ -395,6 +401,8 @@ Status Intake::TakeTurn(const Piece& piece, event::Batch* batch,
   Status status;
   if (windows_)
     CutWindows(piece, *batch, counted, &status);
+  else if (periods_)
+    CutPeriod(piece, *batch, counted, &status);
   else
     CutSteps(piece, *batch, &status);
   return status;
@@ -410,6 +418,23 @@ bool Intake::CutSteps(const Piece& piece, const event::Batch& batch, Status* sta
   return true;
 }
 
+// Returns false where the intake was stopped.
+bool Intake::EndWindow(const Piece& piece, std::optional<WindowEnd> window) {
+  return !window || steps_.Push({.learner = LearnerIndex(0),
+                                 .batch = {},
+                                 .source_identity = piece.source_identity,
+                                 .window_end = std::move(window)});
+}
+
+// A period is decided before it is released: its window ends before its steps.
+bool Intake::CutPeriod(const Piece& piece, const event::Batch& batch,
+                       std::span<const event::DeadLetter> dead, Status* status) {
+  periods_->Take(piece.records, dead);
+  const std::vector<OffsetRange>& period = piece.records.period;
+  if (!period.empty() && !EndWindow(piece, periods_->End(period))) return false;
+  return CutSteps(piece, batch, status);
+}
+
 // Cuts the piece at the ends of its windows, so that no step that comes before a window's end in
 // the queue has a record from behind it.
 bool Intake::CutWindows(const Piece& piece, const event::Batch& batch,
@@ -418,7 +443,7 @@ bool Intake::CutWindows(const Piece& piece, const event::Batch& batch,
   uint64_t from = records.first_offset;
   do {
     uint64_t to = records.end_offset();
-    const auto ended = windows_->Take(records.partition, from, &to, dead);
+    auto ended = windows_->Take(records.partition, from, &to, dead);
     if (from == records.first_offset && to == records.end_offset()) {
       if (!CutSteps(piece, batch, status)) return false;
     } else {
@@ -427,11 +452,7 @@ bool Intake::CutWindows(const Piece& piece, const event::Batch& batch,
       part.records = RunFrom(records, batch, from, to, &examples);
       if (!CutSteps(part, examples, status)) return false;
     }
-    if (ended && !steps_.Push({.learner = LearnerIndex(0),
-                               .batch = {},
-                               .source_identity = piece.source_identity,
-                               .window_end = ended}))
-      return false;
+    if (!EndWindow(piece, std::move(ended))) return false;
     from = to;
   } while (from < records.end_offset());
   return true;

@@ -48,10 +48,11 @@ struct IntakeOptions {
   };
   std::vector<Learner> learners;
   RecordFilterOptions filter = {};
-  // The windows whose ends go among the steps, behind all that end before them. In the first of all
-  // passes alone: later ones bring the same records.
+  // The windows whose ends go among the steps, behind all that end before them; the end of one that
+  // is a period comes before the steps of it. In the first of all passes alone: later ones bring
+  // the same records.
   struct Windows {
-    uint64_t offsets = 0;                // of each
+    uint64_t offsets = 0;                // of each; 0: windows are the periods of a topic
     std::vector<OffsetRange> next = {};  // where open ones begin
   };
   std::optional<Windows> windows = {};
@@ -137,8 +138,11 @@ class Intake {
   // those letters.
   void DropTold(const event::RawRecords& records, std::vector<event::DeadLetter>* dead) const;
   bool CutSteps(const Piece& piece, const event::Batch& batch, Status* status);
+  bool CutPeriod(const Piece& piece, const event::Batch& batch,
+                 std::span<const event::DeadLetter> dead, Status* status);
   bool CutWindows(const Piece& piece, const event::Batch& batch,
                   std::span<const event::DeadLetter> dead, Status* status);
+  bool EndWindow(const Piece& piece, std::optional<WindowEnd> window);
   void Fail(Error error);
   std::vector<stream::PartitionOffset> FirstPositions(uint64_t pass) const;
   void ReadOpenWindows(std::vector<stream::PartitionOffset>* positions);
@@ -156,10 +160,11 @@ class Intake {
   Mutex taking_;  // held while a piece gets its ticket
   uint64_t tickets_ TACIT_GUARDED_BY(taking_) = 0;
   Turns turns_;
-  // The thread whose turn it is uses these, and windows_ and decoded_pass_.
+  // The thread whose turn it is uses these, and windows_, periods_ and decoded_pass_.
   std::vector<std::unique_ptr<Cutter>> cutters_;
   RecordFilter filter_;
   std::optional<WindowCounter> windows_;
+  std::optional<PeriodCounter> periods_;
   uint64_t first_pass_ = 0, decoded_pass_ = 0;
   std::vector<stream::PartitionOffset>
       starts_;  // first pass only: earlier records were learnt from

@@ -282,22 +282,30 @@ bool Trainer::MayRelease(const void* own, double epsilon,
          options_.total_budget->epsilon;
 }
 
-// Decides on a window of the breaker. Records that were counted before (in a restored copy) may
-// have no room for another count: then the window passes, for nobody may look at it.
+// Decides on a window of the breaker. A window passes if it is so short that its noise could
+// decide, or if its records have no room for a count because they were counted before (in a
+// restored copy).
 void Trainer::EndWindow(const LearnerStep& step) {
   TACIT_CHECK(options_.breaker != nullptr, "windows are cut for a breaker alone");
   source_identity_ = step.source_identity;
   Breaker& breaker = *options_.breaker;
-  if (MayRelease(&breaker, breaker.options().epsilon, breaker.ChargesWith(*step.window_end))) {
-    breaker.Decide(*step.window_end);
+  const WindowEnd& window = *step.window_end;
+  const uint64_t least = breaker.options().least;
+  const bool is_short = window.offsets() < least;
+  if (!is_short && MayRelease(&breaker, breaker.options().epsilon, breaker.ChargesWith(window))) {
+    breaker.Decide(window);
     return;
   }
-  breaker.PassOver(*step.window_end);
-  if (std::exchange(told_of_undecided_, true)) return;
+  breaker.PassOver(window);
+  if (std::exchange(is_short ? told_of_short_ : told_of_undecided_, true)) return;
+  const std::string why =
+      is_short ? fmt::format("are {}, and of fewer than {} the noise could decide by itself",
+                             window.offsets(), least)
+               : "may not be counted, since that would cross its budget or the total one";
   spdlog::warn(
-      "source.halt_above: the records of window {} may not be counted, since that would cross its "
-      "budget or the total one: the breaker passes it over, and others like it",
-      breaker.state().windows);
+      "source.halt_above: the records of window {} {}: the breaker passes it over, and others like "
+      "it",
+      breaker.state().windows, why);
 }
 
 PrivateQuality* Trainer::QualityOf(const Seat& seat) const {

@@ -157,7 +157,7 @@ class Trainer {
   std::string source_identity_;
   mutable Mutex halt_mutex_;
   std::string why_halted_ TACIT_GUARDED_BY(halt_mutex_);
-  bool told_of_undecided_ = false, told_of_unreleased_ = false;
+  bool told_of_short_ = false, told_of_undecided_ = false, told_of_unreleased_ = false;
   Clock::TimePoint last_commit_;
   std::atomic<bool> stopping_ = false;
   Heartbeat heartbeat_;

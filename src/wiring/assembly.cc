@@ -64,8 +64,6 @@ Status CheckTopicPeriods(const config::Config& config, std::span<const LearnerPl
   const auto refuse = [](const std::string& why) {
     return Fail(ErrorCode::kInvalidArgument, "source.periods: topic " + why);
   };
-  if (config.source.halt_above.given())
-    return refuse("cannot go with source.halt_above, whose windows are of one partition each");
   if (config.source.dedupe_window > 0)
     return refuse(
         "cannot go with source.dedupe.window, whose records before a period would be read again");
@@ -116,8 +114,12 @@ Result<Assembly> Assemble(config::Config config, std::vector<RefusedLearner>* re
   }
   TACIT_RETURN_IF_ERROR(CheckTopicPeriods(config, assembly.learners));
   TACIT_ASSIGN(assembly.qualities, PlanQualities(config.learners));
-  TACIT_ASSIGN(assembly.breaker,
-               PlanBreaker(config.source, assembly.learners.size() + assembly.qualities.size()));
+  const bool of_topic = config.source.periods == config::Source::Periods::kTopic;
+  const std::optional<uint64_t> period = of_topic && !assembly.learners.empty()
+                                             ? std::optional(assembly.learners[0].batch)
+                                             : std::nullopt;
+  TACIT_ASSIGN(assembly.breaker, PlanBreaker(config.source, period,
+                                             assembly.learners.size() + assembly.qualities.size()));
   if (config.budget.given())
     assembly.total_budget = {.epsilon = *config.budget.epsilon, .delta = *config.budget.delta};
   assembly.config = std::move(config);

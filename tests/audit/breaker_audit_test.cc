@@ -59,15 +59,15 @@ std::vector<WindowEnd> RightWindows(const Records& records) {
 // Planted: a window ends behind its tenth readable record, so that what records hold cuts it.
 std::vector<WindowEnd> WindowsByWhatIsRead(const Records& records) {
   std::vector<WindowEnd> windows;
-  WindowEnd open;
+  WindowEnd open{{{0, 0, 0}}, 0};
   uint64_t readable = 0;
   for (uint64_t i = 0; i < records.size(); ++i) {
     open.unreadable += records[i] == Record::kUnreadable ? 1 : 0;
     readable += records[i] == Record::kReadable ? 1 : 0;
-    open.range.end = i + 1;
+    open.ranges[0].end = i + 1;
     if (readable < kCanary + 1) continue;
     windows.push_back(open);
-    open = {{0, i + 1, i + 1}, 0};
+    open = {{{0, i + 1, i + 1}}, 0};
     readable = 0;
   }
   return windows;

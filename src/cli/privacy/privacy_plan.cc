@@ -116,11 +116,12 @@ json::object Json(const wiring::PrivacyForecast& forecast,
     budget = {{"epsilon", forecast.budget->epsilon}, {"delta", forecast.budget->delta}};
   json::value breaker = nullptr;
   if (const auto& plan = forecast.breaker)
-    breaker = json::object{{"share", plan->share},
-                           {"window", plan->window},
-                           {"noise_multiplier", plan->charge.noise_multiplier},
-                           {"promise", json::object{{"epsilon", plan->promise.epsilon},
-                                                    {"delta", plan->promise.delta}}}};
+    breaker = json::object{
+        {"share", plan->share},
+        {"window", plan->window > 0 ? json::value(plan->window) : json::value(nullptr)},
+        {"noise_multiplier", plan->charge.noise_multiplier},
+        {"promise",
+         json::object{{"epsilon", plan->promise.epsilon}, {"delta", plan->promise.delta}}}};
   return {{"learners", std::move(learners)},
           {"halt_above", std::move(breaker)},
           {"total", json::object{{"unit", privacy::Name(forecast.unit)},

@@ -33,9 +33,9 @@ Breaker::Breaker(BreakerOptions options, std::unique_ptr<noise::NoiseSource> noi
 
 bool Breaker::Decide(const WindowEnd& window) {
   TACIT_CHECK(!state_.halted, "nothing is decided after a halt");
-  const double noised = account_.Release({&window.range, 1}, {&window.unreadable, 1}, *noise_)[0];
+  const double noised = account_.Release(window.ranges, {&window.unreadable, 1}, *noise_)[0];
   MoveOn(window);
-  const double share = noised / static_cast<double>(window.range.size());
+  const double share = noised / static_cast<double>(window.offsets());
   state_.halted = share > options_.share;
   if (state_.halted) noised_share_ = share;
   return state_.halted;
@@ -45,13 +45,14 @@ void Breaker::PassOver(const WindowEnd& window) { MoveOn(window); }
 
 void Breaker::MoveOn(const WindowEnd& window) {
   ++state_.windows;
-  const OffsetRange begin{window.range.partition, window.range.end, window.range.end};
-  const auto known =
-      std::ranges::find(state_.next, window.range.partition, &OffsetRange::partition);
-  if (known == state_.next.end())
-    state_.next.push_back(begin);
-  else
-    *known = begin;
+  for (const OffsetRange& range : window.ranges) {
+    const OffsetRange begin{range.partition, range.end, range.end};
+    const auto known = std::ranges::find(state_.next, range.partition, &OffsetRange::partition);
+    if (known == state_.next.end())
+      state_.next.push_back(begin);
+    else
+      *known = begin;
+  }
 }
 
 std::optional<store::LearnerCommit> Breaker::TakePending() {
@@ -66,7 +67,8 @@ std::string Breaker::WhyHalted() const {
       "learnt from{3}. What came before is committed and served; nothing is learnt until you say "
       "so. Mend the producer or the configuration (each dead letter has its reason), then start "
       "tacitd with --past-halt {0}",
-      state_.windows, 100 * options_.share, Counted(options_.window, "record"), seen);
+      state_.windows, 100 * options_.share,
+      options_.window > 0 ? Counted(options_.window, "record") : "records", seen);
 }
 
 }  // namespace tacit::train

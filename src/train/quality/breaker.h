@@ -38,7 +38,8 @@ struct BreakerOptions {
   LearnerIndex index;   // its place in the store, behind the learners
   std::string topic;    // the source's, for the ledger
   double share = 0;     // of a window's records, above which the daemon halts
-  uint64_t window = 0;  // offsets
+  uint64_t window = 0;  // offsets; 0: windows are the periods of a topic
+  uint64_t least = 0;   // offsets of a window; of fewer the noise could decide by itself
   double noise_multiplier = 0;
   double epsilon = 0, delta = 0;  // what it may spend on a record
   BreakerState state = {};        // as of the store's last commit
@@ -57,7 +58,7 @@ class Breaker {
 
   // The pending charges, and that of this window.
   std::vector<privacy::CommitCharge> ChargesWith(const WindowEnd& window) const {
-    return account_.ChargesWith({&window.range, 1});
+    return account_.ChargesWith(window.ranges);
   }
   const std::vector<privacy::CommitCharge>& pending() const { return account_.pending(); }
 

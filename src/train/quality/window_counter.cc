@@ -6,6 +6,19 @@
 #include "base/check.h"
 
 namespace tacit::train {
+namespace {
+
+// Counts the records in [from, to) with letters: each once, however many it has.
+uint64_t CountIn(uint64_t from, uint64_t to, std::span<const event::DeadLetter> dead) {
+  std::vector<uint64_t> offsets;
+  for (const event::DeadLetter& letter : dead)
+    if (letter.offset >= from && letter.offset < to) offsets.push_back(letter.offset);
+  std::ranges::sort(offsets);
+  const auto copies = std::ranges::unique(offsets);
+  return offsets.size() - copies.size();
+}
+
+}  // namespace
 
 WindowCounter::WindowCounter(uint64_t window, std::span<const OffsetRange> next) : window_(window) {
   TACIT_CHECK(window > 0, "a window holds something");
@@ -25,20 +38,32 @@ std::optional<WindowEnd> WindowCounter::Take(int32_t partition, uint64_t from, u
   *to = std::min(*to, end);
   open.unreadable += CountIn(from, *to, dead);
   if (*to < end) return std::nullopt;
-  const WindowEnd ended{{partition, open.begin, end}, open.unreadable};
+  const WindowEnd ended{{{partition, open.begin, end}}, open.unreadable};
   open = {.begin = end};
   return ended;
 }
 
-// A record counts once, however many letters it has.
-uint64_t WindowCounter::CountIn(uint64_t from, uint64_t to,
-                                std::span<const event::DeadLetter> dead) {
-  offsets_.clear();
-  for (const event::DeadLetter& letter : dead)
-    if (letter.offset >= from && letter.offset < to) offsets_.push_back(letter.offset);
-  std::ranges::sort(offsets_);
-  const auto copies = std::ranges::unique(offsets_);
-  return offsets_.size() - copies.size();
+PeriodCounter::PeriodCounter(std::span<const OffsetRange> next) {
+  for (const OffsetRange& range : next) begins_[range.partition] = range.begin;
+}
+
+void PeriodCounter::Take(const event::RawRecords& records,
+                         std::span<const event::DeadLetter> dead) {
+  const uint64_t from = std::max(records.first_offset, begins_[records.partition]);
+  unreadable_ += CountIn(from, records.end_offset(), dead);
+}
+
+std::optional<WindowEnd> PeriodCounter::End(std::span<const OffsetRange> period) {
+  WindowEnd window{.ranges = {}, .unreadable = std::exchange(unreadable_, 0)};
+  for (OffsetRange range : period) {
+    uint64_t& begin = begins_[range.partition];
+    range.begin = std::max(range.begin, begin);
+    if (range.begin >= range.end) continue;
+    begin = range.end;
+    window.ranges.push_back(range);
+  }
+  if (window.ranges.empty()) return std::nullopt;
+  return window;
 }
 
 }  // namespace tacit::train

@@ -8,15 +8,22 @@
 
 #include "base/ids.h"
 #include "event/codec.h"
+#include "event/raw_records.h"
 
 namespace tacit::train {
 
 // A window of the breaker, all of whose records were read.
 struct WindowEnd {
-  OffsetRange range;
+  std::vector<OffsetRange> ranges;
   // Its records that could not be learnt from. As private as the records: only the breaker looks at
   // it.
   uint64_t unreadable = 0;
+
+  uint64_t offsets() const {
+    uint64_t offsets = 0;
+    for (const OffsetRange& range : ranges) offsets += range.size();
+    return offsets;
+  }
 };
 
 // Counts the records of each window that could not be learnt from. A window is the next `window`
@@ -42,11 +49,26 @@ class WindowCounter {
     uint64_t begin = 0, unreadable = 0;
   };
 
-  uint64_t CountIn(uint64_t from, uint64_t to, std::span<const event::DeadLetter> dead);
-
   const uint64_t window_;
   std::map<int32_t, Open> open_;  // by partition
-  std::vector<uint64_t> offsets_;
+};
+
+// Counts the same of each period over all partitions: a window is a period, without the offsets
+// that a window before has had. So a record is in one window, and a period that is read again is
+// none. Not thread-safe.
+class PeriodCounter {
+ public:
+  // `next`: the ends of the windows before, of the partitions that had one.
+  explicit PeriodCounter(std::span<const OffsetRange> next);
+
+  // Takes records of the period, with their letters in any order.
+  void Take(const event::RawRecords& records, std::span<const event::DeadLetter> dead);
+  // Ends the period of these ranges; returns nothing if windows before have had it.
+  std::optional<WindowEnd> End(std::span<const OffsetRange> period);
+
+ private:
+  std::map<int32_t, uint64_t> begins_;  // the next window's, by partition
+  uint64_t unreadable_ = 0;
 };
 
 }  // namespace tacit::train

@@ -21,12 +21,15 @@ struct BreakerPlan {
   privacy::Promise promise;
   privacy::Charge charge;  // of a window
   double share = 0;
-  uint64_t window = 0;
+  uint64_t window = 0;  // offsets; 0: windows are the periods of a topic
+  uint64_t least = 0;   // offsets; of fewer the noise could decide by itself
 };
 
-// Returns nothing without source.halt_above. kInvalidArgument: the noise that its promise needs
-// would halt a stream in which nothing is wrong, or hide one that cannot be read at all.
-Result<std::optional<BreakerPlan>> PlanBreaker(const config::Source& source, size_t learners);
+// Returns nothing without source.halt_above. `period`: the offsets of a full period of the topic,
+// if windows are periods. kInvalidArgument: the noise that its promise needs would halt a stream in
+// which nothing is wrong, or hide one that cannot be read at all.
+Result<std::optional<BreakerPlan>> PlanBreaker(const config::Source& source,
+                                               std::optional<uint64_t> period, size_t learners);
 
 // The plan in words, for people.
 std::string BreakerText(const BreakerPlan& plan);

@@ -70,6 +70,30 @@ TEST(HaltAboveTest, NumbersAreInTheirRanges) {
     EXPECT_THAT(HaltRefusal(halt), HasSubstr("source.halt_above.")) << halt;
 }
 
+// With periods over all partitions of a topic, each is a window.
+TEST(HaltAboveTest, HasNoWindowOfItsOwnWithPeriodsOfATopic) {
+  const auto parse = [](const std::string& window) {
+    return Parse(fmt::format("source: {{kind: kafka, topic: t, format: json, periods: topic,\n"
+                             "  halt_above: {{share: .5, epsilon: 1, delta: 1e-6{}}}}}\n"
+                             "kafka: {{bootstrap.servers: b, group.id: g}}\n"
+                             "schema: {{features: [{{name: x, kind: dense}}]}}\n"
+                             "learners: [{{id: ctr, model: {{kind: linear}}, mechanism: {{kind: "
+                             "sums}},\n"
+                             "  privacy: {{unit: event, epsilon: 8, delta: 1e-7}}}}]\n"
+                             "store: {{path: /tmp/tacit/store}}\n",
+                             window),
+                 "c.yaml", {});
+  };
+  const Result<Config> refused = parse(", window: 10000");
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message,
+              AllOf(HasSubstr("source.halt_above.window"), HasSubstr("source.periods: topic")));
+  const Result<Config> config = parse("");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_TRUE(config->source.halt_above.given());
+  EXPECT_THAT(Dump(*config), Not(HasSubstr("window: 10000"))) << "it would be refused";
+}
+
 // A record that cannot be read names no user: what one of them adds to the count has no bound.
 TEST(HaltAboveTest, IsRefusedWhereUsersArePromised) {
   EXPECT_THAT(HaltRefusal("{share: .5, epsilon: 1, delta: 1e-6}", "user"),

@@ -36,7 +36,7 @@ Breaker Make(uint8_t key = 1, BreakerState state = {}) {
 }
 
 WindowEnd WindowOf(uint64_t unreadable, uint64_t begin = 0, int32_t partition = 0) {
-  return {{partition, begin, begin + 1000}, unreadable};
+  return {{{partition, begin, begin + 1000}}, unreadable};
 }
 
 TEST(BreakerTest, FarFromItsShareTheNoiseDecidesNothing) {

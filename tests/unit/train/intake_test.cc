@@ -9,6 +9,7 @@
 
 #include "event/codec.h"
 #include "support/eventually.h"
+#include "unit/train/intake_bench.h"
 
 namespace tacit::train {
 namespace {
@@ -66,39 +67,11 @@ class ListSource final : public stream::Source {
   std::mt19937_64 random_;
 };
 
-class ListSink final : public event::DeadLetterSink {
- public:
-  Status Write(std::span<const event::DeadLetter> letters) override {
-    if (fails) return Fail(ErrorCode::kIo, "dead letters cannot be kept");
-    if (waits) {
-      writing = true;
-      interrupted.wait(false);
-      return Fail(ErrorCode::kUnavailable, "interrupted");
-    }
-    for (const auto& letter : letters) offsets.push_back(letter.offset);
-    return {};
-  }
-  void Interrupt() override {
-    interrupted = true;
-    interrupted.notify_all();
-  }
-  std::vector<uint64_t> offsets;
-  bool fails = false, waits = false;
-  std::atomic<bool> writing = false, interrupted = false;
-};
-
 IntakeOptions::Learner::MakeParticipation Once(uint64_t offsets) {
   return [offsets](stream::Position start) {
     return stream::MakeOnceParticipation({.offsets_per_step = offsets, .start = std::move(start)});
   };
 }
-
-struct Bench {
-  event::FeatureTransform transform{
-      {.dense = {{.name = "n", .transform = event::DenseTransform::kIdentity}}, .categorical = {}}};
-  std::unique_ptr<event::Codec> codec = event::MakeCriteoTsvCodec(transform);
-  ListSink sink;
-};
 
 // A step without its examples' columns.
 struct Seen {
@@ -351,7 +324,7 @@ TEST_P(DecodingTest, StepsDeadLettersAndNewsComeInTheSameOrder) {
     EXPECT_TRUE(intake.Start());
     while (auto step = intake.steps().Pop()) {
       const OffsetRange range =
-          step->window_end ? step->window_end->range : step->batch.ranges.at(0);
+          step->window_end ? step->window_end->ranges.at(0) : step->batch.ranges.at(0);
       told.steps.push_back({step->learner.value, range.begin, range.end,
                             step->batch.examples.offset, step->source_identity});
     }
@@ -406,7 +379,8 @@ TEST(IntakeTest, TheEndOfAWindowParts) {
   std::vector<uint64_t> unreadable;
   while (auto step = intake.steps().Pop()) {
     if (step->window_end) {
-      EXPECT_EQ(step->window_end->range, (OffsetRange{0, 100 * windows, 100 * (windows + 1)}));
+      EXPECT_EQ(step->window_end->ranges.at(0),
+                (OffsetRange{0, 100 * windows, 100 * (windows + 1)}));
       EXPECT_FALSE(step->source_identity.empty());
       unreadable.push_back(step->window_end->unreadable);
       ++windows;
@@ -465,7 +439,7 @@ TEST(IntakeTest, AWindowOfLongAgoIsForgotten) {
     ASSERT_TRUE(intake.Start());
     std::vector<OffsetRange> windows;
     while (auto step = intake.steps().Pop())
-      if (step->window_end) windows.push_back(step->window_end->range);
+      if (step->window_end) windows.push_back(step->window_end->ranges.at(0));
     EXPECT_EQ(windows, (std::vector<OffsetRange>{{0, 700, 800}, {0, 800, 900}, {0, 900, 1000}}));
     EXPECT_EQ(intake.records_read(), 300u);
   }

@@ -90,5 +90,45 @@ TEST_F(TrainerTest, AWindowThatMayNotBeChargedDecidesNothing) {
   for (const store::CommitRequest& commit : store_->commits) EXPECT_EQ(commit.learners.size(), 1u);
 }
 
+// A period of a topic is decided before it is released.
+TEST_F(TrainerTest, AHaltReleasesNothingOfItsPeriod) {
+  breaker_ = BreakerOf(5);
+  breaker_->window = 0;
+  Make(1.0, 100, std::chrono::hours(1));
+  BoundedQueue<LearnerStep> steps(100);
+  for (uint64_t i = 0; i < 3; ++i) {
+    const uint64_t unreadable = i == 1 ? 32 : 0;
+    EXPECT_TRUE(steps.Push({.learner = LearnerIndex(0),
+                            .batch = {},
+                            .source_identity = "identity",
+                            .window_end = WindowEnd{{{0, 32 * i, 32 * (i + 1)}}, unreadable}}));
+    EXPECT_TRUE(steps.Push(MakeStep(i, 32 * i)));
+  }
+  steps.Close();
+  EXPECT_EQ(*trainer_->Run(steps), Outcome::kHalted);
+  ASSERT_EQ(store_->commits.size(), 1u);
+  const store::CommitRequest& commit = store_->commits[0];
+  ASSERT_EQ(commit.learners.size(), 2u);
+  EXPECT_EQ(commit.learners[0].charges[0].steps, 1u) << "the period before it";
+  EXPECT_EQ(DecodePosition(commit.learners[0].position)->next,
+            (std::vector<OffsetRange>{{0, 32, 32}}));
+  const auto state = BreakerState::Of(*DecodePosition(commit.learners[1].position));
+  EXPECT_EQ(state, (BreakerState{2, true, {{0, 64, 64}}}));
+  EXPECT_EQ(commit.learners[1].charges[0].steps, 2u);
+  EXPECT_THAT(trainer_->why_halted(), HasSubstr("more than 50 % of its records"));
+}
+
+// The noise would decide on a short period by itself, and each such decision would be seen.
+TEST_F(TrainerTest, AShortPeriodIsNotDecided) {
+  breaker_ = BreakerOf(5);
+  breaker_->least = 65;
+  Make(1.0, 100, std::chrono::milliseconds(0));
+  EXPECT_EQ(*RunWindows({64, 64}), Outcome::kEndOfSource);
+  for (const store::CommitRequest& commit : store_->commits) EXPECT_EQ(commit.learners.size(), 1u);
+  breaker_->least = 64;
+  Make(1.0, 100, std::chrono::milliseconds(0));
+  EXPECT_EQ(*RunWindows({64, 64}), Outcome::kHalted);
+}
+
 }  // namespace
 }  // namespace tacit::train

@@ -140,10 +140,11 @@ class TrainerTest : public testing::Test {
     for (uint64_t i = 0; i < unreadable.size(); ++i) {
       EXPECT_TRUE(steps.Push(MakeStep(2 * i, 64 * i)));
       EXPECT_TRUE(steps.Push(MakeStep(2 * i + 1, 64 * i + 32)));
-      EXPECT_TRUE(steps.Push({.learner = LearnerIndex(0),
-                              .batch = {},
-                              .source_identity = "identity of window " + std::to_string(i),
-                              .window_end = WindowEnd{{0, 64 * i, 64 * (i + 1)}, unreadable[i]}}));
+      EXPECT_TRUE(
+          steps.Push({.learner = LearnerIndex(0),
+                      .batch = {},
+                      .source_identity = "identity of window " + std::to_string(i),
+                      .window_end = WindowEnd{{{0, 64 * i, 64 * (i + 1)}}, unreadable[i]}}));
     }
     steps.Close();
     return trainer_->Run(steps);

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <set>
@@ -62,7 +63,7 @@ TEST(WindowCounterTest, EachRecordIsCountedInOneWindow) {
   const auto windows = Windows(&counter, dead, 0, 1050, random);
   ASSERT_EQ(windows.size(), 10u) << "the last one has not ended";
   for (uint64_t i = 0; i < windows.size(); ++i) {
-    EXPECT_EQ(windows[i].range, (OffsetRange{0, i * kWindow, (i + 1) * kWindow}));
+    EXPECT_EQ(windows[i].ranges.at(0), (OffsetRange{0, i * kWindow, (i + 1) * kWindow}));
     EXPECT_EQ(windows[i].unreadable, LettersOf(dead, i * kWindow, (i + 1) * kWindow).size());
   }
 }
@@ -80,7 +81,7 @@ TEST(WindowCounterTest, ARecordMovesOneCountByOne) {
     const auto other = Windows(&b, without, 0, 1000, random);
     ASSERT_EQ(one.size(), other.size());
     for (size_t i = 0; i < one.size(); ++i) {
-      EXPECT_EQ(one[i].range, other[i].range);
+      EXPECT_EQ(one[i].ranges.at(0), other[i].ranges.at(0));
       EXPECT_EQ(one[i].unreadable - other[i].unreadable, i == record / kWindow ? 1u : 0u);
     }
   }
@@ -101,7 +102,7 @@ TEST(WindowCounterTest, WhatWasDecidedIsNotCountedAgain) {
   WindowCounter counter(kWindow, next);
   const auto windows = Windows(&counter, dead, 100, 1000, random);
   ASSERT_EQ(windows.size(), 5u);
-  EXPECT_EQ(windows[0].range, (OffsetRange{0, 430, 530}));
+  EXPECT_EQ(windows[0].ranges.at(0), (OffsetRange{0, 430, 530}));
   EXPECT_EQ(windows[0].unreadable, LettersOf(dead, 430, 530).size());
 }
 
@@ -113,7 +114,7 @@ TEST(WindowCounterTest, PartitionsHaveWindowsOfTheirOwn) {
   EXPECT_EQ(Windows(&counter, dead, 17, 117, random, 2).size(), 1u) << "begins where it is read";
   const auto windows = Windows(&counter, dead, 90, 150, random, 5);
   ASSERT_EQ(windows.size(), 1u);
-  EXPECT_EQ(windows[0].range, (OffsetRange{5, 40, 140}));
+  EXPECT_EQ(windows[0].ranges.at(0), (OffsetRange{5, 40, 140}));
 }
 
 // A window whose records are gone is never decided: it would be of fewer records than it says.
@@ -125,7 +126,90 @@ TEST(WindowCounterTest, AWindowThatEndsInAGapIsPassedOver) {
   const auto ended = counter.Take(0, 700, &to, {});
   EXPECT_EQ(to, 800u);
   ASSERT_TRUE(ended);
-  EXPECT_EQ(ended->range, (OffsetRange{0, 700, 800}));
+  EXPECT_EQ(ended->ranges.at(0), (OffsetRange{0, 700, 800}));
+}
+
+// Takes a period of these ranges, each read in runs of any length, and returns its window.
+std::optional<WindowEnd> TakePeriod(PeriodCounter* counter, const std::vector<OffsetRange>& period,
+                                    const std::map<int32_t, std::set<uint64_t>>& dead,
+                                    std::mt19937_64& random) {
+  for (const OffsetRange& range : period)
+    for (uint64_t from = range.begin; from < range.end;) {
+      event::RawRecords run;
+      run.partition = range.partition;
+      run.first_offset = from;
+      run.end.resize(std::min<uint64_t>(range.end - from, 1 + random() % 40));
+      from = run.end_offset();
+      std::vector<event::DeadLetter> letters =
+          LettersOf(dead.at(range.partition), run.first_offset, from);
+      if (!letters.empty()) letters.push_back(letters[random() % letters.size()]);
+      counter->Take(run, letters);
+    }
+  return counter->End(period);
+}
+
+// The oracle has the set of records that were counted. A start begins a period anew, and may cut it
+// elsewhere.
+TEST(PeriodCounterTest, EachRecordIsCountedOnceHoweverPeriodsAreReadAgain) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    std::mt19937_64 random(seed);
+    std::map<int32_t, std::set<uint64_t>> dead;
+    for (int32_t p = 0; p < 3; ++p) dead[p] = SomeDead(random, 5000);
+    PeriodCounter counter({});
+    std::map<int32_t, uint64_t> learnt, decided;
+    std::set<std::pair<int32_t, uint64_t>> counted;
+    size_t nothing = 0;
+    for (int i = 0; i < 60; ++i) {
+      std::vector<OffsetRange> period;
+      for (int32_t p = 0; p < 3; ++p)
+        if (const uint64_t size = random() % 80; size > 0)
+          period.push_back({p, learnt[p], learnt[p] + size});
+      uint64_t unreadable = 0, offsets = 0;
+      for (const OffsetRange& range : period)
+        for (uint64_t o = range.begin; o < range.end; ++o) {
+          if (!counted.emplace(range.partition, o).second) continue;
+          ++offsets;
+          unreadable += dead[range.partition].count(o);
+          decided[range.partition] = o + 1;
+        }
+      const auto window = TakePeriod(&counter, period, dead, random);
+      ASSERT_EQ(window.has_value(), offsets > 0);
+      nothing += window ? 0 : 1;
+      if (window) {
+        EXPECT_EQ(window->offsets(), offsets);
+        EXPECT_EQ(window->unreadable, unreadable);
+      }
+      if (random() % 3 > 0) {
+        for (const OffsetRange& range : period) learnt[range.partition] = range.end;
+        continue;
+      }
+      // A kill: the period was decided, and is read again.
+      std::vector<OffsetRange> next;
+      for (const auto& [p, end] : decided) next.push_back({p, end, end});
+      counter = PeriodCounter(next);
+    }
+    EXPECT_GT(counted.size(), 1000u);
+    EXPECT_LT(nothing, 30u);
+  }
+}
+
+// The sensitivity that is charged.
+TEST(PeriodCounterTest, ARecordMovesOneCountByOne) {
+  std::mt19937_64 random(3);
+  std::map<int32_t, std::set<uint64_t>> dead{{0, SomeDead(random, 300)},
+                                             {1, SomeDead(random, 300)}};
+  dead[1].erase(120);
+  const std::vector<std::vector<OffsetRange>> periods{
+      {{0, 0, 100}, {1, 0, 50}}, {{1, 50, 150}}, {{0, 100, 300}, {1, 150, 300}}};
+  std::vector<uint64_t> without, with;
+  for (std::vector<uint64_t>* counts : {&without, &with}) {
+    PeriodCounter counter({});
+    for (const auto& period : periods)
+      counts->push_back(TakePeriod(&counter, period, dead, random)->unreadable);
+    dead[1].insert(120);
+  }
+  EXPECT_EQ(with, (std::vector<uint64_t>{without[0], without[1] + 1, without[2]}));
 }
 
 }  // namespace
