@@ -21,8 +21,8 @@ struct LinearOutcome {
   double epsilon = 0;
 };
 
-// Reads the store of a configuration with one linear learner; a failure is one of the test.
-inline LinearOutcome ReadLinear(const std::string& config_path) {
+// Reads the store of a configuration with linear learners; a failure is one of the test.
+inline LinearOutcome ReadLinear(const std::string& config_path, uint16_t learner = 0) {
   auto config = config::Load(config_path, {});
   EXPECT_TRUE(config) << config.error().message;
   auto assembly = wiring::Assemble(*config);
@@ -33,16 +33,19 @@ inline LinearOutcome ReadLinear(const std::string& config_path) {
   LinearOutcome outcome;
   for (uint32_t table = 0; table < config->features.size(); ++table)
     EXPECT_TRUE(snapshot->ForWritten(
-        LearnerIndex(0), table, [&](uint64_t row, std::span<const float> floats) {
+        LearnerIndex(learner), table, [&](uint64_t row, std::span<const float> floats) {
           EXPECT_TRUE(outcome.rows.emplace(row, std::vector(floats.begin(), floats.end())).second)
               << "row " << row << " is listed twice";
         }));
-  const auto released = snapshot->Released(LearnerIndex(0));
+  const auto released = snapshot->Released(LearnerIndex(learner));
   EXPECT_NE(released, nullptr);
   outcome.released = *released;
-  outcome.position = (*store)->State(LearnerIndex(0)).position;
-  outcome.steps = snapshot->learners()[0].steps;
-  outcome.epsilon = snapshot->learners()[0].epsilon;
+  outcome.position = (*store)->State(LearnerIndex(learner)).position;
+  for (const privacy::LedgerTotal& total : snapshot->learners()) {
+    if (total.learner != config->learners[learner].id) continue;
+    outcome.steps = total.steps;
+    outcome.epsilon = total.epsilon;
+  }
   return outcome;
 }
 

@@ -23,13 +23,14 @@ class TopicPeriodsTest : public testing::Test {
   void SetUp() override { TACIT_NEED_BROKER(kDefaultVersion); }
 
   // A topic of three unequal partitions, in which times repeat and go back.
-  static std::string NewTopic(int clicks) {
+  static std::string NewTopic(int clicks, int bad_from = 0, int bad_to = 0) {
     const std::string topic = FreshName("periods");
     SharedBroker().CreateTopic(topic, 3, {{"retention.ms", "-1"}});  // its times are old
-    Add(topic, clicks);
+    Add(topic, clicks, bad_from, bad_to);
     return topic;
   }
-  static void Add(const std::string& topic, int clicks) {
+  // Clicks [bad_from, bad_to) cannot be learnt from: the label has another name.
+  static void Add(const std::string& topic, int clicks, int bad_from = 0, int bad_to = 0) {
     std::mt19937_64 random(7);
     std::vector<TopicRecord> records;
     for (int i = 0; i < clicks; ++i) {
@@ -38,7 +39,8 @@ class TopicPeriodsTest : public testing::Test {
           {.partition = i % 10 < 6   ? 0
                         : i % 10 < 9 ? 1
                                      : 2,
-           .value = fmt::format(R"({{"label":{},"features":{{"x":{},"c":"{}","many":"{}"}}}})",
+           .value = fmt::format(R"({{"{}":{},"features":{{"x":{},"c":"{}","many":"{}"}}}})",
+                                i >= bad_from && i < bad_to ? "renamed" : "label",
                                 random() % 20 < colour + seen / 20 ? 1 : 0, seen, colour,
                                 random() % 5000),
            .timestamp_ms = 1'700'000'000'000 + i / 4 + static_cast<int64_t>(random() % 200)});
@@ -66,7 +68,7 @@ class TopicPeriodsTest : public testing::Test {
   }
   // A learner of noised sums; one of another kind, or of users, has no noise.
   static std::string Learner(const std::string& id, int batch, const std::string& kind = "linear",
-                             const std::string& unit = "event") {
+                             const std::string& unit = "event", int deviations = 3) {
     const bool sums = kind == "linear" && unit == "event";
     return fmt::format(
         "  - id: {}\n"
@@ -74,23 +76,32 @@ class TopicPeriodsTest : public testing::Test {
         "    mechanism: {}\n"
         "    participation: {{mode: once, batch: {}{}}}\n"
         "    privacy: {{unit: {}, epsilon: {}, delta: 1.0e-6}}\n",
-        id, kind, sums ? "{kind: sums, whole_columns: 100, deviations: 3}" : "{kind: none}", batch,
-        unit == "user" ? ", max_participations: 3" : "", unit, sums ? "50" : ".inf");
+        id, kind,
+        sums ? fmt::format("{{kind: sums, whole_columns: 100, deviations: {}}}", deviations)
+             : "{kind: none}",
+        batch, unit == "user" ? ", max_participations: 3" : "", unit, sums ? "50" : ".inf");
   }
   // Writes NAME.yaml for periods of 700 clicks, and learns the topic to its end.
-  void Learn(const std::string& name, const std::string& source, int workers = 1) const {
-    Write(name, source, Learner("ctr", 700), workers);
+  void Learn(const std::string& name, const std::string& source, int workers = 1,
+             const std::string& learners = Learner("ctr", 700)) const {
+    Write(name, source, learners, workers);
     const Ended ended = test::Run(CrashCommand(dir_, name));
     ASSERT_EQ(ended.exit_code, 0) << ended.err;
   }
 
-  LinearOutcome Outcome(const std::string& name) const {
-    return ReadLinear(dir_ / (name + ".yaml"));
+  LinearOutcome Outcome(const std::string& name, uint16_t learner = 0) const {
+    return ReadLinear(dir_ / (name + ".yaml"), learner);
   }
   std::vector<privacy::LedgerEntry> Ledger(const std::string& name) const {
     auto opened = store::OpenReadOnly(dir_ / name, dir_ / (name + ".witness"), {});
     EXPECT_TRUE(opened) << opened.error().message;
     return opened ? std::move(opened->entries) : std::vector<privacy::LedgerEntry>();
+  }
+  // The number of the window at which a daemon said that it halted.
+  static uint64_t WindowOf(const std::string& err) {
+    constexpr std::string_view kTold = "--past-halt ";
+    const size_t at = err.find(kTold);
+    return at == std::string::npos ? 0 : std::stoull(err.substr(at + kTold.size()));
   }
   static void ExpectSame(const LinearOutcome& a, const LinearOutcome& b) {
     EXPECT_EQ(a.rows, b.rows);
@@ -178,19 +189,145 @@ TEST_F(TopicPeriodsTest, KilledAnywhereEndWhereAnUninterruptedRunEnds) {
   }
 }
 
+// Learners of one topic share its periods, and each is the learner that it would be alone.
+TEST_F(TopicPeriodsTest, AreReadOnceForAllLearners) {
+  const uint64_t seed = std::random_device{}();
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  std::mt19937_64 random(seed);
+  const std::string source = fmt::format("topic: {}, periods: topic", NewTopic(12'000));
+  const std::string learners[] = {Learner("more", 700),
+                                  Learner("fewer", 700, "linear", "event", 6)};
+  std::vector<LinearOutcome> alone;
+  for (const std::string& learner : learners) {
+    const std::string name = fmt::format("alone-{}", alone.size());
+    Learn(name, source, 1, learner);
+    alone.push_back(Outcome(name));
+  }
+  EXPECT_NE(alone[0].rows, alone[1].rows);
+  const auto begun = std::chrono::steady_clock::now();
+  Learn("both", source, 1, learners[0] + learners[1]);
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::steady_clock::now() - begun);
+  for (uint16_t learner = 0; learner < 2; ++learner)
+    ExpectSame(Outcome("both", learner), alone[learner]);
+  // A kill may come between the steps that two learners take of one period.
+  Kills kills;
+  for (int life = 0; kills.all < 6; ++life) {
+    ASSERT_LT(life, 30) << "the daemon ends before it can be killed";
+    const std::string name = fmt::format("killed-{}", life);
+    Write(name, source, learners[0] + learners[1], 2);
+    RunWithKills(dir_, name, took, random, &kills);
+    if (HasFatalFailure()) return;
+    for (uint16_t learner = 0; learner < 2; ++learner)
+      ExpectSame(Outcome(name, learner), alone[learner]);
+  }
+}
+
+// A new learner learns the topic from its beginning, while the other one waits where it is.
+TEST_F(TopicPeriodsTest, ALearnerThatIsAddedCatchesUp) {
+  const std::string topic = NewTopic(9000);
+  const std::string source = fmt::format("topic: {}, periods: topic", topic);
+  const std::string old = Learner("old", 700), added = Learner("added", 700);
+  Learn("alone", source, 1, old);
+  Learn("both", source, 1, old);
+  Learn("both", source, 1, old + added);
+  ExpectSame(Outcome("both", 0), Outcome("alone"));
+  ExpectSame(Outcome("both", 1), Outcome("alone"));
+  Add(topic, 3000);
+  Learn("alone", source, 1, old);
+  Learn("both", source, 1, old + added);
+  ExpectSame(Outcome("both", 0), Outcome("alone"));
+  ExpectSame(Outcome("both", 1), Outcome("alone"));
+}
+
+// A period that can hardly be read is a window that halts. Nothing of it is released until an
+// operator says so; then it is learnt as if nothing had been.
+TEST_F(TopicPeriodsTest, AHaltReleasesNothingOfItsPeriod) {
+  const std::string topic = NewTopic(12'000, 5000, 6500);
+  const std::string plain = fmt::format("topic: {}, periods: topic", topic);
+  const std::string source = plain + ", halt_above: {share: 0.5, epsilon: 1, delta: 1.0e-6}";
+  Learn("plain", plain);
+  const LinearOutcome whole = Outcome("plain");
+  const std::vector<std::string> command{
+      TACITD_CRASH, "--config", Write("halts", source, Learner("ctr", 700)), "--until-end"};
+  int halts = 0;
+  std::vector<std::string> past;
+  while (true) {
+    std::vector<std::string> now = command;
+    now.insert(now.end(), past.begin(), past.end());
+    const Ended ended = test::Run(now);
+    if (ended.exit_code == 0) break;
+    ASSERT_EQ(ended.exit_code, 5) << ended.err;
+    ASSERT_LT(++halts, 6);
+    EXPECT_THAT(ended.err, HasSubstr("more than 50 % of its records"));
+    const LinearOutcome halted = Outcome("halts");
+    const uint64_t window = WindowOf(ended.err);
+    EXPECT_EQ(window, halted.steps + 1) << "each period but the last is learnt, and is one window";
+    EXPECT_EQ(test::Run(command).exit_code, 5) << "a start alone does not go on";
+    ExpectSame(Outcome("halts"), halted);
+    past = {"--past-halt", std::to_string(window)};
+  }
+  EXPECT_GE(halts, 1);
+  ExpectSame(Outcome("halts"), whole);
+  for (const privacy::LedgerEntry& entry : Ledger("halts"))
+    if (entry.learner == "source.halt_above") {
+      EXPECT_LE(entry.epsilon, 1 + 1e-6) << "a record is in one window";
+    }
+}
+
+// The figures of a window are those of all records of its periods.
+TEST_F(TopicPeriodsTest, PrivateQualityCountsEachRecordOnce) {
+  const std::string source = fmt::format("topic: {}, periods: topic", NewTopic(9000));
+  const std::string learner =
+      Learner("ctr", 700) + "    quality: {steps: 4, bins: 8, epsilon: 1, delta: 1.0e-6}\n";
+  std::optional<ReleasedScores> first;
+  for (const int workers : {1, 4}) {
+    const std::string name = fmt::format("quality-{}", workers);
+    Learn(name, source, workers, learner);
+    auto config = config::Load(dir_ / (name + ".yaml"), {});
+    auto assembly = wiring::Assemble(*config);
+    auto store = store::Store::Open(wiring::MakeStoreOptions(*assembly));
+    ASSERT_TRUE(store) << store.error().message;
+    const auto released = (*store)->State(assembly->qualities[0].index).released;
+    ASSERT_NE(released, nullptr);
+    const auto scores = *ReleasedScores::Decode(*released);
+    const uint64_t steps = (*store)->Latest()->learners()[0].steps;
+    EXPECT_EQ(scores.step_end, steps / 4 * 4);
+    EXPECT_EQ(scores.all.windows, steps / 4);
+    double counted = 0;
+    for (const double count : scores.all.misses) counted += count;
+    for (const double count : scores.all.clicks) counted += count;
+    // The opening, then periods of 700.
+    const uint64_t opening = assembly->learners[0].model->OpeningRecords();
+    EXPECT_EQ(counted, static_cast<double>(opening + 700 * (scores.step_end - 1)));
+    if (!first) first = scores;
+    EXPECT_EQ(scores.all.clicks, first->all.clicks);
+    EXPECT_EQ(scores.all.misses, first->all.misses);
+  }
+}
+
 TEST_F(TopicPeriodsTest, RefuseByNameWhatTheyDoNotFit) {
   struct Case {
     std::string source, learners;
     std::vector<std::string> says;
   };
+  // Copies are dropped without noise alone.
+  const std::string without_noise =
+      "  - {id: ctr, model: {kind: linear}, mechanism: {kind: none},\n"
+      "     participation: {mode: once, batch: 2000},\n"
+      "     privacy: {unit: event, epsilon: .inf, delta: 1.0e-6}}\n";
   const Case cases[] = {
       {"periods: topic", Learner("ctr", 2000, "pctr"), {"'ctr'", "linear"}},
-      {"periods: topic", Learner("a", 2000) + Learner("b", 2000), {"one learner", "2"}},
+      {"periods: topic", Learner("a", 2000) + Learner("b", 3000), {"'a'", "'b'", "2000", "3000"}},
+      {"periods: topic", Learner("a", 2000) + Learner("b", 2000, "pctr"), {"'b'", "linear"}},
       {"periods: topic", Learner("ctr", 2000, "linear", "user"), {"'ctr'", "unit event"}},
-      {"periods: topic, dedupe: {window: 100}", Learner("ctr", 2000), {"source.dedupe.window"}},
+      {"periods: topic, dedupe: {window: 100}", without_noise, {"source.dedupe.window"}},
       {"periods: topic, halt_above: {share: 0.5, epsilon: 1, delta: 1.0e-6, window: 1000}",
        Learner("ctr", 2000),
-       {"source.halt_above"}},
+       {"source.halt_above.window"}},
+      {"periods: topic, halt_above: {share: 0.5, epsilon: 0.01, delta: 1.0e-6}",
+       Learner("ctr", 2000),
+       {"source.halt_above", "participation.batch must be at least"}},
       {"periods: all", Learner("ctr", 2000), {"source.periods", "partition", "topic"}}};
   for (const Case& one : cases) {
     SCOPED_TRACE(one.source + "\n" + one.learners);
