@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <random>
 
 #include "privacy/gaussian.h"
 #include "privacy/ledger.h"
@@ -18,6 +20,7 @@ namespace tacit::train {
 namespace {
 
 using testing::ElementsAre;
+using testing::ElementsAreArray;
 
 constexpr double kQualitySigma = 3;
 
@@ -116,6 +119,44 @@ TEST(PrivateQualityTest, AWindowThatARestartCutsIsLeftOut) {
   EXPECT_EQ(released->step_begin, 6u);
   EXPECT_EQ(released->all.windows, 2u) << "what was released before is known";
   EXPECT_EQ(DecodePosition(after.commit().position)->step, 2u);
+}
+
+// A step of a topic's periods has ranges of several partitions, and most of it came as parts. The
+// oracle counts records one by one.
+TEST(PrivateQualityTest, AWindowOfPeriodsHasTheRecordsOfAllPartitions) {
+  std::mt19937_64 random(5);
+  PrivateQuality quality(QualityOf(2), std::make_unique<noise::SilentNoise>());
+  const ScoreBins bins(4);
+  std::vector<float> misses(4), clicks(4);
+  std::map<int32_t, uint64_t> next;
+  for (uint64_t step = 0; step < 6; ++step) {
+    std::vector<OffsetRange> ranges;
+    for (int32_t p = 0; p < 3; ++p) {
+      const uint64_t records = 1 + random() % 20;
+      std::vector<float> logits, labels;
+      for (uint64_t i = 0; i < records; ++i) {
+        logits.push_back(static_cast<float>(random() % 100) / 10 - 5);
+        labels.push_back(static_cast<float>(random() % 2));
+        ++(labels.back() > 0 ? clicks : misses)[bins.Of(logits.back())];
+      }
+      quality.SeePart(logits, labels);
+      ranges.push_back({p, next[p], next[p] + records});
+      next[p] += records;
+    }
+    quality.See(step, ranges, {}, {});
+    ASSERT_EQ(quality.due(), step % 2 == 1);
+    if (!quality.due()) continue;
+    quality.Release({});
+    const auto commit = quality.TakePending();
+    const auto released = *ReleasedScores::Decode(*commit->released);
+    EXPECT_THAT(released.last.misses, ElementsAreArray(misses));
+    EXPECT_THAT(released.last.clicks, ElementsAreArray(clicks));
+    ASSERT_EQ(commit->charges[0].ranges.size(), 3u) << "a range a partition";
+    for (const OffsetRange& range : commit->charges[0].ranges)
+      EXPECT_EQ(range.end, next[range.partition]);
+    misses.assign(4, 0);
+    clicks.assign(4, 0);
+  }
 }
 
 // A record of two passes would be in two counts of one window.
