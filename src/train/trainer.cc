@@ -282,30 +282,24 @@ bool Trainer::MayRelease(const void* own, double epsilon,
          options_.total_budget->epsilon;
 }
 
-// Decides on a window of the breaker. A window passes if it is so short that its noise could
-// decide, or if its records have no room for a count because they were counted before (in a
-// restored copy).
+// Decides on a window, or passes over it: a restored copy may have counted its records before.
 void Trainer::EndWindow(const LearnerStep& step) {
   TACIT_CHECK(options_.breaker != nullptr, "windows are cut for a breaker alone");
   source_identity_ = step.source_identity;
   Breaker& breaker = *options_.breaker;
   const WindowEnd& window = *step.window_end;
-  const uint64_t least = breaker.options().least;
-  const bool is_short = window.offsets() < least;
+  const bool is_short = window.offsets() < breaker.options().least;
   if (!is_short && MayRelease(&breaker, breaker.options().epsilon, breaker.ChargesWith(window))) {
     breaker.Decide(window);
     return;
   }
   breaker.PassOver(window);
   if (std::exchange(is_short ? told_of_short_ : told_of_undecided_, true)) return;
-  const std::string why =
-      is_short ? fmt::format("are {}, and of fewer than {} the noise could decide by itself",
-                             window.offsets(), least)
-               : "may not be counted, since that would cross its budget or the total one";
   spdlog::warn(
-      "source.halt_above: the records of window {} {}: the breaker passes it over, and others like "
-      "it",
-      breaker.state().windows, why);
+      "source.halt_above: the records of window {} {}: it is passed over, and others like it",
+      breaker.state().windows,
+      is_short ? "are so few that the noise could decide by itself"
+               : "may not be counted, since that would cross its budget or the total one");
 }
 
 PrivateQuality* Trainer::QualityOf(const Seat& seat) const {
