@@ -79,6 +79,7 @@ TEST(HaltAboveTest, HasNoWindowOfItsOwnWithPeriodsOfATopic) {
                              "schema: {{features: [{{name: x, kind: dense}}]}}\n"
                              "learners: [{{id: ctr, model: {{kind: linear}}, mechanism: {{kind: "
                              "sums}},\n"
+                             "  participation: {{mode: once}},\n"
                              "  privacy: {{unit: event, epsilon: 8, delta: 1e-7}}}}]\n"
                              "store: {{path: /tmp/tacit/store}}\n",
                              window),
