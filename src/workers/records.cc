@@ -20,6 +20,7 @@
 //     body    := ranges:u32 summed*ranges sums:byte*                       the rest
 //     summed  := range before:seen last:seen unreadable:u64 opted_out:u64 empty:u64
 //     seen    := there:flag [offset:u64 time:i64 hash:u64]                 where there = 1
+//     sums    := learners:u16 (key:u16 part:string)*learners               keys ascend
 #include "workers/records.h"
 
 #include <fmt/format.h>
@@ -253,6 +254,28 @@ Result<Plan> DecodePlan(const SharedKey& key, std::string_view bytes) {
   in.End();
   TACIT_RETURN_IF_ERROR(in.Outcome());
   return plan;
+}
+
+std::string EncodeParts(const std::vector<LearnerPart>& parts) {
+  ByteWriter out;
+  out.Put(static_cast<uint16_t>(parts.size()));
+  for (const LearnerPart& part : parts) out.Put(part.key).PutString(part.bytes);
+  return std::move(out).Take();
+}
+
+Result<std::vector<LearnerPart>> DecodeParts(std::string_view sums) {
+  Fields in("list of sums", sums);
+  std::vector<LearnerPart> parts;
+  const auto count = in.Number<uint16_t>("learners");
+  for (uint16_t i = 0; i < count && in.good(); ++i) {
+    LearnerPart part{.key = in.Number<uint16_t>("key"), .bytes = {}};
+    in.Holds(i == 0 || part.key > parts.back().key, "the keys are out of order");
+    part.bytes = in.Text("part", kBodyBytesMost);
+    parts.push_back(std::move(part));
+  }
+  in.End();
+  TACIT_RETURN_IF_ERROR(in.Outcome());
+  return parts;
 }
 
 Ranges RangesOf(const Body& body) {

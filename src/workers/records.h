@@ -60,8 +60,19 @@ struct SummedRange {
   friend bool operator==(const SummedRange&, const SummedRange&) = default;
 };
 
+// A learner's part of the sums: its key in the store, and its own bytes.
+struct LearnerPart {
+  uint16_t key = 0;
+  std::string bytes;
+  friend bool operator==(const LearnerPart&, const LearnerPart&) = default;
+};
+
+// REQUIRES ascending keys.
+std::string EncodeParts(const std::vector<LearnerPart>& parts);
+Result<std::vector<LearnerPart>> DecodeParts(std::string_view sums);
+
 // The sums of a slice. All of it is a function of head, ranges and build, so two workers make equal
-// bytes. `sums` are the learners' own bytes.
+// bytes. `sums` are the parts of the learners of the plan.
 struct Body {
   std::vector<SummedRange> ranges;
   std::string sums;

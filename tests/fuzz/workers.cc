@@ -26,7 +26,11 @@ void ReadPlan(std::string_view bytes) {
 void ReadBody(std::string_view bytes) {
   const auto body = DecodeBody(bytes);
   fuzz::DemandGoodError(body);
-  if (body) fuzz::Demand(EncodeBody(*body) == bytes, "a body has one form");
+  if (!body) return;
+  fuzz::Demand(EncodeBody(*body) == bytes, "a body has one form");
+  const auto parts = DecodeParts(body->sums);
+  fuzz::DemandGoodError(parts);
+  if (parts) fuzz::Demand(EncodeParts(*parts) == body->sums, "parts have one form");
 }
 
 void ReadRecord(std::string_view bytes) {

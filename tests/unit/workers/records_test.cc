@@ -293,6 +293,23 @@ TEST(WorkersRecordsTest, ABodyThatDoesNotAddUpIsRefused) {
   ExpectRefused(DecodeBody(flag), "before at byte 24: a flag is 0 or 1");
 }
 
+TEST(WorkersRecordsTest, PartsOfLearnersAreReadBack) {
+  const std::vector<LearnerPart> parts = {{3, "abc"}, {4, ""}, {900, std::string(1000, 'x')}};
+  const std::string good = EncodeParts(parts);
+  EXPECT_EQ(good.substr(0, 11), std::string("\3\0"
+                                            "\3\0"
+                                            "\3\0\0\0"
+                                            "abc",
+                                            11));
+  EXPECT_EQ(DecodeParts(good).value(), parts);
+  EXPECT_TRUE(DecodeParts(EncodeParts({})).value().empty());
+  for (size_t left = 0; left < good.size(); ++left)
+    ExpectRefused(DecodeParts(good.substr(0, left)), "the bytes end there");
+  ExpectRefused(DecodeParts(good + "x"), "the end at byte 1023: there are more bytes");
+  ExpectRefused(DecodeParts(EncodeParts({{3, ""}, {3, ""}})),
+                "key at byte 8: the keys are out of order");
+}
+
 TEST(WorkersRecordsTest, AHelloOrAPlanThatDoesNotAddUpIsRefused) {
   const auto hello = [](auto change) {
     Hello told = SomeHello();
