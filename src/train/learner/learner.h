@@ -15,6 +15,7 @@
 #include "privacy/charge.h"
 #include "store/types/delta.h"
 #include "stream/steps/participation.h"
+#include "train/learner/part_figures.h"
 #include "train/learner/rank_totals.h"
 #include "train/learner/step_phases.h"
 
@@ -75,6 +76,12 @@ class Learner {
   // batch, unless it is held out. Of a held-out batch every unit is asked, and the users' items are
   // remembered until the learner is destroyed.
   virtual Status Preview(const stream::StepBatch& batch, StepReport* report) = 0;
+  // Adds a part that another process has summed up by this model (PartSummer): the next step learns
+  // from its events, as from those of a preview. kInvalidArgument: it is of another query, or the
+  // learner takes none. kCorruption: these are no bytes of a part; nothing has changed.
+  virtual Result<PartFigures> AddPart(std::string_view /*bytes*/) {
+    return Fail(ErrorCode::kInvalidArgument, "models of this kind are not summed in parts");
+  }
 
   // Checks that the model gives finite numbers on public inputs. Uses noised releases only, never
   // records. Called before each commit.

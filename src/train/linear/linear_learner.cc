@@ -36,6 +36,7 @@ LinearLearner::LinearLearner(LinearLearnerOptions options,
     : Learner(options.id, options.index),
       query_(options),
       opens_(options.opens),
+      bins_(options.bins),
       charge_(LinearPeriodCharge(options)),
       noise_(std::move(noise)),
       rows_(rows),
@@ -48,6 +49,14 @@ LinearLearner::LinearLearner(LinearLearnerOptions options,
 Status LinearLearner::Preview(const stream::StepBatch& batch, StepReport* report) {
   const bool part = batch.kind == stream::StepBatch::Kind::kPreview;
   return sums_.See(batch, state_, part, report);
+}
+
+Result<PartFigures> LinearLearner::AddPart(std::string_view bytes) {
+  auto part = LinearPart::Decode(bytes, query_, bins_);
+  if (!part) return Fail(std::move(part.error()).Context(fmt::format("learner '{}'", id())));
+  PartFigures figures = part->figures;
+  sums_.Add(*std::move(part));
+  return figures;
 }
 
 Result<bool> LinearLearner::TakeStep(const stream::StepBatch& step,

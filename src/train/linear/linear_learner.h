@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/threads/worker_pool.h"
@@ -41,6 +42,7 @@ class LinearLearner final : public Learner {
   Result<bool> TakeStep(const stream::StepBatch& step, const std::atomic<bool>& abandon,
                         StepReport* report) override;
   Status Preview(const stream::StepBatch& batch, StepReport* report) override;
+  Result<PartFigures> AddPart(std::string_view bytes) override;
   Result<bool> GivesNumbers() override { return gives_numbers_; }
   std::shared_ptr<const store::DenseState> CopyDense() const override { return nullptr; }
   std::shared_ptr<const std::string> TakeReleased() override;
@@ -77,6 +79,7 @@ class LinearLearner final : public Learner {
 
   const LinearQuery query_;
   const bool opens_;
+  const uint32_t bins_;  // of parts
   const privacy::Charge charge_;
   const std::unique_ptr<noise::NoiseSource> noise_;
   LinearRows rows_;

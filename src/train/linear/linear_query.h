@@ -28,6 +28,8 @@ struct LinearLearnerOptions {
   // The first period is short (stream::OnceOptions) and sets the bias alone: of so few events
   // nothing else stands out of the noise.
   bool opens = false;
+  // The bins of the figures of a part that is summed elsewhere.
+  uint32_t bins = 64;
 };
 
 // Checks that the mean residual can be read from a release: some column is released whole and has

@@ -18,6 +18,7 @@ constexpr size_t kFetchedAhead = 4;  // examples whose sums are on their way to 
 // A label's verdict on a prediction: the loss, and the residual within [-rho, rho]; 0 where that
 // is no number.
 struct Verdict {
+  double probability = 0;
   float loss = 0;
   double residual = 0;
 };
@@ -27,25 +28,29 @@ Verdict VerdictOf(float label, float logit, const linear::UpdateOptions& update)
   const double p = (x >= 0 ? 1 : e) / (1 + e);
   const double residual = (label - p) * linear::ResidualFactor(p, update);
   const double most = update.residual_most;
-  return {.loss = static_cast<float>(std::max(x, 0.0) - x * label + std::log(1 + e)),
+  return {.probability = p,
+          .loss = static_cast<float>(std::max(x, 0.0) - x * label + std::log(1 + e)),
           .residual = std::isnan(residual) ? 0 : std::clamp(residual, -most, most)};
 }
 
 }  // namespace
 
-LinearSummer::LinearSummer(const LinearQuery& query, LinearRows& rows)
-    : query_(query), places_(*query.columns, query.tables, rows) {}
+LinearSummer::LinearSummer(const LinearQuery& query, LinearRows& rows, uint32_t bins)
+    : query_(query),
+      places_(*query.columns, query.tables, rows),
+      bins_(bins > 0 ? std::optional(ScoreBins(bins)) : std::nullopt) {}
 
 void LinearSummer::Open(RowSums sums) {
   TACIT_CHECK(!open(), "sums are open");
   sums_.emplace(std::move(sums));
-  clipped_ = 0;
+  figures_ = {};
+  if (bins_) figures_.bins.resize(size_t{2} * bins_->size());
 }
 
-RowSums LinearSummer::Close() {
-  RowSums sums = std::move(*sums_);
-  sums_.reset();
-  return sums;
+LinearPart LinearSummer::Close() {
+  LinearPart part{mechanism::PartialSums(std::move(*sums_)), std::move(figures_)};
+  Abandon();
+  return part;
 }
 
 void LinearSummer::Abandon() {
@@ -60,15 +65,17 @@ Status LinearSummer::See(const stream::StepBatch& step, size_t begin, size_t end
     next = std::min(end, at + kAtOnce);
     while (add && next < end && step.unit_of[next] == step.unit_of[next - 1]) ++next;
     TACIT_RETURN_IF_ERROR(places_.Read(examples, at, next, model.periods));
-    Predict(std::span(examples.label).subspan(at, next - at), model.bias,
+    Predict(std::span(examples.label).subspan(at, next - at), model.bias, add,
             {seen.logits.subspan(at, next - at), seen.losses.subspan(at, next - at)});
-    if (add) AddEvents(step, at, next);
+    if (!add) continue;
+    AddEvents(step, at, next);
+    figures_.examples += next - at;
   }
   return {};
 }
 
 // Predicts the examples that were read last.
-void LinearSummer::Predict(std::span<const float> labels, double bias, const Seen& seen) {
+void LinearSummer::Predict(std::span<const float> labels, double bias, bool add, const Seen& seen) {
   effects_.resize(labels.size());
   residuals_.resize(labels.size());
   linear::AddUp(places_.places(), 0, labels.size(), places_.effects(), effects_);
@@ -77,6 +84,8 @@ void LinearSummer::Predict(std::span<const float> labels, double bias, const See
     const Verdict verdict = VerdictOf(labels[i], seen.logits[i], query_.update);
     residuals_[i] = verdict.residual;
     seen.losses[i] = verdict.loss;
+    if (add && bins_)
+      figures_.See(*bins_, seen.logits[i], verdict.probability, verdict.loss, labels[i]);
   }
 }
 
@@ -127,7 +136,7 @@ void LinearSummer::AddUnits(const stream::StepBatch& step, size_t begin, size_t 
       }
       AddEvent(i - begin, step.examples.label[i], step.examples.WeightOf(i));
     }
-    clipped_ += sums.Add(unit_);
+    figures_.clipped += sums.Add(unit_);
   }
 }
 
@@ -147,8 +156,9 @@ void LinearSummer::AddEvents(const stream::StepBatch& step, size_t begin, size_t
     if (ahead < places.place.size())
       for (const uint32_t place : places.place.subspan(ahead, places.columns))
         __builtin_prefetch(&cells[sums.SumOf(place)], /*rw=*/1);
-    clipped_ += sums.Add(query_.weights, places.place.subspan(i * places.columns, places.columns),
-                         residuals_[i], NumbersOf(i, step.examples.label[begin + i]));
+    figures_.clipped +=
+        sums.Add(query_.weights, places.place.subspan(i * places.columns, places.columns),
+                 residuals_[i], NumbersOf(i, step.examples.label[begin + i]));
   }
 }
 

@@ -7,11 +7,13 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/score_histogram.h"
 #include "mechanism/row_sums.h"
 #include "mechanism/unit_vector.h"
 #include "model/linear/predict.h"
 #include "model/linear/state.h"
 #include "stream/steps/participation.h"
+#include "train/linear/linear_part.h"
 #include "train/linear/linear_places.h"
 #include "train/linear/linear_query.h"
 
@@ -30,8 +32,9 @@ class LinearSummer {
     std::span<float> logits, losses;
   };
 
-  // The references must outlive the summer.
-  LinearSummer(const LinearQuery& query, LinearRows& rows);
+  // The references must outlive the summer. `bins`: those that it counts predictions by; 0: a part
+  // has no figures of predictions.
+  LinearSummer(const LinearQuery& query, LinearRows& rows, uint32_t bins = 0);
 
   bool open() const { return sums_.has_value(); }
   // Begins to sum. REQUIRES sums of the query, without units, and that none are open.
@@ -40,17 +43,16 @@ class LinearSummer {
   // REQUIRES whole units if it adds.
   Status See(const stream::StepBatch& step, size_t begin, size_t end,
              const model::linear::State& model, bool add, const Seen& seen);
-  // Returns the sums, which are open no more.
-  mechanism::RowSums Close();
+  // Returns the part since Open, whose sums are open no more. No value of a large column has a
+  // place any more.
+  LinearPart Close();
   // Drops the sums as if no event had come.
   void Abandon();
-  // Units since Open that were longer than the clip.
-  uint64_t clipped() const { return clipped_; }
 
   LinearPlaces& places() { return places_; }
 
  private:
-  void Predict(std::span<const float> labels, double bias, const Seen& seen);
+  void Predict(std::span<const float> labels, double bias, bool add, const Seen& seen);
   void AddEvents(const stream::StepBatch& step, size_t begin, size_t end);
   void AddUnits(const stream::StepBatch& step, size_t begin, size_t end);
   void AddEvent(size_t example, float label, double weight);
@@ -59,7 +61,8 @@ class LinearSummer {
   const LinearQuery& query_;
   LinearPlaces places_;
   std::optional<mechanism::RowSums> sums_;
-  uint64_t clipped_ = 0;
+  const std::optional<ScoreBins> bins_;
+  PartFigures figures_;  // since Open
 
   // Working memory. Of the examples read last: what they add up to, and their residuals.
   std::vector<model::linear::Effect> effects_;

@@ -8,18 +8,18 @@
 
 namespace tacit::train {
 
-using mechanism::PartialSums;
 using mechanism::RowSums;
 
-SliceSummer::SliceSummer(const LinearQuery& query, LinearRows& rows, WorkerPool& workers)
+SliceSummer::SliceSummer(const LinearQuery& query, LinearRows& rows, WorkerPool& workers,
+                         uint32_t bins)
     : query_(query), workers_(workers), slices_(workers.workers()) {
-  for (size_t k = 0; k < workers.workers(); ++k) summers_.emplace_back(query, rows);
+  for (size_t k = 0; k < workers.workers(); ++k) summers_.emplace_back(query, rows, bins);
 }
 
 // Returns sums without units, in the memory of the worker's last ones.
 RowSums SliceSummer::NoSums(size_t worker) {
   if (worker == 0) return {query_.sums, query_.tables, std::exchange(released_, {})};
-  if (slices_[worker]) return std::move(*slices_[worker]).Renew();
+  if (slices_[worker]) return std::move(slices_[worker]->sums).Renew();
   return {query_.sums, query_.tables};
 }
 
@@ -46,36 +46,49 @@ Status SliceSummer::See(const stream::StepBatch& step, const model::linear::Stat
              .loss_sum = SumOfLosses(losses_),
              .losses = examples};
   if (!learn) return {};
-  examples_ += examples;
   loss_sum_ += report->loss_sum;
   return {};
 }
 
 void SliceSummer::Abandon() {
   for (LinearSummer& summer : summers_) summer.Abandon();
-  examples_ = 0;
+  others_.reset();
   loss_sum_ = 0;
 }
 
-RowSums SliceSummer::Take(StepReport* report) {
-  report->examples = std::exchange(examples_, 0);
-  report->earlier_losses = report->examples - report->losses;
-  report->earlier_loss_sum = std::exchange(loss_sum_, 0) - report->loss_sum;
+void SliceSummer::Add(LinearPart part) {
+  loss_sum_ += static_cast<double>(part.figures.losses) * PartFigures::kStep;
+  if (others_)
+    others_->Add(part);
+  else
+    others_ = std::move(part);
+}
+
+LinearPart SliceSummer::TakePart() {
+  if (!summers_[0].open()) summers_[0].Open(NoSums(0));
   std::vector<size_t> open;
-  for (size_t k = 0; k < summers_.size(); ++k) {
-    if (!summers_[k].open()) continue;
-    open.push_back(k);
-    report->units_clipped += summers_[k].clipped();
-  }
+  for (size_t k = 0; k < summers_.size(); ++k)
+    if (summers_[k].open()) open.push_back(k);
   // Closing sorts, so threads share it.
   workers_.Run(open.size(), [&](size_t begin, size_t end, size_t) {
     for (size_t i = begin; i < end; ++i) slices_[open[i]].emplace(summers_[open[i]].Close());
   });
-  PartialSums period = std::move(*slices_[0]);
+  LinearPart period = std::move(*slices_[0]);
   slices_[0].reset();
   for (const size_t k : open)
     if (k > 0) period.Add(*slices_[k]);
-  RowSums sums = std::move(period).Open();
+  if (others_) period.Add(*others_);
+  others_.reset();
+  return period;
+}
+
+RowSums SliceSummer::Take(StepReport* report) {
+  LinearPart period = TakePart();
+  report->examples = period.figures.examples;
+  report->units_clipped += period.figures.clipped;
+  report->earlier_losses = report->examples - report->losses;
+  report->earlier_loss_sum = std::exchange(loss_sum_, 0) - report->loss_sum;
+  RowSums sums = std::move(period.sums).Open();
   report->rows_touched = sums.CountTouched();
   return sums;
 }

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "base/threads/worker_pool.h"
-#include "mechanism/partial_sums.h"
 #include "model/linear/state.h"
 #include "train/learner/learner.h"
+#include "train/linear/linear_part.h"
 #include "train/linear/linear_summer.h"
 
 namespace tacit::train {
@@ -18,15 +18,19 @@ namespace tacit::train {
 // several events is one slice, since a unit is added once. Not thread-safe.
 class SliceSummer {
  public:
-  // The references must outlive it.
-  SliceSummer(const LinearQuery& query, LinearRows& rows, WorkerPool& workers);
+  // The references must outlive it. `bins`: of the figures (LinearSummer).
+  SliceSummer(const LinearQuery& query, LinearRows& rows, WorkerPool& workers, uint32_t bins = 0);
 
   // Predicts the step's examples by `model`, for the report, and adds them to the period's sums if
   // they are learnt from.
   Status See(const stream::StepBatch& step, const model::linear::State& model, bool learn,
              StepReport* report);
+  // Adds a part that was summed elsewhere. REQUIRES the same query.
+  void Add(LinearPart part);
   // Drops the period's sums.
   void Abandon();
+  // Returns all that was added since the last call.
+  LinearPart TakePart();
   // Returns the period's sums, and tells the whole period to the report, which has its last part.
   mechanism::RowSums Take(StepReport* report);
   // Takes the release of these sums, for its memory.
@@ -43,10 +47,10 @@ class SliceSummer {
   const LinearQuery& query_;
   WorkerPool& workers_;
   std::vector<LinearSummer> summers_;  // one a worker
-  // The sums of each worker but the first in the period before, for their memory.
-  std::vector<std::optional<mechanism::PartialSums>> slices_;
+  // The part of each worker but the first in the period before, for its memory.
+  std::vector<std::optional<LinearPart>> slices_;
+  std::optional<LinearPart> others_;  // summed elsewhere
   mechanism::ReleasedSums released_;
-  uint64_t examples_ = 0;
   double loss_sum_ = 0;
   std::vector<float> logits_, losses_;  // of a step
 };

@@ -18,9 +18,6 @@
 namespace tacit::train {
 namespace {
 
-using mechanism::PartialSums;
-using mechanism::RowSums;
-
 // A way to learn a test's events. Crosses of more than 100 values are not released whole.
 struct Way {
   bool noisy = false, sets = true, weighed = false;
@@ -145,6 +142,7 @@ TEST(LinearSlices, AnAbandonedStepTouchesNothing) {
 // Summers of processes of their own, whose parts travel as bytes: units are cut among them at
 // random.
 TEST(LinearSlices, SummersAddUpToOne) {
+  constexpr uint32_t bins = 16;
   const LinearQuery query(OptionsOf(0.5));
   MemoryRows memory(LinearRowLayout(*query.columns));
   LinearRows rows(memory);
@@ -157,35 +155,32 @@ TEST(LinearSlices, SummersAddUpToOne) {
         StepOf(EventsOf({.sets = seed % 2 == 0}, 600 + random() % 900, random), unit_size);
     const size_t examples = step.examples.size();
     std::vector<float> logits(examples), losses(examples), other(examples);
-    LinearSummer one(query, rows);
+    LinearSummer one(query, rows, bins);
     one.Open({query.sums, query.tables});
     ASSERT_TRUE(one.See(step, 0, examples, model, true, {logits, losses}));
-    const uint64_t clipped = one.clipped();
-    RowSums whole = one.Close();
+    LinearPart whole = one.Close();
     one.Open({query.sums, query.tables});
-    EXPECT_EQ(one.clipped(), 0u);
+    EXPECT_EQ(one.Close().figures.clipped, 0u);
 
-    std::vector<PartialSums> parts;
-    uint64_t clipped_in_parts = 0;
+    std::vector<LinearPart> parts;
     for (size_t begin = 0, end; begin < examples; begin = end) {
       end = std::min(examples, begin + unit_size * (1 + random() % 200));
-      LinearSummer summer(query, rows);
+      LinearSummer summer(query, rows, bins);
       summer.Open({query.sums, query.tables});
       ASSERT_TRUE(summer.See(step, begin, end, model, true, {other, losses}));
-      clipped_in_parts += summer.clipped();
-      const std::string bytes = PartialSums(summer.Close()).Encode();
-      auto part = PartialSums::Decode(bytes, query.sums, query.tables);
+      auto part = LinearPart::Decode(summer.Close().Encode(), query, bins);
       ASSERT_TRUE(part) << part.error().message;
       parts.push_back(*std::move(part));
     }
     std::ranges::shuffle(parts, random);
-    PartialSums all = std::move(parts[0]);
-    for (const PartialSums& part : std::span(parts).subspan(1)) all.Add(part);
+    LinearPart all = std::move(parts[0]);
+    for (const LinearPart& part : std::span(parts).subspan(1)) all.Add(part);
     EXPECT_EQ(logits, other);
-    EXPECT_EQ(clipped_in_parts, clipped);
+    EXPECT_EQ(all.figures, whole.figures);
+    EXPECT_EQ(all.figures.examples, examples);
     auto noise = noise::FixedNoise(1), same = noise::FixedNoise(1);
-    const testing::FlatSums expected = testing::Flat(std::move(whole).Release(noise));
-    const testing::FlatSums released = testing::Flat(std::move(all).Open().Release(same));
+    const testing::FlatSums expected = testing::Flat(std::move(whole.sums).Open().Release(noise));
+    const testing::FlatSums released = testing::Flat(std::move(all.sums).Open().Release(same));
     EXPECT_EQ(released.rows, expected.rows);
     EXPECT_EQ(released.sums, expected.sums);
     EXPECT_EQ(released.counts, expected.counts);
