@@ -5,6 +5,7 @@
 #include "serve/scoring/linear_scorer.h"
 #include "train/linear/linear_columns.h"
 #include "train/linear/linear_learner.h"
+#include "train/linear/linear_part_summer.h"
 #include "wiring/kinds/kinds.h"
 #include "wiring/plans/model_form.h"
 #include "wiring/plans/noise_plan.h"
@@ -123,6 +124,11 @@ class LinearPlan final : public ModelPlan {
                                                   parts.rows, parts.workers);
   }
 
+  std::unique_ptr<train::PartSummer> MakeSummer(store::WorkingRows& rows,
+                                                WorkerPool& workers) const override {
+    return train::MakeLinearPartSummer(options_, rows, workers);
+  }
+
   std::shared_ptr<const serve::RowModel> Scores() const override {
     return serve::MakeLinearModel(options_.index, options_.id, transform_, options_.columns);
   }
@@ -195,7 +201,8 @@ Result<std::shared_ptr<const ModelPlan>> PlanLinear(const PlanParts& parts) {
       .update = {},
       .noise_multiplier = 0,
       .whole_column_most = learner.mechanism.whole_columns,
-      .threshold_deviations = learner.mechanism.deviations};
+      .threshold_deviations = learner.mechanism.deviations,
+      .bins = learner.quality.bins};
   if (learner.mechanism.traits().adds_noise) {
     TACIT_ASSIGN(options.noise_multiplier, StepNoise(learner, parts.exposure, {}, parts.laws));
   }

@@ -31,6 +31,7 @@
 #include "train/counts/recent_histories.h"
 #include "train/engines/gpu.h"
 #include "train/learner/learner.h"
+#include "train/learner/part_summer.h"
 #include "wiring/plans/learner_shape.h"
 #include "wiring/plans/mechanism_kinds.h"
 #include "wiring/plans/noise_plan.h"
@@ -123,6 +124,13 @@ class ModelPlan {
   virtual Result<GpuStart> StartOnGpu(train::Gpu&, uint64_t /*free*/) const { return GpuStart(); }
   // The plan must outlive the learner, which may refer to its row space.
   virtual Result<std::unique_ptr<train::Learner>> Make(LearnerParts parts) const = 0;
+
+  // A summer of parts for its learner (PartSummer); null for models that are not summed in parts.
+  // Rows, pool and plan must outlive it.
+  virtual std::unique_ptr<train::PartSummer> MakeSummer(store::WorkingRows& /*rows*/,
+                                                        WorkerPool& /*workers*/) const {
+    return nullptr;
+  }
 
   // The way it answers; one of the two is null.
   virtual std::shared_ptr<const serve::RowModel> Scores() const { return nullptr; }
