@@ -40,6 +40,7 @@ void AddCommands(CLI::App& cli, std::vector<bench::Bench> gpu, Action* chosen) {
   AddFeed(cli, chosen);
   AddUser(cli, chosen);
   AddVersions(cli, chosen);
+  AddWorkers(cli, chosen);
   AddToken(cli, chosen);
   AddStore(cli, chosen);
   AddPrivacy(cli, chosen);

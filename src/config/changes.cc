@@ -28,6 +28,7 @@ constexpr SectionThatStays kSections[] = {
     {"gpu", kRooms},
     {"log", "lines of two forms would follow each other"},
     {"feed", "the feed's thread has it"},
+    {"workers", "the thread that deals periods out has it"},
     {"kafka", "connections to the brokers are made with it"},
     {"dead_letters", kFiles},
 };

@@ -85,6 +85,11 @@ void DescribeConfig(Fields& fields, Config& config) {
                   "published to: docs/operating/replicas.md. It has what a release checkpoint "
                   "holds, and nothing else. `tools/kafka feed NAME PARTITIONS` makes one."},
                  [&](Fields& below) { DescribeFeed(below, config.feed); });
+  fields.Section({"workers",
+                  "Two topics of the brokers in `kafka` over which other machines sum up a linear "
+                  "model's periods for this trainer. `tools/kafka workers NAME PARTITIONS` makes "
+                  "them. It needs `source.periods: topic` and `feed.topic`."},
+                 [&](Fields& below) { DescribeWorkers(below, config.workers); });
   DescribeKafka(fields, config.kafka, UsesKafka(config));
   fields.Section({"dead_letters",
                   "The file that names records which cannot be learnt from: the column or field "
@@ -97,6 +102,7 @@ Status CheckConfig(const Tree& tree, LogFiles files, Config* config) {
   TACIT_RETURN_IF_ERROR(CheckSource(root.Key("source"), files, &config->source));
   TACIT_RETURN_IF_ERROR(CheckKafka(root.Key("kafka"), *config, &config->kafka));
   TACIT_RETURN_IF_ERROR(CheckFeed(root.Key("feed"), *config));
+  TACIT_RETURN_IF_ERROR(CheckWorkers(root.Key("workers"), *config));
   TACIT_RETURN_IF_ERROR(CheckFeatures(root.Key("schema").Key("features"), config->features));
   TACIT_RETURN_IF_ERROR(
       CheckLearners(root.Key("learners"), config->learners, config->source, config->catalogue));

@@ -475,6 +475,17 @@ struct Feed {
   uint64_t backlog_bytes = 256u << 20;
 };
 
+// The topics by which workers sum a linear model's periods for the trainer.
+struct Workers {
+  std::string topic;  // the beginning of their names; if empty, the trainer sums alone
+  std::string key_file;
+  uint32_t patience_ms = 5000;
+  double check = 0.002;  // the share of bodies that the trainer sums too
+
+  std::string plan_topic() const { return topic + ".plan"; }
+  std::string sums_topic() const { return topic + ".sums"; }
+};
+
 struct Config {
   Source source;
   Catalogue catalogue;
@@ -486,8 +497,9 @@ struct Config {
   Training training;
   Gpu gpu;
   Log log;
-  Kafka kafka;  // source kafka, and feed
+  Kafka kafka;  // source kafka, feed and workers
   Feed feed;
+  Workers workers;
   DeadLetters dead_letters;
   uint64_t memory_total_bytes = 2ull << 30;
 };

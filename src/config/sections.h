@@ -36,6 +36,9 @@ bool UsesKafka(const Config& config);
 void DescribeFeed(Fields& fields, Feed& feed);
 Status CheckFeed(const Place& place, const Config& config);
 
+void DescribeWorkers(Fields& fields, Workers& workers);
+Status CheckWorkers(const Place& place, const Config& config);
+
 void DescribeFeature(Fields& fields, Feature& feature);
 Status CheckFeatures(const Place& place, const std::vector<Feature>& features);
 

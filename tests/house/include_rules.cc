@@ -14,8 +14,8 @@ using Names = std::set<std::string>;
 
 // The rooms that wiring is wired from, the configuration among them.
 Names Below() {
-  return {"config",    "metrics", "noise", "privacy", "event", "ops",   "model",
-          "mechanism", "stream",  "store", "train",   "http",  "serve", "feed"};
+  return {"config", "metrics", "noise", "privacy", "event", "ops",  "model",  "mechanism",
+          "stream", "store",   "train", "http",    "serve", "feed", "workers"};
 }
 
 Names And(Names names, const Names& more) {

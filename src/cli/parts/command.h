@@ -47,6 +47,7 @@ void AddFeed(CLI::App& cli, Action* chosen);
 void AddUser(CLI::App& cli, Action* chosen);
 void AddToken(CLI::App& cli, Action* chosen);
 void AddVersions(CLI::App& cli, Action* chosen);
+void AddWorkers(CLI::App& cli, Action* chosen);
 void AddStore(CLI::App& cli, Action* chosen);
 void AddPrivacy(CLI::App& cli, Action* chosen);
 void AddEvaluate(CLI::App& cli, Action* chosen);

@@ -57,6 +57,7 @@ TEST(MistakesTest, AToolAnswersInItsOwnWords) {
       {{"--json", "inspect", "x"},
        "tacit has no option --json; tacit --help lists its commands and options"},
       {{"--verison"}, "tacit has no option --verison (did you mean '--version'?)"},
+      {{"workers", "key"}, "tacit workers key needs file"},
       {{"checkpoint"}, "tacit checkpoint needs one of its commands: create, list, pack"},
       {{"checkpoint", "lst"}, "'lst' is no command of tacit checkpoint (did you mean 'list'?)"},
       {{"checkpoint", "list"}, "tacit checkpoint list takes one of --path and --url"},

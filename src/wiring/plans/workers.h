@@ -1,0 +1,13 @@
+#pragma once
+
+#include "base/result.h"
+#include "config/config.h"
+#include "workers/seal.h"
+
+namespace tacit::wiring {
+
+// Reads the key that a trainer and its workers share. kInvalidArgument: the file is not there,
+// others may read or change it, or it holds no key. REQUIRES workers.topic.
+Result<workers::SharedKey> ReadWorkersKey(const config::Workers& config);
+
+}  // namespace tacit::wiring
