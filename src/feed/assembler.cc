@@ -90,9 +90,10 @@ Result<FeedIdentity> IdentityOf(const PlacedEnd& placed) {
 }
 
 Assembler::Assembler(std::string topic, FeedIdentity identity, std::optional<CommitSeq> base,
-                     Beginning beginning)
+                     Beginning beginning, Moves moves)
     : topic_(std::move(topic)),
       identity_(std::move(identity)),
+      moves_(moves),
       base_(base),
       hole_(!base),
       settled_(base.has_value()),
@@ -209,44 +210,56 @@ Status Assembler::TakeDecoded(const stream::KafkaTopicRecord& record, const Reco
   return {};
 }
 
-Result<const RowSpace::Table*> Assembler::TableOf(const Record& record, bool blocks) const {
+Result<uint32_t> Assembler::TableOf(const Record& record, bool blocks) const {
+  if (moves_ == Moves::kNeeded && !record.origin.moves)
+    return Fail(ErrorCode::kRefused,
+                "has rows that do not tell how they moved: its trainer has no workers.topic");
   const store::LearnerRecord& learner = identity_.learners[record.place.learner];
   const auto table = learner.layout.TableOfNumber(record.place.table);
-  if (table && SendsBlocks(learner.layout) == blocks) return &learner.layout.space.tables()[*table];
+  if (table && SendsBlocks(learner.layout, record.origin.moves) == blocks) return *table;
   return Fail(ErrorCode::kCorruption,
               fmt::format("is {} {} of table {} of learner '{}': the mark's layout has no such {}",
                           blocks ? "block" : "row", record.place.number, record.place.table,
                           learner.name, blocks ? "block" : "row"));
 }
 
+// The bytes of a row that are kept.
+std::string_view Assembler::Kept(const Record& record, std::string_view row) const {
+  if (!record.origin.moves || moves_ == Moves::kNeeded) return row;
+  return row.substr(0, row.size() - kMoveFloats * sizeof(float));
+}
+
 Status Assembler::TakeRow(const Record& record, Pending* to) const {
   const store::LearnerRecord& learner = identity_.learners[record.place.learner];
-  TACIT_ASSIGN(const RowSpace::Table* const table, TableOf(record, false));
-  const size_t floats = table->dim + learner.layout.average.StateFloats(table->dim);
-  if (record.place.number >= table->rows || record.payload.size() != floats * sizeof(float))
+  TACIT_ASSIGN(const uint32_t number, TableOf(record, false));
+  const RowSpace::Table& table = learner.layout.space.tables()[number];
+  const size_t floats = SentFloats(learner.layout, number, record.origin.moves);
+  if (record.place.number >= table.rows || record.payload.size() != floats * sizeof(float))
     return Fail(
         ErrorCode::kCorruption,
         fmt::format("is row {} of table {} of learner '{}' and has {} bytes: the mark's "
                     "layout has no such row",
                     record.place.number, record.place.table, learner.name, record.payload.size()));
-  to->rows[learner.key].Add(table->first + record.place.number, record.payload);
+  to->rows[learner.key].Add(table.first + record.place.number, Kept(record, record.payload));
   return {};
 }
 
 Status Assembler::TakeBlock(const Record& record, Pending* to) const {
   const store::LearnerRecord& learner = identity_.learners[record.place.learner];
-  TACIT_ASSIGN(const RowSpace::Table* const table, TableOf(record, true));
+  TACIT_ASSIGN(const uint32_t number, TableOf(record, true));
+  const RowSpace::Table& table = learner.layout.space.tables()[number];
   TACIT_ASSIGN(const Block block, DecodeBlock(record.payload));
-  const size_t floats = table->dim + learner.layout.average.StateFloats(table->dim);
+  const size_t floats = SentFloats(learner.layout, number, record.origin.moves);
   // A number that is too large is found before it is multiplied.
-  bool fits = record.place.number <= table->rows / kBlockRows &&
+  bool fits = record.place.number <= table.rows / kBlockRows &&
               block.floats.size() == block.rows() * floats * sizeof(float);
   const uint64_t first = fits ? record.place.number * kBlockRows : 0;
   Rows& changed = to->rows[learner.key];
   Rows& unchanged = to->unchanged[learner.key];
   block.ForRows([&](size_t at, std::string_view bytes, bool has_changed) {
-    fits = fits && first + at < table->rows;
-    if (fits) (has_changed ? changed : unchanged).Add(table->first + first + at, bytes);
+    fits = fits && first + at < table.rows;
+    if (fits)
+      (has_changed ? changed : unchanged).Add(table.first + first + at, Kept(record, bytes));
   });
   if (fits) return {};
   return Fail(ErrorCode::kCorruption,

@@ -64,13 +64,17 @@ class Assembler {
  public:
   // The place that reading begins at: behind the version ends of `base`, or the topic's beginning.
   enum class Beginning : uint8_t { kBehindBase, kOfTopic };
+  // Rows may tell how they moved (RecordOrigin::moves). A worker needs that, behind a row's own
+  // floats; for any other reader it is left out.
+  enum class Moves : uint8_t { kLeftOut, kNeeded };
   // `base`: the version that the caller has; what comes out first is the change of it. Nothing:
   // there is none, and the first is all there is.
   Assembler(std::string topic, FeedIdentity identity, std::optional<CommitSeq> base,
-            Beginning beginning);
+            Beginning beginning, Moves moves = Moves::kLeftOut);
 
   // Takes a record. kCorruption: its bytes are no record's. kRefused: a record of another store,
-  // model or feed, or versions that go back. After a failure nothing more may be taken.
+  // model or feed, versions that go back, or rows without moves that are needed. After a failure
+  // nothing more may be taken.
   Status Take(const stream::KafkaTopicRecord& record);
 
   // True where a hole was read since ends were last noted, or none were yet: the reader asks
@@ -137,7 +141,8 @@ class Assembler {
   Status TakeRow(const Record& record, Pending* to) const;
   Status TakeBlock(const Record& record, Pending* to) const;
   // The table that a record of rows names. kCorruption: its layout is not in the version end.
-  Result<const RowSpace::Table*> TableOf(const Record& record, bool blocks) const;
+  Result<uint32_t> TableOf(const Record& record, bool blocks) const;
+  std::string_view Kept(const Record& record, std::string_view row) const;
   static Status TakeChunk(const Record& record, Chunks* to);
   Status TakeEnd(int32_t partition, PlacedEnd placed, Part& part);
   Status CheckEnd(const PlacedEnd& placed) const;
@@ -154,6 +159,7 @@ class Assembler {
 
   const std::string topic_;
   const FeedIdentity identity_;
+  const Moves moves_;
   std::optional<CommitSeq> base_;
   std::map<int32_t, Part> parts_;
   std::map<CommitSeq, Pending> pending_;

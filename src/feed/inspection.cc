@@ -49,7 +49,8 @@ class Inspector {
         found_.rows += 1;
         // The lengths of rows are compared once the newest version end says what they are.
         shapes_[{decoded->place.learner, decoded->place.table, decoded->payload.size(),
-                 decoded->origin.model, false}] = {decoded->place.number, decoded->origin};
+                 decoded->origin.model, false, decoded->origin.moves}] = {decoded->place.number,
+                                                                          decoded->origin};
         break;
       case RecordKind::kBlock:
         TakeBlock(*decoded);
@@ -106,7 +107,7 @@ class Inspector {
     uint16_t learner = 0, table = 0;
     size_t bytes = 0;
     uint64_t model = 0;
-    bool in_blocks = false;
+    bool in_blocks = false, moves = false;
     friend auto operator<=>(const RowShape&, const RowShape&) = default;
   };
 
@@ -132,7 +133,8 @@ class Inspector {
                                block ? "has no row" : block.error().message));
     found_.rows += block->rows();
     shapes_[{record.place.learner, record.place.table, block->floats.size() / block->rows(),
-             record.origin.model, true}] = {record.place.number * kBlockRows, record.origin};
+             record.origin.model, true, record.origin.moves}] = {record.place.number * kBlockRows,
+                                                                 record.origin};
   }
 
   void TakeChunk(const Record& record, FoundChunks* chunks) {
@@ -177,9 +179,8 @@ class Inspector {
       // Rows of a model before this one are nobody's any more.
       if (shape.learner != at_end.key || shape.model != model) continue;
       const auto table = layout.TableOfNumber(shape.table);
-      const uint32_t dim = table ? layout.space.tables()[*table].dim : 0;
-      if (!table || shape.in_blocks != SendsBlocks(layout) ||
-          shape.bytes != (dim + layout.average.StateFloats(dim)) * sizeof(float))
+      if (!table || shape.in_blocks != SendsBlocks(layout, shape.moves) ||
+          shape.bytes != SentFloats(layout, *table, shape.moves) * sizeof(float))
         fault(
             fmt::format("row {} of table {} of learner '{}' has {} bytes, and is of no layout "
                         "that the mark has",

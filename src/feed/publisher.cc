@@ -95,12 +95,12 @@ uint64_t ModelsId(const std::vector<store::ReleasedLearner>& learners) {
   return ModelId(sha.Finish());
 }
 
-uint64_t PublisherBytes(std::span<const store::RowLayout> layouts) {
+uint64_t PublisherBytes(std::span<const store::RowLayout> layouts, bool moves) {
   // librdkafka holds a record twice while it makes a request of it. One delta is read again.
   constexpr uint64_t kRead = 32 << 20;
   uint64_t bytes = uint64_t{2} * stream::KafkaProducerOptions().queued_bytes_max + kRead;
   for (const store::RowLayout& layout : layouts)
-    if (SendsBlocks(layout)) bytes += RowBlocks::BytesOf(layout);
+    if (SendsBlocks(layout, moves)) bytes += RowBlocks::BytesOf(layout, moves);
   return bytes;
 }
 
@@ -133,6 +133,7 @@ class Publisher::Version {
       : producer_(producer), options_(options), parts_(partitions) {
     origin_.version = version;
     origin_.lineage = lineage;
+    origin_.moves = options.moves.has_value();
   }
 
   Status Send(const RecordPlace& place, uint64_t model, std::string_view payload) {
@@ -285,6 +286,7 @@ void Publisher::TakeBase(const NewestEnds& ends, const store::Release& release) 
                      std::ranges::all_of(ends.by_partition, [&](const auto& one) {
                        const RecordOrigin& origin = one.second.origin;
                        return origin == any.origin && origin.model == models &&
+                              origin.moves == options_.moves.has_value() &&
                               ToHex(origin.lineage) == lineage && origin.version <= release.tip.seq;
                      });
   // A store that takes over may have gone on from before what was published, and builds upon none.
@@ -369,6 +371,14 @@ Status Publisher::CheckEnds() {
   }
 }
 
+std::span<const float> Publisher::FloatsOf(const store::ReleasedRow& row) {
+  if (!options_.moves) return row.floats;
+  floats_.assign(row.floats.begin(), row.floats.end());
+  for (const size_t place : *options_.moves)
+    floats_.push_back(place < row.state.size() ? row.state[place] : 0);
+  return floats_;
+}
+
 Status Publisher::LoadBlocks(const store::Release& release) {
   if (!blocks_.empty()) return {};
   std::vector<std::unique_ptr<RowBlocks>> loaded;  // all of them, or none after a failure
@@ -376,10 +386,11 @@ Status Publisher::LoadBlocks(const store::Release& release) {
     TACIT_ASSIGN(const store::LearnerRecord record,
                  store::DecodeLearner(learner.key, learner.record));
     std::unique_ptr<RowBlocks> blocks;
-    if (SendsBlocks(record.layout)) {
-      blocks = std::make_unique<RowBlocks>(record.layout);
+    const bool moves = options_.moves.has_value();
+    if (SendsBlocks(record.layout, moves)) {
+      blocks = std::make_unique<RowBlocks>(record.layout, moves);
       const auto put = [&](const store::ReleasedRow& row) -> Status {
-        blocks->Put(row.table, row.bucket, row.floats, false);
+        blocks->Put(row.table, row.bucket, FloatsOf(row), false);
         return {};
       };
       TACIT_RETURN_IF_ERROR(store_.ForReleasedRowsOf(release, learner.key, put));
@@ -399,17 +410,17 @@ Result<bool> Publisher::SendRows(const store::Release& release, std::optional<Co
     return ModelId(release.learners[learner].fingerprint);
   };
   const auto take = [&](const store::ReleasedRow& row) -> Status {
+    const std::span<const float> floats = FloatsOf(row);
     if (const auto& blocks = blocks_[row.learner]) {
-      blocks->Put(row.table, row.bucket, row.floats, true);
+      blocks->Put(row.table, row.bucket, floats, true);
       return {};
     }
-    return version.Send(
-        {.kind = RecordKind::kRow,
-         .learner = row.learner,
-         .table = row.table,
-         .number = row.bucket},
-        model_of(row.learner),
-        {reinterpret_cast<const char*>(row.floats.data()), row.floats.size_bytes()});
+    return version.Send({.kind = RecordKind::kRow,
+                         .learner = row.learner,
+                         .table = row.table,
+                         .number = row.bucket},
+                        model_of(row.learner),
+                        {reinterpret_cast<const char*>(floats.data()), floats.size_bytes()});
   };
   TACIT_ASSIGN(const bool shown, store_.ForReleasedRows(release, since, take));
   if (!shown) return false;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -13,6 +14,7 @@
 #include "base/result.h"
 #include "base/terms.h"
 #include "feed/newest_ends.h"
+#include "feed/record.h"
 #include "feed/row_blocks.h"
 #include "store/releaser.h"
 #include "stream/kafka/producer.h"
@@ -26,6 +28,9 @@ struct PublisherOptions {
   // Goes on where another lineage, or an older copy of this store, has published: the next version
   // is sent whole, under this store's lineage. For an operator to say.
   bool takes_over = false;
+  // Places in the state of a linear model's row: its last move, and that move's release. Rows tell
+  // them (RecordOrigin::moves), for workers. Nothing: they do not.
+  std::optional<std::array<size_t, kMoveFloats>> moves = {};
   std::chrono::milliseconds patience{2'000};  // for one answer of the brokers
   // Checks the topic's settings before it is joined. If empty, CheckCompacted.
   std::function<Status()> check_topic = {};
@@ -58,7 +63,7 @@ Status CheckClaim(const std::string& topic, const NewestEnds& ends, const FeedCl
                   bool takes_over);
 
 // The bytes that publishing learners of these layouts takes, for plans of memory.
-uint64_t PublisherBytes(std::span<const store::RowLayout> layouts);
+uint64_t PublisherBytes(std::span<const store::RowLayout> layouts, bool moves = false);
 
 // Publishes the commits of a store into a topic: each version that it sends is one transaction of
 // rows, dense parameters, released states, ledger entries and a version end for every partition.
@@ -93,6 +98,8 @@ class Publisher {
 
   Status Join();
   FeedClaim Claim() const;
+  // The floats of a row that are sent; valid until the next call.
+  std::span<const float> FloatsOf(const store::ReleasedRow& row);
   Result<NewestEnds> ReadEnds() const;
   void TakeBase(const NewestEnds& ends, const store::Release& release);
   Status CheckEnds();
@@ -115,6 +122,7 @@ class Publisher {
   std::optional<Base> base_;  // if null, the next version is sent whole
   // By learner; null for those whose rows have records of their own. Empty if not loaded yet.
   std::vector<std::unique_ptr<RowBlocks>> blocks_;
+  std::vector<float> floats_;     // of a row
   CommitSeq previous_;            // the version that was published last
   bool takes_over_;               // until it has published once
   std::optional<Error> refused_;  // for good

@@ -11,11 +11,12 @@
 //
 //     value   := magic:byte*3 format:u8 version:u64 lineage:byte*16 model:u64 payload:string
 //                checksum:u32
-//     magic   := "TFR"    format := 1
+//     magic   := "TFR"    format := 1, or 2 in a version whose rows tell how they moved
 // `checksum` is the CRC-32C of the key and of the value before it. The payloads:
 //
 //     of a row     f32*dim, the embedding; with a moving average f32*dim, the average, and the step
-//                  that it is as of (CountAsFloat), which serving reads it by
+//                  that it is as of (CountAsFloat), which serving reads it by; in format 2 then
+//                  f32*2, a weight's last move and the release that moved it (CountAsFloat)
 //     of a block   row_blocks.h, of rows as above
 //     of dense     chunks:u32 f32*...    parameters as served, cut into chunks of kPayloadBytesMost
 //     of state     chunks:u32 byte*...   cut in the same way
@@ -37,7 +38,7 @@ namespace tacit::feed {
 namespace {
 
 constexpr std::string_view kMagic = "TFR", kMagicBeforeFirst = "TFD";
-constexpr uint8_t kRecordFormat = 1;
+constexpr uint8_t kFormat = 1, kFormatWithMoves = 2;
 constexpr size_t kHeadBytes = 3 + 1 + 8 + 16 + 8;
 constexpr size_t kChecksumBytes = sizeof(uint32_t);
 constexpr size_t kAroundPayload = kHeadBytes + sizeof(uint32_t) + kChecksumBytes;
@@ -161,7 +162,7 @@ uint32_t AppendValue(std::string_view key, const RecordOrigin& origin, std::stri
   };
   const auto size = static_cast<uint32_t>(payload.size());
   put(kMagic.data(), kMagic.size());
-  put(&kRecordFormat, sizeof(kRecordFormat));
+  put(origin.moves ? &kFormatWithMoves : &kFormat, sizeof(kFormat));
   put(&origin.version.value, sizeof(origin.version.value));
   put(origin.lineage.data(), origin.lineage.size());
   put(&origin.model, sizeof(origin.model));
@@ -188,11 +189,12 @@ Result<Record> DecodeRecord(std::string_view key, std::string_view value) {
   const bool intact = Crc32c(checked, Crc32c(key)) == record.checksum;
   if (intact && before_first)
     return WrittenBeforeFirst("this record", "make a new topic for the feed");
-  if (intact && format != kRecordFormat)
-    return Fail(
-        ErrorCode::kRefused,
-        fmt::format("is a record of format {}, this program reads {}: it needs a newer program",
-                    format, kRecordFormat));
+  record.origin.moves = format == kFormatWithMoves;
+  if (intact && format != kFormat && !record.origin.moves)
+    return Fail(ErrorCode::kRefused,
+                fmt::format("is a record of format {}, this program reads {} and {}: it needs a "
+                            "newer program",
+                            format, kFormat, kFormatWithMoves));
   if (!intact) return NoRecord("its checksum is another");
   ByteReader reader(checked.substr(kMagic.size() + 1));
   record.origin.version = CommitSeq(reader.Get<uint64_t>());

@@ -32,6 +32,8 @@ struct RecordOrigin {
   LineageId lineage{};  // of the store that published it
   uint64_t model =
       0;  // ModelId of the learner; of a ledger entry or version end, that of all learners
+  // The version's rows tell how they moved (kMoveFloats), for workers: format 2.
+  bool moves = false;
   friend bool operator==(const RecordOrigin&, const RecordOrigin&) = default;
 };
 
@@ -41,6 +43,10 @@ struct Record {
   std::string_view payload;  // of the bytes that were decoded
   uint32_t checksum = 0;     // of key and value
 };
+
+// The floats behind a row's own in a version whose rows tell how they moved: the last move of a
+// linear model's weight, and the number of the release that moved it; zeros in rows of others.
+inline constexpr size_t kMoveFloats = 2;
 
 // The most bytes of a payload: what a chunk of dense parameters has.
 inline constexpr uint32_t kPayloadBytesMost = 256 << 10;

@@ -240,7 +240,7 @@ Status Replica::BeginReading(FeedIdentity identity, std::optional<CommitSeq> bas
   }
   const auto beginning =
       next.empty() ? Assembler::Beginning::kOfTopic : Assembler::Beginning::kBehindBase;
-  assembler_.emplace(source_.topic, identity, base, beginning);
+  assembler_.emplace(source_.topic, identity, base, beginning, source_.moves);
   identity_ = std::move(identity);
   return reader_->Seek(from);
 }

@@ -26,6 +26,7 @@ struct ReplicaSource {
   std::string checkpoint = {};
   // A new replica holds at most this many bytes of records; the rest goes into its store.
   uint64_t held_bytes_most = uint64_t{64} << 20;
+  Assembler::Moves moves = Assembler::Moves::kLeftOut;
   // Both are for a topic that is none of a broker's. If empty, ReadNewestEnds and
   // KafkaTopicReader::Open.
   std::function<Result<NewestEnds>()> newest_ends = {};

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "feed/record.h"
 
 namespace tacit::feed {
 namespace {
@@ -15,19 +16,19 @@ constexpr size_t kFloatsMost = 4;
 // A publisher holds all rows of such a learner, up to this size.
 constexpr uint64_t kHeldBytesMost = uint64_t{64} << 20;
 
-size_t SentFloats(const store::RowLayout& layout, size_t table) {
-  const uint32_t dim = layout.space.tables()[table].dim;
-  return dim + layout.average.StateFloats(dim);
-}
-
 uint64_t BlocksOf(uint64_t rows) { return (rows + kBlockRows - 1) / kBlockRows; }
 
 }  // namespace
 
-bool SendsBlocks(const store::RowLayout& layout) {
+size_t SentFloats(const store::RowLayout& layout, size_t table, bool moves) {
+  const uint32_t dim = layout.space.tables()[table].dim;
+  return dim + layout.average.StateFloats(dim) + (moves ? kMoveFloats : 0);
+}
+
+bool SendsBlocks(const store::RowLayout& layout, bool moves) {
   for (size_t table = 0; table < layout.space.tables().size(); ++table)
-    if (SentFloats(layout, table) > kFloatsMost) return false;
-  return RowBlocks::BytesOf(layout) <= kHeldBytesMost;
+    if (SentFloats(layout, table, moves) > kFloatsMost) return false;
+  return RowBlocks::BytesOf(layout, moves) <= kHeldBytesMost;
 }
 
 size_t Block::rows() const {
@@ -52,13 +53,13 @@ Result<Block> DecodeBlock(std::string_view payload) {
   return block;
 }
 
-RowBlocks::RowBlocks(const store::RowLayout& layout) {
-  TACIT_CHECK(SendsBlocks(layout), "these rows have records of their own");
+RowBlocks::RowBlocks(const store::RowLayout& layout, bool moves) {
+  TACIT_CHECK(SendsBlocks(layout, moves), "these rows have records of their own");
   for (uint32_t t = 0; t < layout.space.tables().size(); ++t) {
     Table& table = tables_.emplace_back();
     table.number = layout.PlaceOf(t).number;
     table.rows = layout.space.tables()[t].rows;
-    table.floats = SentFloats(layout, t);
+    table.floats = SentFloats(layout, t, moves);
     table.written.resize(BlocksOf(table.rows));
     table.changed.resize(BlocksOf(table.rows));
     table.values.resize(table.rows * table.floats);
@@ -105,11 +106,11 @@ Status RowBlocks::ForChanged(const EachBlock& each) const {
   return {};
 }
 
-uint64_t RowBlocks::BytesOf(const store::RowLayout& layout) {
+uint64_t RowBlocks::BytesOf(const store::RowLayout& layout, bool moves) {
   uint64_t bytes = 0;
   const auto tables = layout.space.tables();
   for (size_t table = 0; table < tables.size(); ++table)
-    bytes += tables[table].rows * SentFloats(layout, table) * sizeof(float) +
+    bytes += tables[table].rows * SentFloats(layout, table, moves) * sizeof(float) +
              BlocksOf(tables[table].rows) * 2 * sizeof(Block::Bits);
   return bytes;
 }

@@ -18,9 +18,11 @@ namespace tacit::feed {
 
 inline constexpr uint64_t kBlockRows = 256;  // buckets of a table that have a block
 
+// The floats of a row of the table as it is sent (RecordOrigin::moves).
+size_t SentFloats(const store::RowLayout& layout, size_t table, bool moves);
 // True if a learner's rows are sent in blocks: each has few floats, and all of them together fit
 // into the publisher's memory. It follows from the layout, so both ends say the same.
-bool SendsBlocks(const store::RowLayout& layout);
+bool SendsBlocks(const store::RowLayout& layout, bool moves = false);
 
 // A block as a record has it.
 //     block := written:u64*4 changed:u64*4 f32*n for each written row
@@ -42,8 +44,8 @@ Result<Block> DecodeBlock(std::string_view payload);
 // All rows of a learner that a publisher has released, as blocks. Not thread-safe. Memory: BytesOf.
 class RowBlocks {
  public:
-  // REQUIRES SendsBlocks(layout).
-  explicit RowBlocks(const store::RowLayout& layout);
+  // REQUIRES SendsBlocks(layout, moves).
+  explicit RowBlocks(const store::RowLayout& layout, bool moves = false);
 
   // Notes a row's floats. `changed`: since the version before.
   void Put(uint16_t table, uint64_t bucket, std::span<const float> floats, bool changed);
@@ -54,7 +56,7 @@ class RowBlocks {
   using EachBlock = std::function<Status(uint16_t table, uint64_t block, std::string_view payload)>;
   Status ForChanged(const EachBlock& each) const;
 
-  static uint64_t BytesOf(const store::RowLayout& layout);
+  static uint64_t BytesOf(const store::RowLayout& layout, bool moves = false);
 
  private:
   struct Table {

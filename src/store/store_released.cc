@@ -17,6 +17,12 @@ std::span<const float> ReleasedFloats(const RowLayout& layout, uint32_t dim,
   return *scratch;
 }
 
+// Takes the rest of it.
+std::span<const float> StateFloats(const RowLayout& layout, uint32_t dim,
+                                   std::span<const float> row) {
+  return row.subspan(dim, row.size() - dim - layout.average.StateFloats(dim));
+}
+
 // Shows the rows of one commit that no later one has changed. `seen`: of later commits; null where
 // there is no other one.
 Status ShowDelta(const DeltaRecord& record, const LearnerDirectory& directory,
@@ -31,11 +37,13 @@ Status ShowDelta(const DeltaRecord& record, const LearnerDirectory& directory,
       const uint64_t row = commit.rows->rows[i];
       while (row >= tables[table].first + tables[table].rows) ++table;
       if (seen != nullptr && !(*seen)[key].insert(row).second) continue;
-      TACIT_RETURN_IF_ERROR(each({.learner = learner.key,
-                                  .table = learner.layout.PlaceOf(table).number,
-                                  .bucket = row - tables[table].first,
-                                  .floats = ReleasedFloats(learner.layout, tables[table].dim,
-                                                           commit.rows->Row(i), scratch)}));
+      TACIT_RETURN_IF_ERROR(
+          each({.learner = learner.key,
+                .table = learner.layout.PlaceOf(table).number,
+                .bucket = row - tables[table].first,
+                .floats =
+                    ReleasedFloats(learner.layout, tables[table].dim, commit.rows->Row(i), scratch),
+                .state = StateFloats(learner.layout, tables[table].dim, commit.rows->Row(i))}));
     }
   }
   return {};
@@ -98,11 +106,11 @@ Result<bool> StoreImpl::ForReleasedRows(const Release& release, std::optional<Co
     TACIT_RETURN_IF_ERROR(ForStoredRows(
         rocks, snapshot, directory, [&](std::string_view key, std::string_view stored) -> Status {
           TACIT_ASSIGN(const StoredRowParser::Row row, parser.Parse(key, stored));
-          return each(
-              {.learner = row.learner->key,
-               .table = row.number,
-               .bucket = row.bucket,
-               .floats = ReleasedFloats(row.learner->layout, row.dim, row.floats, &scratch)});
+          return each({.learner = row.learner->key,
+                       .table = row.number,
+                       .bucket = row.bucket,
+                       .floats = ReleasedFloats(row.learner->layout, row.dim, row.floats, &scratch),
+                       .state = StateFloats(row.learner->layout, row.dim, row.floats)});
         }));
     return true;
   }
@@ -138,7 +146,8 @@ Status StoreImpl::ForReleasedRowsOf(const Release& release, uint16_t key,
       shown = each({.learner = key,
                     .table = learner.layout.PlaceOf(table).number,
                     .bucket = row - tables[table].first,
-                    .floats = ReleasedFloats(learner.layout, tables[table].dim, floats, &scratch)});
+                    .floats = ReleasedFloats(learner.layout, tables[table].dim, floats, &scratch),
+                    .state = StateFloats(learner.layout, tables[table].dim, floats)});
     };
     TACIT_RETURN_IF_ERROR(snapshot.ForWrittenOf(learner, table, show));
   }

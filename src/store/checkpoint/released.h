@@ -37,12 +37,12 @@ struct Release {
 };
 
 // A row as serving needs it: the embedding and, with a moving average, what MovingAverage::Read
-// takes (the average and its step). Without any of the optimiser's own floats.
+// takes (the average and its step). `state` are the optimiser's own floats: serving needs none.
 struct ReleasedRow {
   uint16_t learner = 0;
   uint16_t table = 0;  // the table's number in the store's keys
   uint64_t bucket = 0;
-  std::span<const float> floats;
+  std::span<const float> floats, state;
 };
 using EachReleasedRow = std::function<Status(const ReleasedRow&)>;
 

@@ -157,7 +157,22 @@ TEST(RecordTest, AnotherFormatIsRefusedByItsNumber) {
   const auto read = DecodeRecord("m", value);
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().code, ErrorCode::kRefused);
-  EXPECT_THAT(read.error().message, HasSubstr("format 9, this program reads 1"));
+  EXPECT_THAT(read.error().message, HasSubstr("format 9, this program reads 1 and 2"));
+}
+
+// A version whose rows tell how they moved has records of format 2; all else has the bytes it had.
+TEST(FeedRecordTest, RowsThatTellHowTheyMovedAreOfFormat2) {
+  const RecordPlace place{.kind = RecordKind::kRow, .learner = 1, .table = 2, .number = 3};
+  RecordOrigin origin{.version = CommitSeq(4), .lineage = {}, .model = 5};
+  std::string plain, moved;
+  AppendValue(place, origin, "floats", &plain);
+  origin.moves = true;
+  AppendValue(place, origin, "floats", &moved);
+  EXPECT_EQ(plain[3], 1);
+  EXPECT_EQ(moved[3], 2);
+  EXPECT_EQ(plain.substr(4, plain.size() - 8), moved.substr(4, moved.size() - 8));
+  EXPECT_FALSE(DecodeRecord(EncodeKey(place), plain).value().origin.moves);
+  EXPECT_EQ(DecodeRecord(EncodeKey(place), moved).value().origin, origin);
 }
 
 // A chunk of dense parameters as programs before 0.1.0 wrote it: of format 2, under another magic.
