@@ -134,7 +134,8 @@ double FeedBytes(const Assembly& assembly) {
   if (assembly.config.feed.topic.empty()) return 0;
   std::vector<store::RowLayout> layouts;
   for (const LearnerPlan& learner : assembly.learners) layouts.push_back(learner.model->Rows());
-  return static_cast<double>(feed::PublisherBytes(layouts));
+  const bool moves = !assembly.config.workers.topic.empty();
+  return static_cast<double>(feed::PublisherBytes(layouts, moves));
 }
 
 // Bytes of the de-duplication windows. A source without the key of partitions is one partition.

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "model/linear/row.h"
 #include "wiring/plans/kafka.h"
 
 namespace tacit::wiring {
@@ -12,6 +13,8 @@ Result<stream::KafkaProperties> FeedProperties(const config::Config& config) {
 
 Result<feed::PublisherOptions> MakePublisherOptions(const config::Config& config) {
   feed::PublisherOptions options{.topic = config.feed.topic};
+  using model::linear::kMove, model::linear::kPeriod;
+  if (!config.workers.topic.empty()) options.moves = {kMove - 1, kPeriod - 1};  // behind the weight
   TACIT_ASSIGN(options.properties, FeedProperties(config));
   return options;
 }
