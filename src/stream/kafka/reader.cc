@@ -62,25 +62,35 @@ Status KafkaReader::MakeClient(size_t partitions) {
   return {};
 }
 
-Result<std::vector<PartitionStart>> KafkaReader::Open(const KafkaExpectation& expected) {
+Result<std::vector<int32_t>> KafkaReader::FirstRefresh() {
   const std::string& topic = options_.topic;
   if (client_ == nullptr) TACIT_RETURN_IF_ERROR(MakeClient(std::max<size_t>(made_for_, 1)));
   auto partitions = Refresh();
-  if (!partitions) {
-    rd_kafka_queue_poll_callback(queue_.get(), 0);  // serves the errors that prevent connecting
-    const KafkaContext::Events events = context_->TakeEvents();
-    // An outdated certificate is no fault of this side and may be renewed: treat it like an outage.
-    if (events.outdated)
-      return Fail(ErrorCode::kUnavailable,
-                  fmt::format("topic '{}': {}", topic, events.unauthenticated));
-    if (!events.unauthenticated.empty())
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("topic '{}': the brokers refuse a client with these settings: {}",
-                              topic, events.unauthenticated));
-    return Fail(std::move(partitions.error()));
-  }
-  TACIT_RETURN_IF_ERROR(MakeClient(partitions->size()));
-  TACIT_ASSIGN(const auto spans, ReadSpans(client_.get(), topic, *partitions, kSlowQuestion));
+  if (partitions) return partitions;
+  rd_kafka_queue_poll_callback(queue_.get(), 0);  // serves the errors that prevent connecting
+  const KafkaContext::Events events = context_->TakeEvents();
+  // An outdated certificate is no fault of this side and may be renewed: treat it like an outage.
+  if (events.outdated)
+    return Fail(ErrorCode::kUnavailable,
+                fmt::format("topic '{}': {}", topic, events.unauthenticated));
+  if (!events.unauthenticated.empty())
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("topic '{}': the brokers refuse a client with these settings: {}",
+                            topic, events.unauthenticated));
+  return partitions;
+}
+
+Status KafkaReader::OpenIdle() {
+  TACIT_RETURN_IF_ERROR(FirstRefresh());
+  open_ = true;
+  return {};
+}
+
+Result<std::vector<PartitionStart>> KafkaReader::Open(const KafkaExpectation& expected) {
+  const std::string& topic = options_.topic;
+  TACIT_ASSIGN(const std::vector<int32_t> partitions, FirstRefresh());
+  TACIT_RETURN_IF_ERROR(MakeClient(partitions.size()));
+  TACIT_ASSIGN(const auto spans, ReadSpans(client_.get(), topic, partitions, kSlowQuestion));
   TACIT_RETURN_IF_ERROR(Check(expected, spans));
   TACIT_ASSIGN(auto starts, PlanStarts(topic, spans, expected.positions,
                                        options_.go_on_when_lost ? OnLost::kGoOn : OnLost::kRefuse));
@@ -150,12 +160,24 @@ Result<uint64_t> KafkaReader::Add(int32_t partition) {
 // Assigns the partition anew: librdkafka 2.0 was seen to leave a request to seek unanswered that
 // came while the partition's fetcher was starting.
 Status KafkaReader::Seek(int32_t partition, uint64_t offset) {
+  const bool reads = queues_.contains(partition);
+  if (!reads) Split(partition);
   const PartitionOffset to{.partition = partition, .offset = offset};
   const KafkaPartitions list = MakePartitions(options_.topic, {&to, 1});
   for (const auto request : {rd_kafka_incremental_unassign, rd_kafka_incremental_assign}) {
+    if (request == rd_kafka_incremental_unassign && !reads) continue;
     const KafkaError error(request(client_.get(), list.get()));
     if (error != nullptr) return Unanswered("assigning", rd_kafka_error_code(error.get()));
   }
+  return {};
+}
+
+Status KafkaReader::Leave(int32_t partition) {
+  const PartitionOffset from{.partition = partition, .offset = 0};
+  const KafkaPartitions list = MakePartitions(options_.topic, {&from, 1});
+  const KafkaError error(rd_kafka_incremental_unassign(client_.get(), list.get()));
+  if (error != nullptr) return Unanswered("assigning", rd_kafka_error_code(error.get()));
+  queues_.erase(partition);
   return {};
 }
 

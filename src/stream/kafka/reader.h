@@ -48,6 +48,9 @@ class KafkaReader final : public MessageFetcher, public OffsetsByTime {
   // kUnavailable: try again. kRefused: never. kNotFound, kInvalidArgument: no such topic, or no
   // access.
   Result<std::vector<PartitionStart>> Open(const KafkaExpectation& expected);
+  // Asks the brokers, and reads nothing yet: Seek begins a partition, and Leave ends it.
+  // kUnavailable, kNotFound, kInvalidArgument: as Open.
+  Status OpenIdle();
   bool open() const { return open_; }
   // Closes the client. REQUIRES that none of its messages is kept.
   void Close();
@@ -58,6 +61,12 @@ class KafkaReader final : public MessageFetcher, public OffsetsByTime {
   }
   Result<uint64_t> Add(int32_t partition) override;
   Status Seek(int32_t partition, uint64_t offset) override;
+  // Reads the partition no more. REQUIRES that it is read, and none of its messages is kept.
+  Status Leave(int32_t partition);
+  // Returns the offsets that are there.
+  Result<std::vector<PartitionSpan>> Spans(std::span<const int32_t> partitions) {
+    return ReadSpans(client_.get(), options_.topic, partitions, kQuestion);
+  }
   Result<std::vector<uint64_t>> FirstFrom(int64_t time_ms,
                                           std::span<const OffsetRange> ranges) override;
   // Messages must be destroyed before Close. Wakes librdkafka's fetcher if needed.
@@ -95,6 +104,8 @@ class KafkaReader final : public MessageFetcher, public OffsetsByTime {
   };
 
   Status MakeClient(size_t partitions);
+  // Returns the partitions that exist, as the first question to the brokers.
+  Result<std::vector<int32_t>> FirstRefresh();
   Status SetSizes(size_t partitions, rd_kafka_conf_t* conf) const;
   void Retire();
   // REQUIRES that the partition is not assigned yet.
