@@ -132,4 +132,31 @@ std::string DumpReading(const Config& config) {
   return yaml + DumpSchema(config);
 }
 
+// A key that is not named here counts.
+std::string DumpSumming(const Config& config) {
+  Config summing;
+  summing.source = config.source;
+  summing.features = config.features;
+  summing.learners = config.learners;
+  Source& source = summing.source;
+  const Source plain;
+  source.files.clear();
+  source.opt_out.clear();  // its bytes count
+  source.mark.clear();
+  source.topic.clear();
+  source.decode_threads = plain.decode_threads;
+  source.round_ms = plain.round_ms;
+  source.tick_ms = plain.tick_ms;
+  source.schema_wait_ms = plain.schema_wait_ms;
+  source.on_period_lost = plain.on_period_lost;
+  source.accept_unreadable = plain.accept_unreadable;
+  source.halt_above = {};
+  source.registry.url.clear();
+  source.registry.username.clear();
+  source.registry.password = {};
+  source.registry.ca_file.clear();
+  source.registry.timeout_ms = plain.registry.timeout_ms;
+  return Dump(summing);
+}
+
 }  // namespace tacit::config

@@ -556,5 +556,8 @@ std::string DumpSchema(const Config& config);
 // All that decides whether a record can be read, and which user it names: the format, the places of
 // its parts, framing, the longest record, and the features.
 std::string DumpReading(const Config& config);
+// All that the sums of a range of records follow from beside the model: how they are read and
+// which are left out, and the learners. Without paths, addresses, threads, and where periods end.
+std::string DumpSumming(const Config& config);
 
 }  // namespace tacit::config

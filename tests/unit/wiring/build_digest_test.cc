@@ -1,0 +1,93 @@
+#include "wiring/build_digest.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "support/temp_dir.h"
+
+namespace tacit::wiring {
+namespace {
+
+constexpr char kConfig[] = R"(
+source:
+  kind: kafka
+  topic: clicks
+  format: json
+  json: {label: /clicked, user: /who}
+schema:
+  features:
+    - {name: ad, kind: categorical, buckets: 100}
+    - {name: place, kind: categorical, buckets: 30}
+    - {name: price, kind: dense}
+learners:
+  - id: a
+    model: {kind: linear}
+    mechanism: {kind: sums}
+    participation: {mode: once, batch: 5000}
+    privacy: {unit: event, epsilon: 2, delta: 1.0e-6}
+store: {path: store}
+kafka: {bootstrap.servers: "b:9092", group.id: g}
+)";
+
+class BuildDigest : public ::testing::Test {
+ protected:
+  Result<Digest> Of(const std::vector<std::string>& overrides) const {
+    TACIT_ASSIGN(config::Config config, config::Parse(kConfig, "c.yaml", overrides));
+    TACIT_ASSIGN(const Assembly assembly, Assemble(std::move(config)));
+    return BuildOf(assembly);
+  }
+  Digest Must(const std::vector<std::string>& overrides) const {
+    const auto digest = Of(overrides);
+    EXPECT_TRUE(digest) << digest.error().message;
+    return digest ? *digest : Digest{};
+  }
+  std::string Write(const std::string& text) const {
+    const std::string path = dir_ / "out";
+    std::ofstream(path) << text;
+    return "source.opt_out=" + path;
+  }
+
+  const test::TempDir dir_;
+};
+
+TEST_F(BuildDigest, EachPartOfWhatIsSummedChangesIt) {
+  const Digest plain = Must({});
+  EXPECT_EQ(plain, Must({}));
+  for (const char* change :
+       {"source.json.label=/bought", "source.max_record_bytes=1000", "source.missing=reject",
+        "schema.features.0.buckets=101", "schema.features.0.name=add",
+        "schema.features.2.transform=identity", "learners.0.id=b", "learners.0.privacy.epsilon=3",
+        "learners.0.privacy.delta=1e-7", "learners.0.model.crosses=[ad*place]",
+        "learners.0.participation.batch=70000", "learners.0.mechanism.whole_columns=50",
+        "learners.0.mechanism.deviations=7"})
+    EXPECT_NE(plain, Must({change})) << change;
+}
+
+TEST_F(BuildDigest, PathsAddressesAndThreadsDoNot) {
+  const Digest plain = Must({});
+  for (const char* change :
+       {"store.path=elsewhere", "serve.listen=127.0.0.1:7", "training.workers=7",
+        "source.decode_threads=3", "source.topic=others", "source.tick_ms=5000",
+        "source.round_ms=300", "source.schema_wait_ms=100", "kafka.bootstrap.servers=c:9092",
+        "kafka.group.id=h", "memory.total_bytes=3GiB", "log.level=debug", "feed.topic=model",
+        "dead_letters.path=letters"})
+    EXPECT_EQ(plain, Must({change})) << change;
+}
+
+TEST_F(BuildDigest, TheBytesOfFilesCountAndTheirPlacesDoNot) {
+  const Digest none = Must({});
+  const Digest one = Must({Write("u1\n")});
+  EXPECT_NE(one, none);
+  const Digest two = Must({Write("u1\nu2\n")});
+  EXPECT_NE(two, one);
+  const std::string other = dir_ / "moved";
+  std::ofstream(other) << "u1\n";
+  EXPECT_EQ(one, Must({"source.opt_out=" + other}));
+  EXPECT_FALSE(Of({"source.opt_out=" + dir_ / "nowhere"}));
+}
+
+}  // namespace
+}  // namespace tacit::wiring
