@@ -41,6 +41,16 @@ Result<std::unique_ptr<event::SchemaBook>> MakeSchemaBook(const config::Source& 
   return event::MakePinnedSchemas(std::move(pinned), std::move(asked));
 }
 
+Result<stream::KafkaSourceOptions> OptionsOf(const config::Source& source, const LiveParts& live) {
+  stream::KafkaSourceOptions options;
+  TACIT_ASSIGN(options.properties, KafkaPropertiesOf(live.kafka));
+  options.topic = source.topic;
+  options.max_record_bytes = source.max_record_bytes;
+  options.clock = &live.clock;
+  options.metrics = &live.registry;
+  return options;
+}
+
 }  // namespace
 
 Result<stream::KafkaProperties> KafkaPropertiesOf(const config::Kafka& kafka) {
@@ -65,19 +75,21 @@ Result<std::unique_ptr<event::Envelope>> MakeEnvelope(const config::Source& sour
 
 Result<std::unique_ptr<stream::Source>> OpenKafka(const config::Source& source,
                                                   const LiveParts& live) {
-  stream::KafkaSourceOptions options;
-  TACIT_ASSIGN(options.properties, KafkaPropertiesOf(live.kafka));
-  options.topic = source.topic;
-  options.max_record_bytes = source.max_record_bytes;
+  TACIT_ASSIGN(stream::KafkaSourceOptions options, OptionsOf(source, live));
   options.round = std::chrono::milliseconds(source.round_ms);
   options.tick = std::chrono::milliseconds(source.tick_ms);
   options.go_on_when_lost = source.on_period_lost == config::Source::OnPeriodLost::kClose;
   options.until_end = live.until_end;
   options.open_timeout = kOpenTimeout;
-  options.clock = &live.clock;
-  options.metrics = &live.registry;
   TACIT_ASSIGN(auto envelope, MakeEnvelope(source, live.clock));
   return stream::OpenKafkaSource(std::move(options), std::move(envelope));
+}
+
+Result<std::unique_ptr<stream::RangeSource>> OpenRanges(const config::Source& source,
+                                                        const LiveParts& live) {
+  TACIT_ASSIGN(stream::KafkaSourceOptions options, OptionsOf(source, live));
+  TACIT_ASSIGN(auto envelope, MakeEnvelope(source, live.clock));
+  return stream::OpenKafkaRanges(std::move(options), std::move(envelope));
 }
 
 }  // namespace tacit::wiring

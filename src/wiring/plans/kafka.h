@@ -7,6 +7,7 @@
 #include "config/config.h"
 #include "event/envelope.h"
 #include "stream/kafka/properties.h"
+#include "stream/kafka/range_source.h"
 #include "stream/source.h"
 #include "wiring/plans/source.h"
 
@@ -24,5 +25,8 @@ Result<std::unique_ptr<event::Envelope>> MakeEnvelope(const config::Source& sour
 // REQUIRES source.kind kafka.
 Result<std::unique_ptr<stream::Source>> OpenKafka(const config::Source& source,
                                                   const LiveParts& live);
+// The same topic, of which ranges are read that others have cut. REQUIRES source.kind kafka.
+Result<std::unique_ptr<stream::RangeSource>> OpenRanges(const config::Source& source,
+                                                        const LiveParts& live);
 
 }  // namespace tacit::wiring
