@@ -55,4 +55,8 @@ Result<int> ServeCheckpoint(const wiring::Assembly& assembly, const Start& start
 Result<int> RunReplica(const wiring::Assembly& assembly, const Start& start,
                        const std::string& checkpoint);
 
+// Sums up slices of a trainer's periods (Worker) until a signal asks for a stop. It opens no store;
+// of its server it answers probes and operators alone.
+Result<int> RunWorker(const wiring::Assembly& assembly, const Start& start);
+
 }  // namespace tacit::daemon

@@ -35,6 +35,7 @@ Examples:
   tacitd --config config/demo.yaml --standby          wait until the daemon on this store has ended
   tacitd --config config/demo.yaml --serve-only --checkpoint demo-data/store
   tacitd --config config/demo.yaml --replica --set store.path=/tmp/replica
+  tacitd --config config/demo.yaml --worker           sum up slices for the trainer of this file
   tacitd --config config/demo.yaml --set store.path=/tmp/other
   tacitd --describe config                            every key of the configuration
 Exit codes: 0 done (stopped by SIGTERM too), 1 failed (stopped before the end that --until-end asked
@@ -46,6 +47,7 @@ struct CommandLine {
   std::string config, checkpoint;
   std::vector<std::string> overrides;
   bool check = false, until_end = false, standby = false, serve_only = false, replica = false;
+  bool worker = false;
   bool accept_older_copy = false, take_over_feed = false;
   uint64_t past_halt = 0;
   std::string past_cut;
@@ -93,8 +95,9 @@ tacit::Result<int> Run(const CommandLine& line) {
     return int{tacit::console::kExitDone};
   }
   if (!line.check) tacit::console::HoldHangups();
-  const auto files = line.serve_only || line.replica ? tacit::config::LogFiles::kUnread
-                                                     : tacit::config::LogFiles::kFound;
+  const bool reads_no_log = line.serve_only || line.replica || line.worker;
+  const auto files =
+      reads_no_log ? tacit::config::LogFiles::kUnread : tacit::config::LogFiles::kFound;
   TACIT_ASSIGN(tacit::config::Config config,
                tacit::config::Load(line.config, line.overrides, files));
   tacit::InitLogging(
@@ -107,8 +110,7 @@ tacit::Result<int> Run(const CommandLine& line) {
     const tacit::wiring::SourceLook look = tacit::wiring::LookAtSource(assembly);
     fmt::print("{}", look.text);
     std::fflush(stdout);
-    if (!line.serve_only && !line.replica)
-      TACIT_RETURN_IF_ERROR(CheckFirstStart(assembly, look.first_start));
+    if (!reads_no_log) TACIT_RETURN_IF_ERROR(CheckFirstStart(assembly, look.first_start));
     return int{tacit::console::kExitDone};
   }
   if (line.take_over_feed && assembly.config.feed.topic.empty())
@@ -121,9 +123,13 @@ tacit::Result<int> Run(const CommandLine& line) {
   if (line.replica && assembly.config.feed.topic.empty())
     return tacit::Fail(tacit::ErrorCode::kInvalidArgument,
                        "--replica: the configuration has no feed.topic to follow");
+  if (line.worker && assembly.config.workers.topic.empty())
+    return tacit::Fail(tacit::ErrorCode::kInvalidArgument,
+                       "--worker: the configuration has no workers.topic");
   const tacit::daemon::Start start{.config = line.config,
                                    .read = [line] { return Read(line); },
                                    .open_gpu = tacit::cuda::OpenGpu};
+  if (line.worker) return tacit::daemon::RunWorker(assembly, start);
   if (line.replica) return tacit::daemon::RunReplica(assembly, start, line.checkpoint);
   if (line.serve_only) return tacit::daemon::ServeCheckpoint(assembly, start, line.checkpoint);
   return tacit::daemon::RunDaemon(std::move(assembly), start,
@@ -210,12 +216,19 @@ int Main(int argc, char** argv) {
           ->needs(directory)
           ->excludes(until_end)
           ->excludes(standby);
-  cli.add_flag(
-         "--replica", line.replica,
-         "Follow feed.topic into a store of its own at store.path and serve it, train nothing")
+  auto* replica =
+      cli.add_flag(
+             "--replica", line.replica,
+             "Follow feed.topic into a store of its own at store.path and serve it, train nothing")
+          ->excludes(until_end)
+          ->excludes(standby)
+          ->excludes(serve_only);
+  cli.add_flag("--worker", line.worker,
+               "Sum up slices of periods for the trainer of this configuration, over workers.topic")
       ->excludes(until_end)
       ->excludes(standby)
-      ->excludes(serve_only);
+      ->excludes(serve_only)
+      ->excludes(replica);
   AddDescribe(cli, config, &line);
   cli.set_version_flag("--version", [] {
     return tacit::console::VersionText(tacit::wiring::CodeVersion(), tacit::console::ThisBuild());

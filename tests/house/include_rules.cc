@@ -165,7 +165,10 @@ const std::map<std::string, Names>& FolderArrows() {
       {"wiring/plans", {}},
       {"wiring/", {"wiring/plans"}},
       {"wiring/kinds", {"wiring/plans", "wiring/"}},
-      {"wiring/restore", {"wiring/plans", "wiring/"}}};
+      {"wiring/restore", {"wiring/plans", "wiring/"}},
+      // A worker knows nothing of a trainer.
+      {"daemon/worker", {}},
+      {"daemon/", {"daemon/worker"}}};
   return kArrows;
 }
 

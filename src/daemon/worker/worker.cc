@@ -1,0 +1,337 @@
+#include "daemon/worker/worker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/files/log.h"
+#include "base/text.h"
+#include "metrics/families.h"
+#include "train/opt_out.h"
+#include "wiring/build_digest.h"
+#include "wiring/plans/codec.h"
+#include "wiring/plans/dead_letters.h"
+#include "wiring/plans/feed.h"
+#include "wiring/plans/kafka.h"
+#include "wiring/plans/workers.h"
+
+namespace tacit::daemon {
+namespace {
+
+using std::chrono::milliseconds;
+
+// The looks of an idle worker at the feed and the plan; and those between which it sums.
+constexpr milliseconds kIdleLook(25), kSumming(100), kAnswer(2000);
+constexpr Clock::Duration kBetweenHellos = std::chrono::seconds(1);
+// Between two tries of what cannot be reached, and of what is refused.
+constexpr Clock::Duration kAgain = std::chrono::milliseconds(500);
+constexpr Clock::Duration kRefusedAgain = std::chrono::seconds(5);
+// A plan has the last record of its topic, but for marks of transactions and plans that are cut
+// off.
+constexpr uint64_t kPlansBack = 16;
+
+std::string Short(const Digest& digest) { return ToHex(std::span(digest).first(6)); }
+
+}  // namespace
+
+Worker::Worker(const WorkerParts& parts)
+    : parts_(parts), pool_({.workers = parts.assembly.config.training.workers}) {}
+
+Result<std::unique_ptr<Worker>> Worker::Open(const WorkerParts& parts) {
+  std::unique_ptr<Worker> worker(new Worker(parts));
+  TACIT_RETURN_IF_ERROR(worker->Init());
+  worker->ShowReadiness();
+  worker->thread_.Start("tacit-worker", [self = worker.get()] { self->Loop(); });
+  return worker;
+}
+
+Status Worker::Init() {
+  const config::Config& config = parts_.assembly.config;
+  TACIT_ASSIGN(key_, wiring::ReadWorkersKey(config.workers));
+  TACIT_ASSIGN(build_, wiring::BuildOf(parts_.assembly));
+  TACIT_ASSIGN(properties_, wiring::KafkaPropertiesOf(config.kafka));
+  const wiring::LiveParts live{
+      .kafka = config.kafka, .clock = parts_.clock, .registry = parts_.registry};
+  TACIT_ASSIGN(source_, wiring::OpenRanges(config.source, live));
+  TACIT_ASSIGN(producer_, stream::KafkaProducer::Open(
+                              {.properties = properties_, .topic = config.workers.sums_topic()}));
+  codec_ = wiring::MakeCodec(config.source, *parts_.assembly.transform, parts_.assembly.items);
+  if (config.source.opt_out.empty()) return {};
+  SipHash::Key hash{};
+  TACIT_ASSIGN(const workers::SharedKey drawn, workers::ParseKey(workers::NewKeyText()));
+  std::copy_n(drawn.begin(), hash.size(), hash.begin());
+  auto opt_out = train::OptOut::Read(config.source.opt_out, hash);
+  if (!opt_out) return Fail(std::move(opt_out.error()).Context("source.opt_out"));
+  filter_.opt_out = std::make_shared<const train::OptOut>(*std::move(opt_out));
+  filter_.opted_out = parts_.registry.AddCounter("tacit_records_opted_out_total");
+  return {};
+}
+
+void Worker::Loop() {
+  ForgetModel();
+  while (!thread_.stopping()) {
+    heartbeat_.Work();
+    const milliseconds look = slice_ ? milliseconds(0) : kIdleLook;
+    FollowFeed(look);
+    ReadPlan(look);
+    ChooseSlice();
+    if (slice_) Sum(kSumming);
+    if (parts_.clock.Now() >= hello_due_) SayHello(/*leaves=*/false);
+    ShowReadiness();
+  }
+  slice_.reset();
+  SayHello(/*leaves=*/true);
+  if (const Status sent = producer_->Flush(kAnswer); !sent)
+    spdlog::warn("the trainer was not told that this worker leaves: {}", sent.error().message);
+  heartbeat_.Rest();
+}
+
+// ---- the model
+
+void Worker::ForgetModel() {
+  const config::Config& config = parts_.assembly.config;
+  replica_.reset();
+  loaded_.reset();
+  summers_.clear();
+  std::vector<store::LearnerLayout> layouts = wiring::MakeLayouts(parts_.assembly);
+  model_ = std::make_unique<WorkerModel>(layouts);
+  replica_ = std::make_unique<feed::Replica>(
+      *model_, std::move(layouts),
+      feed::ReplicaSource{.properties = properties_,
+                          .topic = config.feed.topic,
+                          .check_topic = parts_.check_feed,
+                          .moves = feed::Assembler::Moves::kNeeded});
+  for (size_t i = 0; i < parts_.assembly.learners.size(); ++i)
+    summers_.push_back(parts_.assembly.learners[i].model->MakeSummer(model_->rows(i), pool_));
+}
+
+void Worker::FollowFeed(milliseconds timeout) {
+  if (parts_.clock.Now() < feed_again_) return;
+  const auto stepped = replica_->Step(timeout);
+  feed_again_ = Note("the feed", stepped ? Status() : Status(Fail(stepped.error())));
+  if (stepped || stepped.error().code == ErrorCode::kUnavailable) return;
+  // Nothing but the topic is needed to begin anew.
+  slice_.reset();
+  ForgetModel();
+}
+
+std::optional<Digest> Worker::head() const {
+  const auto latest = model_->Latest();
+  return latest ? std::optional(latest->head()) : std::nullopt;
+}
+
+// ---- the plan
+
+void Worker::ReadPlan(milliseconds timeout) {
+  if (parts_.clock.Now() < plan_again_) return;
+  const Status read = ReadPlanOnce(timeout);
+  plan_again_ = Note("the topic of plans", read);
+  if (!read) plans_.reset();
+}
+
+Status Worker::ReadPlanOnce(milliseconds timeout) {
+  const std::string topic = parts_.assembly.config.workers.plan_topic();
+  if (plans_ == nullptr) {
+    TACIT_ASSIGN(auto reader, stream::KafkaTopicReader::Open(properties_, topic));
+    TACIT_ASSIGN(const auto spans, reader->Spans(kAnswer));
+    if (spans.size() != 1)
+      return Fail(
+          ErrorCode::kRefused,
+          fmt::format("topic '{}' has {} partitions, and plans are in one", topic, spans.size()));
+    const uint64_t back = std::min(kPlansBack, spans[0].end - spans[0].begin);
+    const stream::PartitionOffset from{.partition = 0, .offset = spans[0].end - back};
+    TACIT_RETURN_IF_ERROR(reader->Seek({&from, 1}));
+    plans_ = std::move(reader);
+  }
+  Status refused;
+  bool came = false;
+  TACIT_RETURN_IF_ERROR(
+      plans_->Read(timeout, [&](const stream::KafkaTopicRecord& record) -> Status {
+        auto plan = workers::DecodePlan(key_, record.value.value_or(""));
+        came = true;
+        refused = {};
+        if (!plan) {
+          refused = Fail(std::move(plan.error()).Context(fmt::format("offset {}", record.offset)));
+          return {};
+        }
+        if (!plan_ || plan_->head != plan->head) done_.clear();
+        plan_ = *std::move(plan);
+        return {};
+      }));
+  if (came) Note("the plan", refused);
+  if (const std::string why = plans_->trouble(); !why.empty())
+    return Fail(ErrorCode::kUnavailable, why);
+  return {};
+}
+
+bool Worker::IsDone(const workers::Ranges& ranges) const {
+  return std::ranges::find(done_, ranges) != done_.end();
+}
+
+const workers::Slice* Worker::Announced() const {
+  if (!plan_ || plan_->build != build_ || head() != plan_->head) return nullptr;
+  const auto slice = std::ranges::find_if(plan_->slices, [&](const workers::Slice& one) {
+    return one.worker == parts_.name && !IsDone(one.ranges);
+  });
+  return slice == plan_->slices.end() ? nullptr : &*slice;
+}
+
+// ---- the slice in hand
+
+// A slice whose head has passed is of no more use. One that the newest plan has for nobody, or for
+// another worker, may still be the first that is delivered.
+void Worker::ChooseSlice() {
+  const workers::Slice* const announced = Announced();
+  if (slice_ && (head() != slice_->head || (plan_ && plan_->head != slice_->head) ||
+                 (announced != nullptr && announced->ranges != slice_->run->ranges())))
+    slice_.reset();
+  if (slice_ || announced == nullptr || parts_.clock.Now() < slice_again_) return;
+  const Status begun = BeginSlice(*announced);
+  if (!begun) slice_again_ = Note("the slice", begun);
+}
+
+// Summers have the model of this head from here on.
+Result<std::vector<SummedLearner>> Worker::LoadLearners() {
+  std::vector<SummedLearner> learners;
+  for (const workers::LearnerStep& step : plan_->learners) {
+    const auto place = model_->PlaceOf(step.key);
+    if (!place || summers_[*place] == nullptr || model_->released(*place) == nullptr)
+      return Fail(
+          ErrorCode::kRefused,
+          fmt::format("learner {} of the plan has no model here that can be summed by", step.key));
+    if (loaded_ != plan_->head)
+      TACIT_RETURN_IF_ERROR(summers_[*place]->Load(*model_->released(*place)));
+    learners.push_back({step.key, summers_[*place].get()});
+  }
+  loaded_ = plan_->head;
+  std::ranges::sort(learners, {}, &SummedLearner::key);
+  return learners;
+}
+
+Status Worker::BeginSlice(const workers::Slice& slice) {
+  const config::Config& config = parts_.assembly.config;
+  TACIT_ASSIGN(auto dead_letters, wiring::OpenDeadLetters(config, model_->Latest()->lineage()));
+  loaded_.reset();  // a slice before may have left a part
+  TACIT_ASSIGN(std::vector<SummedLearner> learners, LoadLearners());
+  TACIT_ASSIGN(auto run, SliceRun::Begin(
+                             {.source = *source_,
+                              .codec = *codec_,
+                              .transform = *parts_.assembly.transform,
+                              .dead_letters = *dead_letters,
+                              .learners = std::move(learners),
+                              .filter = filter_,
+                              .decode_threads = config.source.decode_threads,
+                              .offsets_per_part = wiring::OffsetsPerPart(config.training.workers)},
+                             slice.ranges));
+  slice_.emplace(Slice{plan_->head, std::move(dead_letters), std::move(run), parts_.clock.Now()});
+  return {};
+}
+
+void Worker::Sum(milliseconds timeout) {
+  const auto body = slice_->run->Continue(timeout);
+  if (!body) {
+    slice_again_ = Note("the slice", Fail(body.error()));
+    slice_.reset();
+  }
+  if (!body || !*body) return;
+  const double seconds = tacit::Seconds(parts_.clock.Now() - slice_->begun);
+  if (seconds > 0)
+    events_per_second_ =
+        static_cast<uint64_t>(static_cast<double>(slice_->run->offsets()) / seconds);
+  const Status delivered = Deliver(**body);
+  slice_again_ = Note("the slice", delivered);
+  // A body that cannot be sent is not summed again.
+  if (delivered || delivered.error().code == ErrorCode::kRefused)
+    done_.push_back(slice_->run->ranges());
+  slice_.reset();
+}
+
+Status Worker::Deliver(const workers::Body& body) {
+  const std::string bytes = workers::EncodeBody(body);
+  if (bytes.size() > workers::kBodyBytesMost)
+    return Fail(ErrorCode::kRefused,
+                fmt::format("it has {} bytes, more than a message may have", bytes.size()));
+  const workers::Origin origin{parts_.name, slice_->head, build_};
+  for (const workers::KafkaRecord& record : workers::SealBody(key_, origin, bytes))
+    TACIT_RETURN_IF_ERROR(Send(record, kAnswer));
+  producer_->Wait(milliseconds(0));
+  return {};
+}
+
+// ---- hellos, and what people are told
+
+Status Worker::Send(const workers::KafkaRecord& record, milliseconds timeout) {
+  return producer_->Send({.key = record.key, .value = record.value}, timeout);
+}
+
+void Worker::SayHello(bool leaves) {
+  hello_due_ = parts_.clock.Now() + kBetweenHellos;
+  const auto latest = model_->Latest();
+  workers::Hello hello{.origin = {parts_.name, latest ? latest->head() : Digest{}, build_},
+                       .version = latest ? latest->version().value : 0,
+                       .threads = static_cast<uint16_t>(parts_.assembly.config.training.workers),
+                       .events_per_second = events_per_second_,
+                       .leaves = leaves,
+                       .trouble = Trouble().substr(0, workers::kTroubleBytesMost)};
+  if (slice_) {
+    hello.offsets = slice_->run->offsets();
+    hello.done = slice_->run->done();
+  }
+  Status sent = Send(workers::SealHello(key_, hello), milliseconds(0));
+  producer_->Wait(milliseconds(0));
+  for (const stream::FailedDelivery& failed : producer_->TakeFailures())
+    sent = Fail(ErrorCode::kIo, failed.reason);
+  Note("the topic of sums", sent);
+}
+
+Clock::TimePoint Worker::Note(const std::string& what, const Status& outcome) {
+  if (outcome) {
+    troubles_.erase(what);
+    return {};
+  }
+  troubles_[what] = outcome.error().message;
+  const bool may_pass = outcome.error().code == ErrorCode::kUnavailable;
+  return parts_.clock.Now() + (may_pass ? kAgain : kRefusedAgain);
+}
+
+std::string Worker::Trouble() const {
+  std::string all;
+  for (const auto& [what, why] : troubles_)
+    all += fmt::format("{}{}: {}", all.empty() ? "" : "; ", what, why);
+  return all;
+}
+
+std::string Worker::WaitsFor() const {
+  if (!plan_) return "no plan was read yet";
+  if (plan_->build != build_)
+    return fmt::format(
+        "the plan is of build {}, this program with its configuration and files is build {}",
+        Short(plan_->build), Short(build_));
+  const auto has = head();
+  if (has != plan_->head)
+    return fmt::format("the plan is of head {}, the feed has {}", Short(plan_->head),
+                       has ? Short(*has) : "no version yet");
+  return "";
+}
+
+void Worker::ShowReadiness() {
+  const std::string waits_for = WaitsFor();
+  serve::Readiness readiness{.ready = waits_for.empty(), .reason = waits_for};
+  const std::string trouble = Trouble();
+  readiness.degraded_for_operators = trouble.empty() ? waits_for : trouble;
+  const MutexLock lock(mutex_);
+  if (readiness_.reason != readiness.reason || readiness_.ready != readiness.ready)
+    spdlog::info("worker {}: {}", parts_.name,
+                 readiness.ready ? "sums up slices" : "waits: " + readiness.reason);
+  if (readiness_.degraded_for_operators != readiness.degraded_for_operators && !trouble.empty())
+    spdlog::warn("worker {}: {}", parts_.name, trouble);
+  readiness_ = std::move(readiness);
+}
+
+serve::Readiness Worker::readiness() const {
+  const MutexLock lock(mutex_);
+  return readiness_;
+}
+
+}  // namespace tacit::daemon

@@ -1,0 +1,118 @@
+#include "daemon/worker/worker_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "store/rows/learner_directory.h"
+
+namespace tacit::daemon {
+namespace {
+
+// A version without anything that is served.
+class Version final : public store::Snapshot {
+ public:
+  Version(store::CommitTip tip, std::string lineage)
+      : tip_(std::move(tip)), lineage_(std::move(lineage)) {}
+
+  CommitSeq version() const override { return tip_.seq; }
+  const Digest& head() const override { return tip_.head; }
+  std::string lineage() const override { return lineage_; }
+  const std::vector<privacy::LedgerTotal>& learners() const override { return tip_.learners; }
+  const privacy::LedgerTotal& total() const override { return tip_.total; }
+  uint64_t ledger_entries() const override { return tip_.ledger_entries; }
+  Result<std::vector<std::string>> LedgerEntries(uint64_t, uint64_t) const override {
+    return Nothing();
+  }
+  std::shared_ptr<const store::DenseState> Dense(LearnerIndex) const override { return nullptr; }
+  Status Rows(LearnerIndex, std::span<const uint64_t>, std::span<float>) const override {
+    return Nothing();
+  }
+
+ private:
+  static tl::unexpected<Error> Nothing() {
+    return Fail(ErrorCode::kRefused, "a worker serves no model");
+  }
+
+  const store::CommitTip tip_;
+  const std::string lineage_;
+};
+
+}  // namespace
+
+void SummedRows::Put(uint64_t row, std::span<const float> floats) {
+  const auto [place, is_new] = places_.try_emplace(row, static_cast<uint32_t>(held_.size()));
+  if (is_new) held_.emplace_back();
+  Held& held = held_[place->second];
+  held[model::linear::kWeight] = floats[0];
+  held[model::linear::kMove] = floats[1];
+  held[model::linear::kPeriod] = floats[2];
+}
+
+Status SummedRows::Gather(std::span<const uint64_t> rows, std::span<float*> out) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto place = places_.find(rows[i]);
+    out[i] = place == places_.end() ? none_.data() : held_[place->second].data();
+  }
+  return {};
+}
+
+WorkerModel::WorkerModel(std::vector<store::LearnerLayout> learners)
+    : configured_(std::move(learners)), released_(configured_.size()) {
+  for (size_t i = 0; i < configured_.size(); ++i) rows_.push_back(std::make_unique<SummedRows>());
+}
+
+Status WorkerModel::Begin(const store::ReplicaOrigin& origin) {
+  records_ = origin.learners;
+  place_.assign(records_.size(), std::nullopt);
+  for (size_t i = 0; i < configured_.size(); ++i) {
+    const auto record =
+        std::ranges::find(records_, configured_[i].name, &store::LearnerRecord::name);
+    if (record == records_.end())
+      return Fail(ErrorCode::kRefused, fmt::format("the feed has no learner '{}', which the "
+                                                   "configuration has",
+                                                   configured_[i].name));
+    TACIT_RETURN_IF_ERROR(store::CheckSameModel(*record, configured_[i], ""));
+    place_[record->key] = i;
+  }
+  feed_ = origin.feed;
+  lineage_ = origin.lineage;
+  return {};
+}
+
+Status WorkerModel::Put(const store::ReplicaLearner& from) {
+  const auto place = PlaceOf(from.key);
+  if (!place) return {};
+  if (from.released) released_[*place] = from.released;
+  if (!from.rows) return {};
+  const uint64_t rows = configured_[*place].rows.space.rows();
+  for (size_t i = 0; i < from.rows->size(); ++i) {
+    const std::span<const float> floats = from.rows->Row(i);
+    if (from.rows->rows[i] >= rows || floats.size() != SummedRows::kFloats)
+      return Fail(ErrorCode::kCorruption,
+                  fmt::format("row {} of learner '{}' has {} floats, and is none of a feed for "
+                              "workers",
+                              from.rows->rows[i], configured_[*place].name, floats.size()));
+    rows_[*place]->Put(from.rows->rows[i], floats);
+  }
+  return {};
+}
+
+Status WorkerModel::Fill(const std::vector<store::ReplicaLearner>& learners) {
+  for (const store::ReplicaLearner& learner : learners) TACIT_RETURN_IF_ERROR(Put(learner));
+  return {};
+}
+
+Status WorkerModel::Apply(store::ReplicaVersion version) {
+  TACIT_RETURN_IF_ERROR(Fill(version.learners));
+  position_ = std::move(version.position);
+  latest_ = std::make_shared<Version>(std::move(version.tip), lineage_);
+  return {};
+}
+
+std::optional<size_t> WorkerModel::PlaceOf(uint16_t key) const {
+  return key < place_.size() ? place_[key] : std::nullopt;
+}
+
+}  // namespace tacit::daemon

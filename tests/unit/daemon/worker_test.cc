@@ -1,0 +1,126 @@
+// A worker behind librdkafka's mock of a broker; tests/system/kafka has a real one.
+#include "daemon/worker/worker.h"
+
+#include <gmock/gmock.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "unit/stream/mock_kafka.h"
+#include "worker_rig.h"
+
+namespace tacit::daemon {
+namespace {
+
+using workers::Outcome;
+
+class WorkerTest : public WorkerRig<stream::MockKafka> {
+ protected:
+  // Learns all there is, and publishes it.
+  void Begin(uint64_t seed) {
+    random_.seed(seed);
+    WriteEvents(900, random_);
+    Learn(All());
+    Publish();
+  }
+  std::mt19937_64 random_;
+};
+
+// Slices at random, one period after the other: each body is that of one thread over the same
+// records, bit for bit, with its counts, and follows the records before.
+TEST_F(WorkerTest, ABodyIsTheSumsOfOneThread) {
+  Begin(1);
+  const auto worker = Start("w-1");
+  for (int period = 0; period < 4; ++period) SumAtRandom("w-1", random_);
+  EXPECT_GT(left_out_, 0u);
+}
+
+// The slices of two workers meet within a partition, and are a period for the collector.
+TEST_F(WorkerTest, SlicesOfTwoWorkersCoverThePeriod) {
+  Begin(2);
+  const auto one = Start("w-1"), two = Start("w-2");
+  const workers::Ranges ranges = All();
+  const std::vector<double> rates = {1, 2};
+  const auto slices = workers::CutSlices(ranges, rates);
+  workers::Plan plan = PlanOf(slices[0], "w-1");
+  plan.slices.push_back({"w-2", slices[1]});
+  Announce(plan);
+  const workers::Period period = PeriodOf(ranges);
+  const auto bodies = AwaitBodies(period, 2);
+  workers::Collector collector(key_, 1 << 30);
+  collector.Begin(period);
+  for (const workers::Body& body : bodies)
+    EXPECT_EQ(collector.TakeOwn(body).outcome, Outcome::kCounted);
+  EXPECT_TRUE(collector.complete());
+}
+
+// A plan of a head that the feed has not is waited with; then the plan of the feed's head is
+// summed, and nothing of the other was.
+TEST_F(WorkerTest, APlanOfAnotherHeadIsNotSummed) {
+  Begin(3);
+  const auto worker = Start("w-1");
+  AwaitReady(*worker, false, "no plan was read yet");
+  workers::Plan stale = PlanOf({{0, 0, 50}}, "w-1");
+  stale.head[0] ^= 1;
+  Announce(stale);
+  AwaitReady(*worker, false, "the plan is of head");
+  const workers::Ranges ranges = {{1, 5, 60}};
+  Announce(PlanOf(ranges, "w-1"));
+  AwaitReady(*worker, true, "");
+  AwaitBodies(PeriodOf(ranges));
+  for (const auto& [key, value] : ReadSums().chunks)
+    EXPECT_EQ(workers::ReadSums(key, value)->origin.head, store_->Latest()->head());
+}
+
+TEST_F(WorkerTest, AnotherBuildIdlesAndSaysWhy) {
+  Begin(4);
+  const auto other = Start("w-other", {"learners.0.mechanism.deviations=9"});
+  const auto worker = Start("w-1");
+  const workers::Ranges ranges = {{0, 10, 60}};
+  workers::Plan plan = PlanOf({{1, 10, 60}}, "w-other");
+  plan.slices.push_back({"w-1", ranges});
+  Announce(plan);
+  AwaitReady(*other, false, "the plan is of build");
+  AwaitBodies(PeriodOf(ranges));
+  ASSERT_TRUE(test::Eventually("both have said hello", [&] {
+    std::set<std::string> names;
+    for (const workers::Hello& hello : ReadSums().hellos) names.insert(hello.origin.worker);
+    return names.size() == 2;
+  }));
+  for (const auto& [key, value] : ReadSums().chunks)
+    EXPECT_EQ(workers::ReadSums(key, value)->origin.worker, "w-1");
+}
+
+// A plan that was not made with the key is refused.
+TEST_F(WorkerTest, AForgedPlanIsNotSummed) {
+  Begin(5);
+  const auto worker = Start("w-1");
+  workers::SharedKey another = key_;
+  another[0] ^= 1;
+  kafka_.Write("w.plan", 0, workers::EncodePlan(another, PlanOf({{0, 0, 50}}, "w-1")));
+  kafka_.Flush();
+  const workers::Ranges ranges = {{1, 5, 60}};
+  Announce(PlanOf(ranges, "w-1"));
+  AwaitBodies(PeriodOf(ranges));
+  std::map<Outcome, int> outcomes;
+  Collect(PeriodOf({{0, 0, 50}}), &outcomes);
+  EXPECT_EQ(outcomes[Outcome::kCounted], 0);
+}
+
+TEST_F(WorkerTest, AWorkerThatStopsSaysGoodbye) {
+  Begin(6);
+  auto worker = Start("w-1");
+  Announce(PlanOf({{1, 5, 60}}, "w-1"));
+  AwaitReady(*worker, true, "");
+  worker->Stop();
+  size_t goodbyes = 0;
+  for (const workers::Hello& hello : ReadSums().hellos) {
+    goodbyes += hello.leaves ? 1 : 0;
+    EXPECT_EQ(hello.threads, 3);
+  }
+  EXPECT_EQ(goodbyes, 1u);
+}
+
+}  // namespace
+}  // namespace tacit::daemon
