@@ -14,6 +14,7 @@ void RawRecords::Clear() {
   faults.clear();
   cuts.clear();
   period.clear();
+  sums.clear();
 }
 
 }  // namespace tacit::event

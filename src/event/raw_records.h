@@ -50,6 +50,9 @@ struct RawRecords {
   // The ranges of a period over several partitions that ends behind these records; empty: no such
   // period ends here.
   std::vector<OffsetRange> period;
+  // A part of a period that another process, `origin`, has summed up: its learner's bytes. There
+  // are no records beside it.
+  std::string sums;
 
   size_t size() const { return end.size(); }
   int64_t TimeOf(size_t i) const { return timestamp_ms.empty() ? 0 : timestamp_ms[i]; }

@@ -38,8 +38,15 @@ void KafkaPartition::Start(uint64_t offset, uint64_t lost) {
   next_ = offset;
   lost_ = lost_ || lost > 0;
   empty_until_ = 0;
-  waiting_ = false;
+  waiting_ = left_ = false;
   if (!std::exchange(started_, true)) tick_from_ = offset;
+}
+
+void KafkaPartition::LeaveUntil(uint64_t offset) {
+  if (next_ == offset) return;
+  DropFetched();
+  next_ = offset;
+  left_ = true;
 }
 
 void KafkaPartition::Hold(std::vector<FetchedMessage>* messages) {

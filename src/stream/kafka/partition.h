@@ -37,6 +37,10 @@ class KafkaPartition {
   void Start(uint64_t offset, uint64_t lost);
   // Passes over offsets that have no record; `offset` is the next one to hand on.
   void SkipTo(uint64_t offset) { next_ = std::max(next_, offset); }
+  // Leaves the offsets before this one to others. The fetcher stays where it is, until the next
+  // Start.
+  void LeaveUntil(uint64_t offset);
+  bool left() const { return left_; }
   // Takes over fetched messages, in the order of offsets.
   void Hold(std::vector<FetchedMessage>* messages);
   void DropFetched();
@@ -95,7 +99,7 @@ class KafkaPartition {
   std::vector<FetchedMessage> held_;
   size_t head_ = 0;        // messages before it are handed on
   size_t held_bytes_ = 0;  // of the values from there on
-  bool started_ = false, lost_ = false, tick_ = false;
+  bool started_ = false, lost_ = false, tick_ = false, left_ = false;
   uint64_t tick_at_ = 0, tick_from_ = 0;
 
   bool paused_ = false, waiting_ = false;

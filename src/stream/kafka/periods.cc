@@ -8,10 +8,17 @@ namespace tacit::stream {
 
 using std::chrono::milliseconds;
 
+namespace {
+
+constexpr milliseconds kBetweenCommitLooks(2);
+
+}  // namespace
+
 void KafkaPeriods::Start(const PartitionStart& start) {
   reader_.Start(start);
   // Lost offsets are in the period, so that they are on the ledger.
   begins_.try_emplace(start.partition, start.offset - start.lost);
+  if (start.lost > 0) lost_until_[start.partition] = start.offset;
 }
 
 // The period under way keeps its ends: it waits until they are there again.
@@ -25,7 +32,10 @@ void KafkaPeriods::Clear() {
   DropRounds();
   reader_.Clear();
   begins_.clear();
+  lost_until_.clear();
   period_.clear();
+  before_.clear();
+  own_.clear();
   reading_ = 0;
 }
 
@@ -43,7 +53,7 @@ std::vector<OffsetRange> KafkaPeriods::UpToPlaces() const {
   uint64_t offsets = 0;
   for (const auto& [partition, begin] : begins_) {
     OffsetRange range{partition, begin, begin};
-    for (const OffsetRange& place : places_)
+    for (const OffsetRange& place : options_.periods.places)
       if (place.partition == partition && place.begin > begin &&
           (range.size() == 0 || place.begin < range.end))
         range.end = place.begin;
@@ -70,7 +80,9 @@ Result<bool> KafkaPeriods::Take(MessageFetcher& fetcher, milliseconds timeout,
   if (period_.empty()) {
     TACIT_ASSIGN(const bool cut, Cut(fetcher, deadline));
     if (!cut) return false;
+    begun_ = false;
   }
+  if (options_.share != nullptr) return TakeShared(fetcher, deadline, records);
   for (; reading_ < period_.size(); ++reading_) {
     OffsetRange range = period_[reading_];
     // A part that is read already, or lost, is behind the partition's position.
@@ -85,8 +97,64 @@ Result<bool> KafkaPeriods::Take(MessageFetcher& fetcher, milliseconds timeout,
   return true;
 }
 
+Result<bool> KafkaPeriods::TakeShared(MessageFetcher& fetcher, Deadline deadline,
+                                      event::RawRecords* records) {
+  PeriodShare& share = *options_.share;
+  if (!begun_) {
+    auto period = options_.begin(before_);
+    if (!period) {
+      std::this_thread::sleep_for(std::min(Left(deadline), kBetweenCommitLooks));
+      return false;
+    }
+    period->step = step_;
+    period->ranges = period_;
+    share.Begin(*std::move(period));
+    begun_ = true;
+  }
+  TACIT_ASSIGN(PeriodPiece piece, share.Next(own_.empty() ? Left(deadline) : milliseconds(0)));
+  switch (piece.kind) {
+    case PeriodPiece::Kind::kSums:
+      records->partition = period_.front().partition;
+      records->first_offset = period_.front().begin;
+      records->origin = std::move(piece.from);
+      records->sums = std::move(piece.sums);
+      return true;
+    case PeriodPiece::Kind::kEnd:
+      for (const OffsetRange& range : period_) Find(range.partition)->LeaveUntil(range.end);
+      End(records);
+      return true;
+    case PeriodPiece::Kind::kRanges:
+      own_ = std::move(piece.ranges);
+      own_last_.assign(own_.size(), std::nullopt);
+      break;
+    case PeriodPiece::Kind::kNothing:
+      break;
+  }
+  return ReadOwn(fetcher, deadline, records);
+}
+
+Result<bool> KafkaPeriods::ReadOwn(MessageFetcher& fetcher, Deadline deadline,
+                                   event::RawRecords* records) {
+  for (; !own_.empty(); own_.erase(own_.begin())) {
+    OffsetRange& range = own_.front();
+    std::optional<LastRecord>& last = own_last_[own_last_.size() - own_.size()];
+    if (const auto lost = lost_until_.find(range.partition); lost != lost_until_.end())
+      range.begin = std::max(range.begin, lost->second);
+    if (range.begin >= range.end) continue;
+    TACIT_RETURN_IF_ERROR(reader_.Begin(fetcher, range));
+    TACIT_ASSIGN(const auto outcome, reader_.Take(fetcher, Left(deadline), records, &last));
+    if (outcome == KafkaRangeReader::Outcome::kDone) continue;
+    if (outcome == KafkaRangeReader::Outcome::kRecords) range.begin = records->end_offset();
+    return outcome == KafkaRangeReader::Outcome::kRecords;
+  }
+  if (!own_last_.empty()) TACIT_RETURN_IF_ERROR(options_.share->HaveRead(own_last_));
+  own_last_.clear();
+  return false;
+}
+
 void KafkaPeriods::End(event::RawRecords* records) {
   for (const OffsetRange& range : period_) begins_[range.partition] = range.end;
+  before_ = period_;
   const OffsetRange& first = period_.front();
   records->partition = first.partition;
   records->first_offset = first.end;
@@ -105,8 +173,8 @@ Result<bool> KafkaPeriods::Cut(MessageFetcher& fetcher, Deadline deadline) {
     std::vector<OffsetRange> there = UpToPlaces();
     const bool behind = !there.empty();
     if (!behind) there = There();
-    const bool closes = behind || tick_ || (until_end_ && !HasRound());
-    auto cut = CutPeriod(there, sizes_.Of(step_), closes, times_);
+    const bool closes = behind || tick_ || (options_.until_end && !HasRound());
+    auto cut = CutPeriod(there, options_.periods.sizes.Of(step_), closes, times_);
     if (!cut && cut.error().code != ErrorCode::kUnavailable) return Fail(std::move(cut.error()));
     if (!cut) {
       std::this_thread::sleep_for(Left(deadline));

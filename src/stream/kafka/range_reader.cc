@@ -70,7 +70,7 @@ Status KafkaRangeReader::Begin(MessageFetcher& fetcher, const OffsetRange& range
   TACIT_CHECK(partition != nullptr, "a range of a partition that is not read");
   range_ = range;
   records_ = 0;
-  if (partition->next() == range.begin) return {};
+  if (partition->next() == range.begin && !partition->left()) return {};
   TACIT_RETURN_IF_ERROR(fetcher.Seek(range.partition, range.begin));
   partition->DropFetched();
   partition->Start(range.begin, /*lost=*/0);

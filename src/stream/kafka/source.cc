@@ -52,8 +52,12 @@ class KafkaSource final : public Source {
   void Pause(std::span<const int32_t> partitions) override { SetPaused(partitions, true); }
   void Resume(std::span<const int32_t> partitions) override { SetPaused(partitions, false); }
   void SetPeriods(TopicPeriods periods) override {
-    sequence_ = std::make_unique<KafkaPeriods>(MakeParts(), reader_, std::move(periods),
-                                               options_.until_end);
+    sequence_ = std::make_unique<KafkaPeriods>(
+        MakeParts(), reader_,
+        KafkaPeriods::Options{.periods = std::move(periods),
+                              .until_end = options_.until_end,
+                              .share = options_.share,
+                              .begin = [this](auto before) { return BeginPeriod(before); }});
   }
   void Claim(const StoreClaim& store) override { expected_.store = store; }
   void Advise(std::span<const PartitionOffset> committed, const StoreClaim& store) override;
@@ -71,6 +75,7 @@ class KafkaSource final : public Source {
             .envelope = envelope_.get(),
             .rounds = rounds_};
   }
+  std::optional<SharedPeriod> BeginPeriod(std::span<const OffsetRange> before) const;
   void SetPaused(std::span<const int32_t> partitions, bool paused);
   bool AllPaused() const;
   Result<bool> Take(Milliseconds timeout, event::RawRecords* records,
@@ -118,6 +123,7 @@ class KafkaSource final : public Source {
   std::string stall_ TACIT_GUARDED_BY(mutex_);  // why a partition's turn stalls
   std::vector<PartitionOffset> advice_ TACIT_GUARDED_BY(mutex_);  // not yet committed for the group
   std::optional<StoreClaim> adviser_ TACIT_GUARDED_BY(mutex_);
+  std::map<int32_t, uint64_t> committed_ TACIT_GUARDED_BY(mutex_);  // in adviser_
   metrics::Gauge waiting_gauge_;
 };
 
@@ -261,6 +267,8 @@ Result<PollOutcome> KafkaSource::Poll(Milliseconds timeout, event::RawRecords* r
   }
   std::optional<LastRecord> last;
   const Result<bool> taken = Take(timeout, records, &last);
+  // A period whose sums contradict each other does so again.
+  if (!taken && taken.error().code == ErrorCode::kRefused) return Fail(taken.error());
   if (!taken) {
     // The fault lies after the records delivered so far; a new client meets it again if it
     // persists.
@@ -269,6 +277,8 @@ Result<PollOutcome> KafkaSource::Poll(Milliseconds timeout, event::RawRecords* r
     return PollOutcome::kNothing;
   }
   if (last) identity_.last[records->partition] = *last;
+  if (options_.share != nullptr && !records->period.empty())
+    identity_.last = options_.share->Last();
   if (*taken) return PollOutcome::kRecords;
   return options_.until_end && sequence_->idle() ? PollOutcome::kEnd : PollOutcome::kNothing;
 }
@@ -350,6 +360,19 @@ void KafkaSource::Advise(std::span<const PartitionOffset> committed, const Store
   const MutexLock lock(mutex_);
   advice_.assign(committed.begin(), committed.end());
   adviser_ = store;
+  for (const PartitionOffset& one : committed) committed_[one.partition] = one.offset;
+}
+
+// A period begins at the commit that has the one before it.
+std::optional<SharedPeriod> KafkaSource::BeginPeriod(std::span<const OffsetRange> before) const {
+  const MutexLock lock(mutex_);
+  for (const OffsetRange& range : before) {
+    const auto committed = committed_.find(range.partition);
+    if (committed == committed_.end() || committed->second < range.end) return std::nullopt;
+  }
+  const std::optional<StoreClaim>& store = adviser_ ? adviser_ : expected_.store;
+  TACIT_CHECK(store.has_value(), "periods are shared out for a store");
+  return SharedPeriod{.store = store->now, .before = identity_.last};
 }
 
 void KafkaSource::CommitAdvice(bool wait) {

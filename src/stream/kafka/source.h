@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "event/envelope.h"
 #include "metrics/registry.h"
+#include "stream/kafka/period_share.h"
 #include "stream/kafka/properties.h"
 #include "stream/source.h"
 
@@ -35,8 +36,11 @@ struct KafkaSourceOptions {
   // connection.
   std::chrono::milliseconds refresh{5'000};
   std::chrono::milliseconds advise{1'000};  // least time between two commits for the group
-  const Clock* clock = nullptr;             // if null, the system's
-  metrics::Registry* metrics = nullptr;     // must outlive the source; null if none
+  // Shares out the periods that the source cuts (SetPeriods), and must outlive it; if null, all of
+  // their records are read here.
+  PeriodShare* share = nullptr;
+  const Clock* clock = nullptr;          // if null, the system's
+  metrics::Registry* metrics = nullptr;  // must outlive the source; null if none
 };
 
 // Opens a topic of Kafka, read partition by partition from given offsets through assign(): no group

@@ -84,6 +84,7 @@ struct StepBatch {
     kPeriodFirst,  // all examples of the period came as previews just before
     kPeriodNext,
     kHeldOut,  // predicted and never learnt from, to measure what was learnt before
+    kSums,     // a part of the period that another process has summed up; nothing is released yet
   };
 
   Kind kind = Kind::kOnce;
@@ -93,6 +94,7 @@ struct StepBatch {
   event::Batch examples;          // examples of one unit side by side; unit event: in offset order
   std::vector<uint32_t> unit_of;  // per example, ascending from 0
   uint32_t units = 0;
+  std::string sums;  // kSums: bytes of the learner's; there are no examples
   // Ends of the sum blocks, in examples: runs of whole units that a model may add up in floats.
   // Which block a unit is in follows from its own offset or id and from public facts. Other units,
   // there or not, do not move it. If empty, all examples are one block, which takes longer to add.
@@ -110,7 +112,8 @@ struct StepBatch {
   UsersCame came;  // with these counts
 
   bool preview() const {
-    return kind == Kind::kPreview || kind == Kind::kPreviewAgain || kind == Kind::kHeldOut;
+    return kind == Kind::kPreview || kind == Kind::kPreviewAgain || kind == Kind::kHeldOut ||
+           kind == Kind::kSums;
   }
   bool whole_period() const { return kind == Kind::kPeriodFirst || kind == Kind::kPeriodNext; }
 };

@@ -16,7 +16,10 @@ class TopicPeriodParticipation final : public Participation {
 
   bool Cut(const event::RawRecords& frame, const event::Batch& examples,
            const Emit& emit) override {
-    if (examples.size() > 0 && part_.size() > 0 && frame.partition != part_.partition &&
+    if (!frame.sums.empty()) return EmitSums(frame.sums, emit);
+    // A part is of one partition, in the order of offsets.
+    if (examples.size() > 0 && part_.size() > 0 &&
+        (frame.partition != part_.partition || frame.first_offset < part_.offset.back()) &&
         !EmitPart(emit))
       return false;
     if (examples.size() > 0) {
@@ -44,6 +47,14 @@ class TopicPeriodParticipation final : public Participation {
     StepBatch part;
     part.kind = StepBatch::Kind::kPreview;
     TakePart(&part);
+    return emit(std::move(part));
+  }
+
+  bool EmitSums(const std::string& sums, const Emit& emit) {
+    StepBatch part;
+    part.kind = StepBatch::Kind::kSums;
+    part.sums = sums;
+    part.after = position_;
     return emit(std::move(part));
   }
 

@@ -5,6 +5,8 @@
 #include <map>
 #include <random>
 #include <set>
+#include <sstream>
+#include <string>
 
 #include "broker_double.h"
 #include "stream/kafka/periods.h"
@@ -49,6 +51,83 @@ class ScriptTimes final : public OffsetsByTime {
   int questions_ = 0;
 };
 
+// The records of a script in these ranges.
+std::set<Place> RecordsIn(const TopicScript& script, const std::vector<OffsetRange>& ranges) {
+  std::set<Place> places;
+  for (const OffsetRange& range : ranges)
+    for (const auto& record : script.partitions[static_cast<size_t>(range.partition)])
+      if (record.offset >= range.begin && record.offset < range.end)
+        places.emplace(range.partition, record.offset);
+  return places;
+}
+
+// Others sum up some ranges of each period, drawn by chance, and the rest is read here, in any
+// order. Sums are the ranges that they are of.
+class RandomShare final : public PeriodShare {
+ public:
+  RandomShare(const TopicScript& script, uint64_t seed) : script_(script), random_(seed) {}
+
+  // The store commits a while after the period before has ended.
+  std::optional<SharedPeriod> Begins(std::span<const OffsetRange> before) {
+    EXPECT_TRUE(std::ranges::equal(before, before_)) << "a period that is not committed";
+    if (random_() % 3 != 0) return std::nullopt;
+    return SharedPeriod{.store = {.lineage = "a", .sequence = begun_, .head = ""}};
+  }
+
+  void Begin(SharedPeriod period) override {
+    EXPECT_EQ(period.store.sequence, begun_++);
+    EXPECT_EQ(period.step + 1, begun_);
+    before_ = period.ranges;
+    for (OffsetRange rest : period.ranges)
+      while (rest.size() > 0) {
+        const uint64_t end = rest.begin + 1 + random_() % rest.size();
+        slices_.push_back({rest.partition, rest.begin, end});
+        rest.begin = end;
+      }
+    std::ranges::shuffle(slices_, random_);
+  }
+  Result<PeriodPiece> Next(milliseconds) override {
+    if (random_() % 4 == 0) return PeriodPiece{};
+    if (slices_.empty() && own_.empty()) return PeriodPiece{.kind = PeriodPiece::Kind::kEnd};
+    if (slices_.empty() || (random_() % 2 == 0 && !own_.empty())) return PeriodPiece{};
+    std::vector<OffsetRange> some;
+    for (size_t n = 1 + random_() % 3; n > 0 && !slices_.empty(); --n) {
+      some.push_back(slices_.back());
+      slices_.pop_back();
+    }
+    if (random_() % 2 == 0 && own_.empty())
+      return PeriodPiece{.kind = PeriodPiece::Kind::kRanges, .ranges = own_ = some};
+    ++summed_;
+    std::string sums;
+    for (const OffsetRange& one : some)
+      sums += std::to_string(one.partition) + " " + std::to_string(one.begin) + " " +
+              std::to_string(one.end) + " ";
+    return PeriodPiece{.kind = PeriodPiece::Kind::kSums, .sums = sums, .from = "w"};
+  }
+  Status HaveRead(const std::vector<std::optional<LastRecord>>& last) override {
+    EXPECT_EQ(last.size(), own_.size());
+    for (size_t i = 0; i < own_.size(); ++i) {
+      const std::set<Place> records = RecordsIn(script_, {own_[i]});
+      EXPECT_EQ(last[i].has_value(), !records.empty());
+      if (last[i]) {
+        EXPECT_EQ(last[i]->offset, records.rbegin()->second);
+      }
+    }
+    own_.clear();
+    return {};
+  }
+  std::map<int32_t, LastRecord> Last() const override { return {}; }
+
+  size_t summed() const { return summed_; }
+
+ private:
+  const TopicScript& script_;
+  std::mt19937_64 random_;
+  std::vector<OffsetRange> before_, slices_, own_;
+  uint64_t begun_ = 0;
+  size_t summed_ = 0;
+};
+
 struct Setting {
   bool until_end = false;         // all is there, and ends; else rounds and ticks
   size_t stop_after = 1'000'000;  // steps
@@ -56,6 +135,7 @@ struct Setting {
   uint64_t seed = 0;
   std::vector<OffsetRange> places = {};  // of learners
   int64_t grows_ms = 0;                  // when the last partition is made; 0: before the start
+  bool shares = false;
 };
 
 // The result of a reading.
@@ -63,7 +143,7 @@ struct PeriodCourse {
   std::vector<std::vector<OffsetRange>> periods;
   std::vector<std::set<Place>> learnt;  // the examples of each, its previews among them
   Position position;
-  size_t breaks = 0, parts = 0, largest_part = 0;
+  size_t breaks = 0, parts = 0, largest_part = 0, summed = 0;
 };
 
 size_t PartitionsAt(const TopicScript& script, int64_t grows_ms, int64_t ms) {
@@ -78,10 +158,14 @@ class PeriodReading {
         end_ms_(script.last_arrival_ms() + 2 * kPeriodTickMs),
         broker_(script, setting.victim, clock_, setting.seed),
         times_(script),
+        share_(script, setting.seed),
         periods_(
             {.options = {.topic = "t"}, .clock = clock_, .envelope = nullptr, .rounds = rounds_},
-            times_, {.sizes = kSizes, .next = start.step, .places = setting.places},
-            setting.until_end),
+             times_,
+             {.periods = {.sizes = kSizes, .next = start.step, .places = setting.places},
+              .until_end = setting.until_end,
+              .share = setting.shares ? &share_ : nullptr,
+              .begin = [this](auto before) { return share_.Begins(before); }}),
         participation_(MakeTopicPeriodParticipation(kPart, start)) {
     course_.position = start;
     if (setting.until_end) clock_.Advance(end_ms_);
@@ -105,6 +189,7 @@ class PeriodReading {
       } else if (*taken) {
         Learn(frame);
       } else if (periods_.idle() && next_round_ms_ > end_ms_) {
+        course_.summed = share_.summed();
         return course_;
       } else {
         clock_.Advance(1);
@@ -146,6 +231,11 @@ class PeriodReading {
       for (const uint64_t offset : step.examples.offset)
         EXPECT_TRUE(open_.emplace(step.examples.partition, offset).second) << "twice";
       EXPECT_EQ(step.unit_of.size(), step.examples.size());
+      EXPECT_EQ(step.kind == StepBatch::Kind::kSums, !step.sums.empty());
+      std::istringstream sums(step.sums);
+      for (OffsetRange one; sums >> one.partition >> one.begin >> one.end;)
+        for (const Place& place : RecordsIn(script_, {one}))
+          EXPECT_TRUE(open_.insert(place).second) << "twice";
       if (step.preview()) {
         ++course_.parts;
         course_.largest_part = std::max(course_.largest_part, step.examples.size());
@@ -165,6 +255,7 @@ class PeriodReading {
   RoundQueue rounds_;
   BrokerDouble broker_;
   ScriptTimes times_;
+  RandomShare share_;
   KafkaPeriods periods_;
   std::unique_ptr<Participation> participation_;
   int64_t next_round_ms_ = 0;
@@ -197,16 +288,6 @@ std::vector<std::vector<OffsetRange>> Expected(const TopicScript& script, bool u
   return periods;
 }
 
-// The records of a script in these ranges.
-std::set<Place> RecordsIn(const TopicScript& script, const std::vector<OffsetRange>& ranges) {
-  std::set<Place> places;
-  for (const OffsetRange& range : ranges)
-    for (const auto& record : script.partitions[static_cast<size_t>(range.partition)])
-      if (record.offset >= range.begin && record.offset < range.end)
-        places.emplace(range.partition, record.offset);
-  return places;
-}
-
 Victim VictimOf(const TopicScript& script, Victim::Kind kind) {
   return {.partition = 0, .offset = script.partitions[0][100].offset, .kind = kind};
 }
@@ -237,6 +318,26 @@ TEST(KafkaPeriodsTest, ArePublicFactsAloneAndHaveEachRecordOnce) {
       EXPECT_EQ(course.position.step, expected.size());
       breaks += course.breaks;
     }
+  }
+  EXPECT_GT(breaks, 0u);
+}
+
+// Shared out, periods are the same, and have the same records.
+TEST(KafkaPeriodsTest, AreReadHereWhereNobodyElseHasSummedThem) {
+  size_t breaks = 0;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    std::mt19937_64 random(seed);
+    const TopicScript script = TopicScript::Draw(random, 1 + seed % 4, kPeriodLiveMs);
+    const bool until_end = seed % 2 == 0;
+    const auto expected = Expected(script, until_end);
+    const PeriodCourse course =
+        PeriodReading(script, {.until_end = until_end, .seed = seed, .shares = true}, {}).Go();
+    ASSERT_EQ(course.periods, expected);
+    for (size_t i = 0; i < expected.size(); ++i)
+      ASSERT_EQ(course.learnt[i], RecordsIn(script, expected[i])) << "period " << i;
+    EXPECT_GT(course.summed, expected.size());
+    breaks += course.breaks;
   }
   EXPECT_GT(breaks, 0u);
 }

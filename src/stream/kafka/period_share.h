@@ -1,0 +1,55 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "stream/kafka/identity.h"
+#include "stream/source.h"
+
+namespace tacit::stream {
+
+// A topic's period that was cut.
+struct SharedPeriod {
+  StoreMark store;                         // the commit that it begins at
+  std::map<int32_t, LastRecord> before{};  // the last record read of each partition
+  uint64_t step = 0;                       // its number
+  std::vector<OffsetRange> ranges{};       // one a partition; none is empty
+};
+
+// The next piece of a period.
+struct PeriodPiece {
+  enum class Kind {
+    kNothing,  // nothing yet
+    kRanges,   // these ranges are to be read here, one after the other
+    kSums,     // a part that another process has summed up
+    kEnd,      // all of the period was handed over
+  };
+  Kind kind = Kind::kNothing;
+  std::vector<OffsetRange> ranges{};
+  std::string sums{}, from{};  // kSums; and the process, for messages
+};
+
+// Shares a topic's periods out: other processes sum up parts of one, and this process reads the
+// rest. The thread that polls the source makes all calls.
+class PeriodShare {
+ public:
+  virtual ~PeriodShare() = default;
+
+  // Begins a period, once the one before it is committed, and forgets that.
+  virtual void Begin(SharedPeriod period) = 0;
+  // Returns the next piece, or nothing after `timeout`; no ranges while those from before are read.
+  // kRefused: nothing may be learnt of the period.
+  virtual Result<PeriodPiece> Next(std::chrono::milliseconds timeout) = 0;
+  // Says that the ranges of the last piece are read; and the last record in each, if it has one.
+  virtual Status HaveRead(const std::vector<std::optional<LastRecord>>& last) = 0;
+  // The last record of each partition. REQUIRES that the period has ended.
+  virtual std::map<int32_t, LastRecord> Last() const = 0;
+};
+
+}  // namespace tacit::stream
