@@ -12,7 +12,8 @@ namespace tacit::metrics {
 // The daemons that alone have a metric, as the reference says it before the sentence.
 inline constexpr std::string_view kCheckpoints = "Checkpoints alone", kFeed = "With a feed",
                                   kGpu = "GPU alone", kKafka = "Kafka alone",
-                                  kReplicas = "Replicas alone", kTls = "With TLS";
+                                  kReplicas = "Replicas alone", kTls = "With TLS",
+                                  kWorkers = "With workers";
 
 // A metric as it is declared: the name, the readers who see it, and its sentence.
 struct Family {
@@ -111,6 +112,10 @@ inline constexpr Family kFamilies[] = {
      "Mean of 1 / log2(place + 1) of the last next items, 0 beyond place 10"},
     {"tacit_normalised_entropy", Kind::kGauge, Audience::kOperator, "learner",
      "Log loss of the last predictions over that of the best constant; below 1 is better"},
+    {"tacit_period_gap_seconds", Kind::kGauge, Audience::kOperator, "",
+     "Time from the last sums of a period until the next one was dealt out", kWorkers},
+    {"tacit_period_seconds", Kind::kGauge, Audience::kOperator, "",
+     "Time in which the last period was summed up", kWorkers},
     {"tacit_popularity_hit_at_10", Kind::kGauge, Audience::kOperator, "learner",
      "Share of them that were among the ten most popular items"},
     {"tacit_privacy_budget_exhausted", Kind::kGauge, Audience::kPublic, "learner",
@@ -220,6 +225,15 @@ inline constexpr Family kFamilies[] = {
     {"tacit_scored_rows_total", Kind::kCounter, Audience::kPublic, "learner", "Rows scored"},
     {"tacit_serving_version", Kind::kGauge, Audience::kPublic, "",
      "The version that answers where a request names none", kCheckpoints},
+    {"tacit_slices_refused_total", Kind::kCounter, Audience::kOperator, "why",
+     "Messages of workers that were not taken, by the reason: another program or configuration "
+     "(build), another key or a change on the way (seal), another topic (topic), or one that does "
+     "not fit the period (period)",
+     kWorkers},
+    {"tacit_slices_repeated_total", Kind::kCounter, Audience::kOperator, "",
+     "Chunks of sums that others had delivered before", kWorkers},
+    {"tacit_slices_total", Kind::kCounter, Audience::kOperator, "by",
+     "Slices of periods summed up by workers, and by the trainer itself", kWorkers},
     {"tacit_source_connected", Kind::kGauge, Audience::kPublic, "",
      "Whether the source of interactions is within reach and being read"},
     {"tacit_source_lag_records", Kind::kGauge, Audience::kOperator, "partition,position,topic",
@@ -282,6 +296,8 @@ inline constexpr Family kFamilies[] = {
      "Requests that a version answered, or failed to answer", kCheckpoints},
     {"tacit_witness_lost_total", Kind::kCounter, Audience::kOperator, "",
      "Times that the witness or the mark was removed while in use, and had to be written anew"},
+    {"tacit_workers", Kind::kGauge, Audience::kOperator, "",
+     "Workers that were heard within the last seconds", kWorkers},
 };
 
 // A series' labels are held against its row's in the order of the alphabet.

@@ -28,6 +28,7 @@ void Collector::Begin(Period period) {
   held_bytes_ = 0;
   counted_.clear();
   covered_.clear();
+  claimed_.clear();
   covered_offsets_ = 0;
 }
 
@@ -55,9 +56,17 @@ Taken Collector::Take(const SealedRecord& record) {
   return Count(origin.worker, record.place->body, *std::move(body));
 }
 
-Taken Collector::TakeOwn(Body body) {
-  const BodyName name = seal_->NameOf(EncodeBody(body));
-  return Count("", name, std::move(body));
+void Collector::Claim(const Ranges& ranges) {
+  claimed_.insert(claimed_.end(), ranges.begin(), ranges.end());
+  std::ranges::sort(claimed_, {},
+                    [](const OffsetRange& one) { return std::pair(one.partition, one.begin); });
+}
+
+Taken Collector::TakeOwn(const std::vector<SummedRange>& ranges) {
+  const std::string broken = Cover({.own = true}, ranges);
+  if (broken.empty()) return {Outcome::kCounted, "", {}};
+  return Refuse(Outcome::kOtherTopic,
+                fmt::format("a worker, or this trainer, has read another topic: {}", broken));
 }
 
 Result<std::string> Collector::Add(const ChunkPlace& place, std::string piece) {
@@ -95,7 +104,7 @@ void Collector::Forget(std::map<BodyName, Held>::iterator held) {
 }
 
 Taken Collector::Count(const std::string& worker, const BodyName& name, Body body) {
-  Counted counted{name, worker, RangesOf(body), 0};
+  Counted counted{.name = name, .worker = worker, .ranges = RangesOf(body)};
   for (const SummedRange& summed : body.ranges) {
     counted.unreadable += summed.unreadable;
     if (Around(summed.range) == nullptr)
@@ -106,23 +115,32 @@ Taken Collector::Count(const std::string& worker, const BodyName& name, Body bod
     if (const Covered* met = Meets(summed.range)) {
       const Counted& other = counted_[met->body];
       // One worker may know a schema that another does not know yet: their sums differ rightly.
-      if (other.name == name || other.ranges != counted.ranges ||
+      if (other.own || other.name == name || other.ranges != counted.ranges ||
           other.unreadable != counted.unreadable)
         return {Outcome::kCovered, "", {}};
       return Refuse(Outcome::kDiffers,
                     fmt::format("workers '{}' and '{}' have other sums of {}: one of them is wrong",
                                 other.worker, worker, NameOf(summed.range)));
     }
-  for (const SummedRange& summed : body.ranges)
-    if (std::string broken = BrokenChain(summed); !broken.empty())
-      return Refuse(Outcome::kOtherTopic,
-                    fmt::format("worker '{}' has read another topic: {}", worker, broken));
-  for (const SummedRange& summed : body.ranges) {
+  if (Without(counted.ranges, claimed_) != counted.ranges) return {Outcome::kCovered, "", {}};
+  if (const Status fit = period_.check ? period_.check(body) : Status(); !fit)
+    return Refuse(Outcome::kRefused,
+                  fmt::format("sums of worker '{}': {}", worker, fit.error().message));
+  if (const std::string broken = Cover(std::move(counted), body.ranges); !broken.empty())
+    return Refuse(Outcome::kOtherTopic,
+                  fmt::format("worker '{}' has read another topic: {}", worker, broken));
+  return {Outcome::kCounted, "", std::move(body)};
+}
+
+std::string Collector::Cover(Counted body, const std::vector<SummedRange>& ranges) {
+  for (const SummedRange& summed : ranges)
+    if (std::string broken = BrokenChain(summed, body.own); !broken.empty()) return broken;
+  for (const SummedRange& summed : ranges) {
     covered_.insert({{summed.range.partition, summed.range.begin}, {summed, counted_.size()}});
     covered_offsets_ += summed.range.size();
   }
-  counted_.push_back(std::move(counted));
-  return {Outcome::kCounted, "", std::move(body)};
+  counted_.push_back(std::move(body));
+  return "";
 }
 
 const OffsetRange* Collector::Around(const OffsetRange& range) const {
@@ -140,27 +158,33 @@ const Collector::Covered* Collector::Meets(const OffsetRange& range) const {
   return InOrder(before.summed.range, range) ? nullptr : &before;
 }
 
-std::string Collector::BrokenChain(const SummedRange& summed) const {
-  const auto compare = [](const OffsetRange& range, const Seen& follows, const Seen& due) {
+std::string Collector::BrokenChain(const SummedRange& summed, bool own) const {
+  const OffsetRange& range = summed.range;
+  const auto compare = [](const OffsetRange& next, const Seen& follows, const Seen& due) {
     if (follows == due) return std::string();
-    return fmt::format("{} follows {}, where {} is due", NameOf(range), NameOf(follows),
+    return fmt::format("{} follows {}, where {} is due", NameOf(next), NameOf(follows),
                        NameOf(due));
   };
-  const OffsetRange& range = summed.range;
+  // Where this process has read a range without a record, it has not seen the one before it.
+  const auto unseen = [](bool is_own, const Seen& last) { return is_own && !last; };
   const auto right = covered_.lower_bound({range.partition, range.end});
-  if (right != covered_.end() && right->first == CoveredPlace{range.partition, range.end})
+  if (right != covered_.end() && right->first == CoveredPlace{range.partition, range.end} &&
+      !counted_[right->second.body].own && !unseen(own, summed.last))
     if (auto broken = compare(right->second.summed.range, right->second.summed.before, summed.last);
         !broken.empty())
       return broken;
+  if (own) return "";
   if (Around(range)->begin == range.begin) {
     const auto stored = period_.before.find(range.partition);
     return compare(range, summed.before,
                    stored == period_.before.end() ? Seen() : Seen(stored->second));
   }
   if (right == covered_.begin()) return "";
-  const SummedRange& left = std::prev(right)->second.summed;
-  const bool meet = left.range.partition == range.partition && left.range.end == range.begin;
-  return meet ? compare(range, summed.before, left.last) : "";
+  const Covered& left = std::prev(right)->second;
+  const bool meet =
+      left.summed.range.partition == range.partition && left.summed.range.end == range.begin;
+  if (!meet || unseen(counted_[left.body].own, left.summed.last)) return "";
+  return compare(range, summed.before, left.summed.last);
 }
 
 Ranges Collector::Gaps() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -23,6 +24,8 @@ struct Period {
   Ranges ranges;  // at most one a partition
   // The last record read of each partition; of a new partition nothing.
   std::map<int32_t, stream::LastRecord> before;
+  // Says what is wrong with a body's sums, before it counts; if empty, nothing can be.
+  std::function<Status(const Body&)> check = {};
 };
 
 // The fate of a message.
@@ -59,8 +62,12 @@ class Collector {
 
   // Takes a chunk. REQUIRES Begin, and a record with a place.
   Taken Take(const SealedRecord& record);
-  // Takes a body that this process has made: it was not sealed, and all else is held against it.
-  Taken TakeOwn(Body body);
+  // This process sums these ranges itself: no message that meets them counts from now on. REQUIRES
+  // Begin, and ranges in Gaps().
+  void Claim(const Ranges& ranges);
+  // Takes ranges that were claimed, and are summed: kCounted, or kOtherTopic. Their records need
+  // not follow those before them, which this process need not have seen: `before` is not read.
+  Taken TakeOwn(const std::vector<SummedRange>& ranges);
 
   bool complete() const { return covered_offsets_ == CountOffsets(period_.ranges); }
   // Returns what is not covered.
@@ -77,10 +84,11 @@ class Collector {
     uint64_t touched = 0;
   };
   struct Counted {
-    BodyName name;
-    std::string worker;
-    Ranges ranges;
+    BodyName name{};
+    std::string worker{};
+    Ranges ranges{};
     uint64_t unreadable = 0;
+    bool own = false;
   };
   struct Covered {
     SummedRange summed;
@@ -92,12 +100,14 @@ class Collector {
   Result<std::string> Add(const ChunkPlace& place, std::string piece);
   void Forget(std::map<BodyName, Held>::iterator held);
   Taken Count(const std::string& worker, const BodyName& name, Body body);
+  // Covers ranges, or says which of their records do not follow each other.
+  std::string Cover(Counted body, const std::vector<SummedRange>& ranges);
   // Returns the range of the period that this one lies in, or null.
   const OffsetRange* Around(const OffsetRange& range) const;
   // Returns a covered range that meets this one, or null.
   const Covered* Meets(const OffsetRange& range) const;
   // Says which records do not follow each other, if the range were covered; or nothing.
-  std::string BrokenChain(const SummedRange& summed) const;
+  std::string BrokenChain(const SummedRange& summed, bool own) const;
 
   const SharedKey key_;
   const uint64_t held_bytes_most_;
@@ -107,6 +117,7 @@ class Collector {
   uint64_t held_bytes_ = 0, touches_ = 0;
   std::vector<Counted> counted_;
   std::map<CoveredPlace, Covered> covered_;
+  Ranges claimed_;
   uint64_t covered_offsets_ = 0;
 };
 

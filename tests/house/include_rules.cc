@@ -43,8 +43,8 @@ const std::map<std::string, Names>& Arrows() {
       {"store", {"metrics", "privacy"}},
       // feed: what the store may show goes into a topic; it stands beside train and serve.
       {"feed", {"privacy", "store", "stream"}},
-      // Sees the mark of a record, and no client of Kafka.
-      {"workers", {"stream/kafka/identity.h"}},
+      // Sees the mark of a record and what a source asks, and no client of Kafka.
+      {"workers", {"stream/kafka/identity.h", "stream/kafka/period_share.h", "metrics"}},
       {"train",
        {"metrics", "noise", "privacy", "event", "ops", "model", "mechanism", "stream", "store"}},
       // Knows nothing of what is served.

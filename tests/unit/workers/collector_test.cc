@@ -60,7 +60,8 @@ TEST_F(CollectorTest, APeriodIsCompleteWhenAllIsCovered) {
   EXPECT_EQ(taken.outcome, Outcome::kCounted) << taken.why;
   EXPECT_EQ(taken.body, Sum({{0, 20, 50}}));
   EXPECT_EQ(collector_.Gaps(), (Ranges{{0, 50, 60}, {1, 5, 45}}));
-  EXPECT_EQ(collector_.TakeOwn(Sum({{0, 50, 60}, {1, 5, 44}})).outcome, Outcome::kCounted);
+  collector_.Claim({{0, 50, 60}, {1, 5, 44}});
+  EXPECT_EQ(collector_.TakeOwn(Sum({{0, 50, 60}, {1, 5, 44}}).ranges).outcome, Outcome::kCounted);
   EXPECT_FALSE(collector_.complete());
   EXPECT_EQ(TakeBody(Sum({{1, 44, 45}})).outcome, Outcome::kCounted);
   EXPECT_TRUE(collector_.complete());
@@ -109,12 +110,53 @@ TEST_F(CollectorTest, RangesOutsideThePeriodAreRefused) {
 TEST_F(CollectorTest, CopiesAndOverlapsAreLeftOutWhole) {
   ASSERT_EQ(TakeBody(Sum({{0, 30, 40}})).outcome, Outcome::kCounted);
   EXPECT_EQ(TakeBody(Sum({{0, 30, 40}}), "v").outcome, Outcome::kCovered);
-  EXPECT_EQ(collector_.TakeOwn(Sum({{0, 30, 40}})).outcome, Outcome::kCovered);
   for (const Ranges& ranges :
        {Ranges{{0, 39, 41}}, Ranges{{0, 29, 31}}, Ranges{{0, 20, 60}}, Ranges{{0, 33, 34}},
         Ranges{{0, 20, 30}, {0, 39, 50}}, Ranges{{0, 35, 60}, {1, 5, 45}}})
     EXPECT_EQ(TakeBody(Sum(ranges)).outcome, Outcome::kCovered) << ranges[0].begin;
   EXPECT_EQ(collector_.Gaps(), (Ranges{{0, 20, 30}, {0, 40, 60}, {1, 5, 45}}));
+}
+
+// From the claim on, and also once they are summed.
+TEST_F(CollectorTest, OfRangesThatThisProcessSumsNoMessageCounts) {
+  collector_.Claim({{1, 20, 30}});
+  collector_.Claim({{0, 30, 40}});
+  const std::vector<Ranges> meet = {
+      {{0, 30, 40}}, {{0, 39, 41}}, {{0, 20, 60}}, {{0, 20, 30}, {1, 29, 45}}};
+  for (const Ranges& ranges : meet)
+    EXPECT_EQ(TakeBody(Sum(ranges)).outcome, Outcome::kCovered) << ranges[0].begin;
+  EXPECT_EQ(collector_.Gaps(), SomePeriod().ranges);
+  EXPECT_EQ(TakeBody(Sum({{0, 20, 30}, {1, 30, 45}})).outcome, Outcome::kCounted);
+  ASSERT_EQ(collector_.TakeOwn(Sum({{0, 30, 40}}).ranges).outcome, Outcome::kCounted);
+  for (const Ranges& ranges : meet)
+    EXPECT_EQ(TakeBody(Sum(ranges), "v").outcome, Outcome::kCovered) << ranges[0].begin;
+  EXPECT_EQ(collector_.Gaps(), (Ranges{{0, 40, 60}, {1, 5, 30}}));
+  collector_.Begin(SomePeriod());
+  EXPECT_EQ(TakeBody(Sum({{0, 30, 40}})).outcome, Outcome::kCounted);
+}
+
+// This process has not seen the record before a range of its own. Its last one it has seen, if the
+// range has a record.
+TEST_F(CollectorTest, RecordsAroundOwnRangesFollowEachOther) {
+  Body own = Sum({{0, 30, 40}});
+  own.ranges[0].before.reset();
+  for (const bool seen : {true, false})
+    for (const bool first : {true, false})
+      for (const bool follows : {true, false}) {
+        SCOPED_TRACE(::testing::Message() << seen << first << follows);
+        collector_.Begin(SomePeriod());
+        collector_.Claim({{0, 30, 40}});
+        std::vector<SummedRange> ranges = own.ranges;
+        if (!seen) ranges[0].last.reset();
+        Body right = Sum({{0, 40, 60}});
+        if (!follows) right.ranges[0].before->hash ^= 1;
+        const auto take = [&](bool right_one) {
+          return right_one ? TakeBody(right).outcome : collector_.TakeOwn(ranges).outcome;
+        };
+        EXPECT_EQ(take(!first), Outcome::kCounted);
+        EXPECT_EQ(take(first), follows || !seen ? Outcome::kCounted : Outcome::kOtherTopic);
+        EXPECT_EQ(TakeBody(Sum({{0, 20, 30}})).outcome, Outcome::kCounted);
+      }
 }
 
 TEST_F(CollectorTest, ACopyWithOtherSumsIsTold) {
@@ -249,6 +291,13 @@ TEST(CollectorModelTest, CoverageIsThatOfASetOfOffsets) {
     free = all;
     Collector collector({}, kHeld);
     collector.Begin(period);
+    const auto take = [&](const Ranges& ranges) {
+      const auto records = SealBody({}, {"w", {}, {}}, EncodeBody(ToyBody(topic, {}, ranges)));
+      Outcome outcome = Outcome::kPart;
+      for (const KafkaRecord& record : records)
+        outcome = collector.Take(ReadSums(record.key, record.value).value()).outcome;
+      return outcome;
+    };
     for (int round = 0; round < 400 && !free.empty(); ++round) {
       Ranges ranges;
       for (int32_t partition = 0; partition < 3; ++partition) {
@@ -268,7 +317,7 @@ TEST(CollectorModelTest, CoverageIsThatOfASetOfOffsets) {
         lies = lies && all.contains(offset);
         is_free = is_free && free.contains(offset);
       }
-      const Outcome outcome = collector.TakeOwn(ToyBody(topic, period.head, ranges)).outcome;
+      const Outcome outcome = take(ranges);
       EXPECT_EQ(outcome, !lies     ? Outcome::kRefused
                          : is_free ? Outcome::kCounted
                                    : Outcome::kCovered);
@@ -281,7 +330,8 @@ TEST(CollectorModelTest, CoverageIsThatOfASetOfOffsets) {
       EXPECT_EQ(collector.complete(), free.empty());
     }
     if (free.empty()) continue;
-    EXPECT_EQ(collector.TakeOwn(ToyBody(topic, period.head, collector.Gaps())).outcome,
+    collector.Claim(collector.Gaps());
+    EXPECT_EQ(collector.TakeOwn(ToyBody(topic, {}, collector.Gaps()).ranges).outcome,
               Outcome::kCounted);
     EXPECT_TRUE(collector.complete());
   }

@@ -78,7 +78,8 @@ inline Body ToyBody(const ToyTopic& topic, const Digest& model, const Ranges& ra
   ByteWriter out;
   out.Put(sums.weighted).Put(sums.placed).Put(sums.count);
   const bool is_long = (ranges[0].begin + ranges[0].end + model[1]) % 16 == 0;
-  body.sums = out.bytes() + std::string(is_long ? 2 * kChunkBytes + 100 : 0, '\0');
+  body.sums = EncodeParts(
+      {{.key = 0, .bytes = out.bytes() + std::string(is_long ? 2 * kChunkBytes + 100 : 0, '\0')}});
   return body;
 }
 

@@ -1,0 +1,267 @@
+#include "workers/dealer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/files/log.h"
+#include "base/text.h"
+#include "metrics/families.h"
+
+namespace tacit::workers {
+namespace {
+
+using std::chrono::milliseconds;
+using stream::PeriodPiece;
+
+// While the trainer reads, it looks for sums so often.
+constexpr milliseconds kBetweenLooks(20);
+
+// The refusals of a message, as metrics name them.
+constexpr std::pair<Outcome, const char*> kRefusals[] = {{Outcome::kOtherBuild, "build"},
+                                                         {Outcome::kUnsealed, "seal"},
+                                                         {Outcome::kOtherTopic, "topic"},
+                                                         {Outcome::kRefused, "period"}};
+
+}  // namespace
+
+Dealer::Dealer(const DealerOptions& options, TrainerTopics& topics, const Clock& clock,
+               metrics::Registry& registry)
+    : options_(options),
+      topics_(topics),
+      clock_(clock),
+      collector_(options.key, options.held_bytes_most),
+      board_(BoardOptions{.build = options.build, .patience = options.patience}),
+      workers_(registry.AddGauge("tacit_workers")),
+      period_seconds_(registry.AddGauge("tacit_period_seconds")),
+      gap_seconds_(registry.AddGauge("tacit_period_gap_seconds")),
+      by_trainer_(registry.AddCounter("tacit_slices_total", {{"by", "trainer"}})),
+      by_workers_(registry.AddCounter("tacit_slices_total", {{"by", "workers"}})),
+      repeated_(registry.AddCounter("tacit_slices_repeated_total")) {
+  for (const auto& [outcome, why] : kRefusals)
+    refused_[outcome] = registry.AddCounter("tacit_slices_refused_total", {{"why", why}});
+}
+
+void Dealer::Begin(stream::SharedPeriod period) {
+  // All that was shown is of periods that are committed, or of no period of this store.
+  if (std::exchange(shown_, false)) Note(kDeletion, topics_.DeleteShown());
+  period_ = std::move(period);
+  head_ = {};
+  FromHex(period_.store.head, head_);
+  collector_.Begin({.head = head_,
+                    .build = options_.build,
+                    .ranges = period_.ranges,
+                    .before = period_.before,
+                    .check = [this](const Body& body) { return Check(body); }});
+  dealt_ = false;
+  sums_.clear();
+  own_.clear();
+  told_.clear();
+  begun_ = clock_.Now();
+  if (ended_) gap_seconds_.Set(Seconds(begun_ - *ended_));
+}
+
+Result<PeriodPiece> Dealer::Next(milliseconds timeout) {
+  TACIT_RETURN_IF_ERROR(Follow(milliseconds(0)));
+  PeriodPiece piece = Look();
+  if (piece.kind != PeriodPiece::Kind::kNothing || timeout <= milliseconds(0)) return piece;
+  TACIT_RETURN_IF_ERROR(Follow(timeout));
+  return Look();
+}
+
+Status Dealer::Follow(milliseconds timeout) {
+  if (period_.store.sequence == 0) return {};
+  const auto now = clock_.Now();
+  if (timeout <= milliseconds(0) && !own_.empty() && now - followed_ < kBetweenLooks) return {};
+  followed_ = now;
+  Status taken;
+  const Status read = topics_.ReadSums(timeout, [&](std::string_view key, std::string_view value) {
+    shown_ = true;
+    if (Status one = Take(key, value); !one && taken) taken = std::move(one);
+  });
+  Note(kSums, read);
+  return taken;
+}
+
+Status Dealer::Take(std::string_view key, std::string_view value) {
+  const auto record = ReadSums(key, value);
+  if (!record) {
+    Refuse(Outcome::kRefused, record.error().message);
+    return {};
+  }
+  if (record->place) return TakeChunk(*record);
+  // Hellos from before a start say nothing of who is there now.
+  if (!topics_.caught_up()) return {};
+  const auto hello = OpenHello(options_.key, *record);
+  if (!hello) {
+    Refuse(Outcome::kUnsealed,
+           fmt::format("a hello of '{}' {}", record->origin.worker, hello.error().message));
+    return {};
+  }
+  board_->Heard(*hello, clock_.Now());
+  if (hello->origin.build != options_.build)
+    Refuse(Outcome::kOtherBuild,
+           fmt::format("worker '{}' has another program or configuration", hello->origin.worker));
+  return {};
+}
+
+Result<std::string> Dealer::PartOf(std::string_view sums) const {
+  TACIT_ASSIGN(std::vector<LearnerPart> parts, DecodeParts(sums));
+  if (parts.size() != 1 || parts[0].key != learner_)
+    return Fail(ErrorCode::kCorruption, "they are not those of the plan's learner alone");
+  return std::move(parts[0].bytes);
+}
+
+Status Dealer::Check(const Body& body) const {
+  TACIT_ASSIGN(const std::string part, PartOf(body.sums));
+  if (!options_.events) return {};
+  TACIT_ASSIGN(const uint64_t events, options_.events(part));
+  uint64_t counted = events;
+  for (const SummedRange& one : body.ranges) counted += one.unreadable + one.opted_out + one.empty;
+  const uint64_t offsets = CountOffsets(RangesOf(body));
+  if (counted == offsets) return {};
+  return Fail(ErrorCode::kCorruption,
+              fmt::format("they have {} events, and with records that are none {} of {} offsets",
+                          events, counted, offsets));
+}
+
+Status Dealer::TakeChunk(const SealedRecord& record) {
+  Taken taken = collector_.Take(record);
+  switch (taken.outcome) {
+    case Outcome::kPart:
+    case Outcome::kOldHead:
+      return {};
+    case Outcome::kCovered:
+      repeated_.Add();
+      return {};
+    case Outcome::kCounted:
+      by_workers_.Add();
+      board_->Covered(record.origin.worker, RangesOf(taken.body), clock_.Now());
+      sums_.push_back({.kind = PeriodPiece::Kind::kSums,
+                       .sums = PartOf(taken.body.sums).value(),
+                       .from = record.origin.worker});
+      return {};
+    case Outcome::kOtherBuild:
+    case Outcome::kUnsealed:
+    case Outcome::kRefused:
+    case Outcome::kOtherTopic:
+      Refuse(taken.outcome, taken.why);
+      return {};
+    case Outcome::kDiffers:
+      break;
+  }
+  return Fail(ErrorCode::kRefused, std::move(taken.why));
+}
+
+void Dealer::Refuse(Outcome outcome, const std::string& why) {
+  refused_.at(outcome).Add();
+  if (told_.insert(why).second) spdlog::warn("sums of workers: {}", why);
+}
+
+PeriodPiece Dealer::Look() {
+  const auto now = clock_.Now();
+  if (!sums_.empty()) {
+    PeriodPiece piece = std::move(sums_.front());
+    sums_.pop_front();
+    return piece;
+  }
+  if (collector_.complete()) {
+    ended_ = now;
+    period_seconds_.Set(Seconds(now - begun_));
+    return {.kind = PeriodPiece::Kind::kEnd};
+  }
+  if (!dealt_ && !MayDeal()) return {};
+  if (!dealt_)
+    Deal();
+  else if (board_->Look(now) || now >= next_plan_)
+    Announce();
+  TakeBack();
+  workers_.Set(static_cast<double>(board_->Workers().size()));
+  if (own_.empty() && LeaveSlice()) return {.kind = PeriodPiece::Kind::kRanges, .ranges = own_};
+  return {};
+}
+
+bool Dealer::MayDeal() {
+  if (joined_ || period_.store.sequence == 0) return true;
+  const auto now = clock_.Now();
+  // Hellos count once reading has caught up, or has failed.
+  if (!waits_since_ || (!topics_.caught_up() && trouble().empty())) waits_since_ = now;
+  joined_ = now - *waits_since_ >= kFirstHellos;
+  return joined_;
+}
+
+void Dealer::Deal() {
+  dealt_ = true;
+  board_->Deal(collector_.Gaps(), clock_.Now());
+  Announce();
+}
+
+void Dealer::Announce() {
+  next_plan_ = clock_.Now() + kBetweenPlans;
+  if (period_.store.sequence == 0) return;
+  const Plan plan{.head = head_,
+                  .build = options_.build,
+                  .version = period_.store.sequence,
+                  .time_ms = clock_.UnixMillis(),
+                  .learners = {{.key = learner_, .step = period_.step}},
+                  .slices = board_->Announced()};
+  topics_.WritePlan(EncodePlan(options_.key, plan));
+}
+
+void Dealer::TakeBack() {
+  const Status written = topics_.plan_status();
+  Note(kPlan, written);
+  const std::vector<Slice> slices = board_->Announced();
+  if (written || std::ranges::all_of(slices, &std::string::empty, &Slice::worker)) return;
+  // Workers are heard again with their next hellos.
+  board_.emplace(BoardOptions{.build = options_.build, .patience = options_.patience});
+  board_->Deal(Without(collector_.Gaps(), own_), clock_.Now());
+  Announce();
+}
+
+bool Dealer::LeaveSlice() {
+  for (const Slice& slice : board_->Announced())
+    if (slice.worker.empty()) {
+      own_ = slice.ranges;
+      collector_.Claim(own_);
+      return true;
+    }
+  return false;
+}
+
+Status Dealer::HaveRead(const std::vector<std::optional<stream::LastRecord>>& last) {
+  std::vector<SummedRange> summed;
+  for (size_t i = 0; i < own_.size(); ++i) summed.push_back({.range = own_[i], .last = last[i]});
+  const Ranges ranges = std::exchange(own_, {});
+  const Taken taken = collector_.TakeOwn(summed);
+  if (taken.outcome != Outcome::kCounted) return Fail(ErrorCode::kRefused, taken.why);
+  by_trainer_.Add();
+  board_->Covered("", ranges, clock_.Now());
+  return {};
+}
+
+void Dealer::Note(Trouble trouble, const Status& status) {
+  static constexpr const char* kDoing[kTroubles] = {
+      "sums of workers are not read, and this trainer sums alone",
+      "plans are not written, and this trainer sums alone",
+      "sums that are committed are not deleted, and lie there until retention takes them"};
+  std::string text = status ? "" : fmt::format("{}: {}", kDoing[trouble], status.error().message);
+  {
+    const MutexLock lock(mutex_);
+    if (troubles_[trouble] == text) return;
+    troubles_[trouble].swap(text);
+  }
+  if (!status)
+    spdlog::warn("{}: {}", kDoing[trouble], status.error().message);
+  else
+    spdlog::info("workers: what was in trouble goes on ({})", text);
+}
+
+std::string Dealer::trouble() const {
+  const MutexLock lock(mutex_);
+  std::string all;
+  for (const std::string& one : troubles_)
+    if (!one.empty()) all += (all.empty() ? "" : "; ") + one;
+  return all;
+}
+
+}  // namespace tacit::workers

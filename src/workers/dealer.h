@@ -1,0 +1,133 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/result.h"
+#include "base/threads/mutex.h"
+#include "metrics/registry.h"
+#include "stream/kafka/period_share.h"
+#include "workers/board.h"
+#include "workers/collector.h"
+#include "workers/records.h"
+#include "workers/seal.h"
+
+namespace tacit::workers {
+
+// The two topics, as a trainer uses them. No call waits for brokers: they are asked beside it.
+class TrainerTopics {
+ public:
+  using Show = std::function<void(std::string_view key, std::string_view value)>;
+
+  virtual ~TrainerTopics() = default;
+  // Shows the records of NAME.sums that have come, after `timeout` at the latest. It begins with
+  // the topic, and does so again after a failure, which the outcome tells of.
+  virtual Status ReadSums(std::chrono::milliseconds timeout, const Show& show) = 0;
+  // True once all was shown that was there when reading began.
+  virtual bool caught_up() const = 0;
+  // Has this plan written, and no older one any more; and how the last try to write one went.
+  virtual void WritePlan(std::string plan) = 0;
+  virtual Status plan_status() const = 0;
+  // Has the sums deleted that were shown. Returns how it went the time before.
+  virtual Status DeleteShown() = 0;
+};
+
+// The bytes of bodies that are not whole, for plans of memory.
+inline constexpr uint64_t kHeldBytesMost = uint64_t{128} << 20;
+
+struct DealerOptions {
+  SharedKey key{};
+  Digest build{};
+  // Returns the events of a part for the learner, or says what is wrong with its bytes. If empty,
+  // parts are taken as they come.
+  std::function<Result<uint64_t>(std::string_view part)> events = {};
+  Clock::Duration patience = std::chrono::seconds(5);
+  uint64_t held_bytes_most = kHeldBytesMost;
+};
+
+// Workers say hello each second: after a start a dealer waits for so long to hear who is there.
+inline constexpr std::chrono::milliseconds kFirstHellos{1500};
+// Plans are written again after so long, for workers that have missed one.
+inline constexpr std::chrono::seconds kBetweenPlans{10};
+
+// Deals a trainer's periods out to workers, and takes their sums. All that no worker delivers, the
+// trainer reads itself; where a topic is away, it reads all. The first period of a store is the
+// trainer's: no worker has a model yet. One thread, except for trouble().
+class Dealer final : public stream::PeriodShare {
+ public:
+  // The references must outlive the dealer.
+  Dealer(const DealerOptions& options, TrainerTopics& topics, const Clock& clock,
+         metrics::Registry& registry);
+
+  // The learner whose periods these are, by its key in the store. REQUIRES a call before Begin.
+  void SetLearner(uint16_t key) { learner_ = key; }
+
+  void Begin(stream::SharedPeriod period) override;
+  Result<stream::PeriodPiece> Next(std::chrono::milliseconds timeout) override;
+  Status HaveRead(const std::vector<std::optional<stream::LastRecord>>& last) override;
+  std::map<int32_t, stream::LastRecord> Last() const override { return collector_.Last(); }
+
+  // Says why the trainer sums alone; empty if it need not. Any thread.
+  std::string trouble() const;
+
+ private:
+  enum Trouble : size_t { kSums, kPlan, kDeletion, kTroubles };
+
+  // Takes what has come to the topic of sums.
+  Status Follow(std::chrono::milliseconds timeout);
+  Status Take(std::string_view key, std::string_view value);
+  // The part of sums that is the learner's.
+  Result<std::string> PartOf(std::string_view sums) const;
+  // Each offset of a body is an event of its sums, or is counted as none.
+  Status Check(const Body& body) const;
+  Status TakeChunk(const SealedRecord& record);
+  void Refuse(Outcome outcome, const std::string& why);
+  stream::PeriodPiece Look();
+  bool MayDeal();
+  void Deal();
+  // Writes the plan of the period.
+  void Announce();
+  // Where plans are not written, takes back from the workers what they were dealt.
+  void TakeBack();
+  // Leaves the next slice that is the trainer's to it, if there is one.
+  bool LeaveSlice();
+  void Note(Trouble trouble, const Status& status);
+
+  const DealerOptions options_;
+  TrainerTopics& topics_;
+  const Clock& clock_;
+  Collector collector_;
+  std::optional<Board> board_;
+
+  uint16_t learner_ = 0;
+  stream::SharedPeriod period_;
+  Digest head_{};
+  bool joined_ = false;                          // it has waited for the first hellos
+  bool dealt_ = false;                           // this period
+  bool shown_ = false;                           // sums, since they were last deleted
+  std::optional<Clock::TimePoint> waits_since_;  // for the first hellos
+  std::optional<Clock::TimePoint> ended_;        // the period before
+  Clock::TimePoint begun_, followed_, next_plan_;
+  std::deque<stream::PeriodPiece> sums_;  // counted, and not handed on
+  Ranges own_;                            // left to the trainer, which reads them now
+  std::set<std::string> told_;            // refusals of this period
+
+  const metrics::Gauge workers_, period_seconds_, gap_seconds_;
+  const metrics::Counter by_trainer_, by_workers_, repeated_;
+  std::map<Outcome, metrics::Counter> refused_;
+  mutable Mutex mutex_;
+  std::array<std::string, kTroubles> troubles_ TACIT_GUARDED_BY(mutex_);
+};
+
+}  // namespace tacit::workers
