@@ -67,6 +67,9 @@ class SyntheticReader final : public stream::KafkaTopicReader {
     }
     return {};
   }
+  Status DeleteBefore(std::span<const stream::PartitionOffset>, Milliseconds) override {
+    return {};
+  }
   uint64_t Position(int32_t partition) const override {
     const auto found = next_.find(partition);
     return found == next_.end() ? 0 : found->second;

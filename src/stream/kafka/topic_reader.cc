@@ -17,6 +17,14 @@ using Steady = std::chrono::steady_clock;
 constexpr Milliseconds kPollSlice(100);
 constexpr size_t kBetweenWakes = 1024;  // messages, between two looks at what is left in the queue
 
+using AdminOptions =
+    std::unique_ptr<rd_kafka_AdminOptions_t, KafkaDeleter<rd_kafka_AdminOptions_destroy>>;
+using AdminResource =
+    std::unique_ptr<rd_kafka_ConfigResource_t, KafkaDeleter<rd_kafka_ConfigResource_destroy>>;
+using DeletedRecords =
+    std::unique_ptr<rd_kafka_DeleteRecords_t, KafkaDeleter<rd_kafka_DeleteRecords_destroy>>;
+using AdminAnswer = std::unique_ptr<rd_kafka_event_t, KafkaDeleter<rd_kafka_event_destroy>>;
+
 class TopicReader final : public KafkaTopicReader {
  public:
   explicit TopicReader(std::string topic)
@@ -78,6 +86,33 @@ class TopicReader final : public KafkaTopicReader {
       if (Steady::now() >= deadline) return {};
     }
     return {};
+  }
+
+  Status DeleteBefore(std::span<const PartitionOffset> until, Milliseconds timeout) override {
+    const DeletedRecords request(rd_kafka_DeleteRecords_new(MakePartitions(topic_, until).get()));
+    const AdminOptions options(
+        rd_kafka_AdminOptions_new(client_.get(), RD_KAFKA_ADMIN_OP_DELETERECORDS));
+    rd_kafka_AdminOptions_set_request_timeout(options.get(), static_cast<int>(timeout.count()),
+                                              nullptr, 0);
+    const KafkaQueue queue(rd_kafka_queue_new(client_.get()));
+    rd_kafka_DeleteRecords_t* asked = request.get();
+    rd_kafka_DeleteRecords(client_.get(), &asked, 1, options.get(), queue.get());
+    const AdminAnswer answer(
+        rd_kafka_queue_poll(queue.get(), static_cast<int>((timeout + kPollSlice).count())));
+    const std::string question = About("deleting records");
+    if (answer == nullptr) return Unanswered(question, RD_KAFKA_RESP_ERR__TIMED_OUT);
+    auto error = rd_kafka_event_error(answer.get());
+    if (error == RD_KAFKA_RESP_ERR_NO_ERROR) {
+      const rd_kafka_topic_partition_list_t* done =
+          rd_kafka_DeleteRecords_result_offsets(rd_kafka_event_DeleteRecords_result(answer.get()));
+      for (int i = 0; i < done->cnt && error == RD_KAFKA_RESP_ERR_NO_ERROR; ++i)
+        error = done->elems[i].err;
+    }
+    if (error == RD_KAFKA_RESP_ERR_NO_ERROR) return {};
+    if (error == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED ||
+        error == RD_KAFKA_RESP_ERR_POLICY_VIOLATION)
+      return Fail(ErrorCode::kRefused, fmt::format("{}: {}", question, rd_kafka_err2str(error)));
+    return Unanswered(question, error);
   }
 
   uint64_t Position(int32_t partition) const override {
@@ -196,12 +231,6 @@ std::map<std::string, std::string> SettingsOf(const rd_kafka_ConfigResource_t& r
   }
   return settings;
 }
-
-using AdminOptions =
-    std::unique_ptr<rd_kafka_AdminOptions_t, KafkaDeleter<rd_kafka_AdminOptions_destroy>>;
-using AdminResource =
-    std::unique_ptr<rd_kafka_ConfigResource_t, KafkaDeleter<rd_kafka_ConfigResource_destroy>>;
-using AdminAnswer = std::unique_ptr<rd_kafka_event_t, KafkaDeleter<rd_kafka_event_destroy>>;
 
 }  // namespace
 

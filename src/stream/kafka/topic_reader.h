@@ -52,6 +52,9 @@ class KafkaTopicReader {
   // not there any more (or not yet). kIo: the brokers refuse us. Brokers that are away are waited
   // for.
   virtual Status Read(Milliseconds timeout, const Show& show) = 0;
+  // Deletes all records below these offsets, for everybody. kUnavailable: no answer in time.
+  // kRefused: this client may not.
+  virtual Status DeleteBefore(std::span<const PartitionOffset> until, Milliseconds timeout) = 0;
   // The offset up to which a partition was read, markers of transactions included.
   virtual uint64_t Position(int32_t partition) const = 0;
   // True if all partitions that are read were read to the ends that they had when last asked.

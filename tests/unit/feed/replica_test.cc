@@ -44,6 +44,10 @@ class SlowReader final : public stream::KafkaTopicReader {
     }
     return {};
   }
+  Status DeleteBefore(std::span<const stream::PartitionOffset> until,
+                      Milliseconds timeout) override {
+    return from_->DeleteBefore(until, timeout);
+  }
   uint64_t Position(int32_t partition) const override {
     return kept_.empty() ? from_->Position(partition) : next_.at(partition);
   }
