@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -71,8 +70,7 @@ struct Trainer::Seat {
 
 namespace {
 
-// Between two warnings of stretches of one learner that are below a baseline.
-constexpr std::chrono::hours kSilence(1);
+constexpr std::chrono::hours kSilence(1);  // between two warnings of one learner's stretches
 
 std::vector<std::string> Names(const std::vector<ResumedLearner>& learners) {
   std::vector<std::string> names;
@@ -193,7 +191,8 @@ Result<Outcome> Trainer::TrainOn(BoundedQueue<LearnerStep>& steps) {
     } else if (steps.closed_and_empty()) {
       break;
     }
-    if (clock_.Now() - last_commit_ >= options_.commit_interval)
+    const bool now = step && options_.commit_each_step && !step->batch.preview();
+    if (now || clock_.Now() - last_commit_ >= options_.commit_interval)
       TACIT_RETURN_IF_ERROR(CommitPending());
   }
   TACIT_RETURN_IF_ERROR(CommitPending());
@@ -222,12 +221,9 @@ Status Trainer::Predict(BoundedQueue<LearnerStep>& steps) {
 }
 
 bool Trainer::AllExhausted() const {
-  for (const auto& seat : seats_)
-    if (seat->spent == Spent::kNone) return false;
-  return true;
+  return std::ranges::all_of(seats_, [](const auto& seat) { return seat->spent != Spent::kNone; });
 }
 
-// The learner's pending bill, with this step.
 privacy::Bill Trainer::PendingWith(const Seat& seat, const stream::StepBatch& batch) {
   privacy::Bill bill = seat.pending;
   bill.Add(Billed(batch), seat.learner->charge(), seat.learner->opening_charge());
@@ -401,10 +397,16 @@ Status Trainer::TakeStep(LearnerStep& step) {
 Status Trainer::Preview(Seat& seat, const stream::StepBatch& batch) {
   StepReport report;
   const Clock::TimePoint begin = clock_.Now();
-  if (Status seen = seat.learner->Preview(batch, &report); !seen)
+  const bool sums = batch.kind == stream::StepBatch::Kind::kSums;
+  const auto see = [&]() -> Status {
+    if (!sums) return seat.learner->Preview(batch, &report);
+    TACIT_RETURN_IF_ERROR(seat.learner->AddPart(batch.sums));
+    return {};
+  };
+  if (Status seen = see(); !seen)
     return seat.Failed("after step", seat.position.step, std::move(seen.error()));
   totals_.AddPreview(seat.learner->index().value, Seconds(clock_.Now() - begin));
-  if (batch.kind != stream::StepBatch::Kind::kPreviewAgain) Predicted(seat, batch, report);
+  if (!sums && batch.kind != stream::StepBatch::Kind::kPreviewAgain) Predicted(seat, batch, report);
   PrivateQuality* const quality = QualityOf(seat);
   if (quality != nullptr && batch.kind == stream::StepBatch::Kind::kPreview)
     quality->SeePart(report.logits, batch.examples.label);
@@ -559,7 +561,7 @@ Status Trainer::HandOver() {
   return sound;
 }
 
-// Skips learners whose budget is spent, unless all are: they would hold the offsets back for ever.
+// Skips learners whose budget is spent, unless all are: they would hold the offsets back.
 std::vector<stream::PartitionOffset> Trainer::Reached() const {
   std::map<int32_t, uint64_t> least;
   const bool all = AllExhausted();

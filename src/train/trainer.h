@@ -41,6 +41,8 @@ struct TrainerOptions {
   std::optional<privacy::TotalBudget> total_budget;  // for all learners together
   std::string topic;                                 // the source's, for the ledger
   std::chrono::milliseconds commit_interval{1000};
+  // Each step is committed at once: other processes wait for its model.
+  bool commit_each_step = false;
   bool idle_priority = true;  // the training thread runs under SCHED_IDLE
   // The stream has ends of files, at which learners are compared with their baselines; else they
   // are compared by stretches of it.

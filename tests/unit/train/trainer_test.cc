@@ -79,6 +79,29 @@ TEST_F(TrainerTest, ACommitHoldsWhatTheEngineHasLearntAndNoLess) {
   }
 }
 
+// Other processes wait for the model of a step.
+TEST_F(TrainerTest, EachStepMayBeCommittedAtOnce) {
+  commit_each_step_ = true;
+  Make(1.0, 8, std::chrono::hours(1));
+  ASSERT_TRUE(RunSteps(5));
+  EXPECT_EQ(store_->commits.size(), 5u);
+}
+
+TEST_F(TrainerTest, SumsOfOthersAreForModelsThatAddUp) {
+  Make(1.0, 8, std::chrono::hours(1));
+  BoundedQueue<LearnerStep> steps(100);
+  LearnerStep sums{.learner = LearnerIndex(0), .batch = {}, .source_identity = ""};
+  sums.batch.kind = stream::StepBatch::Kind::kSums;
+  sums.batch.sums = "a part";
+  ASSERT_TRUE(steps.Push(std::move(sums)));
+  steps.Close();
+  const auto outcome = trainer_->Run(steps);
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().message,
+            "learner 'ctr', after step 0: models of this kind are not summed in parts");
+  EXPECT_TRUE(store_->commits.empty());
+}
+
 TEST_F(TrainerTest, AnEngineThatCannotBringItsModelHomeEndsTrainingWithNothingCommitted) {
   Make(1.0, 8, std::chrono::hours(1));
   distant_.settling_fails = true;
