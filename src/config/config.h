@@ -480,7 +480,6 @@ struct Workers {
   std::string topic;  // the beginning of their names; if empty, the trainer sums alone
   std::string key_file;
   uint32_t patience_ms = 5000;
-  double check = 0.002;  // the share of bodies that the trainer sums too
 
   std::string plan_topic() const { return topic + ".plan"; }
   std::string sums_topic() const { return topic + ".sums"; }

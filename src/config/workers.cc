@@ -20,12 +20,6 @@ void DescribeWorkers(Fields& fields, Workers& workers) {
                   "The time after which a slice is late that also takes twice as long as others. "
                   "A late slice is summed by another worker, or by the trainer."},
                  &workers.patience_ms, 100, 3'600'000, UsedIf(used));
-  fields.Number(
-      {"check",
-       "The share of workers' messages, drawn by chance, that the trainer sums too. A "
-       "message with other sums stops learning, and its worker is named. 0: it sums no message "
-       "twice."},
-      &workers.check, {.min = 0, .max = 1}, UsedIf(used));
 }
 
 Status CheckWorkers(const Place& place, const Config& config) {

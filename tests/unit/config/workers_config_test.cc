@@ -30,7 +30,6 @@ TEST(WorkersConfig, HasTwoTopicsAndDefaults) {
   EXPECT_EQ(config->workers.sums_topic(), "sum.sums");
   EXPECT_EQ(config->workers.key_file, "/k");
   EXPECT_EQ(config->workers.patience_ms, 5000u);
-  EXPECT_EQ(config->workers.check, 0.002);
   const auto without = ParseWith("workers: {topic: sum, key_file: /k}\n", "");
   ASSERT_TRUE(without) << without.error().message;
   EXPECT_EQ(without->workers.topic, "");
@@ -49,7 +48,6 @@ TEST(WorkersConfig, IsRefusedByName) {
       {"topic: clicks", "topic: sum.sums", "workers.topic: 'sum.sums' is source.topic itself"},
       {"topic: model", "topic: sum.plan", "workers.topic: 'sum.plan' is feed.topic itself"},
       {"name: dead", "name: sum.sums", "workers.topic: 'sum.sums' is the topic of dead letters"},
-      {"key_file: /k", "key_file: /k, check: 1.5", "c.yaml:3: workers.check: must be"},
       {"key_file: /k", "key_file: /k, patience_ms: 99", "c.yaml:3: workers.patience_ms: must be"},
   };
   for (const auto& one : cases) {
