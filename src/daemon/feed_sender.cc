@@ -84,7 +84,7 @@ void FeedSender::Loop() {
     heartbeat_.Work();
     PublishOnce();
     heartbeat_.Rest();
-  } while (thread_.Rest(next - std::chrono::steady_clock::now()));
+  } while (thread_.Await(next - std::chrono::steady_clock::now()));
   // The last commit is in the topic if brokers answer now, else after the next start.
   while (!given_up_ && !PublishOnce()) {
     if (KeepsGoing()) {

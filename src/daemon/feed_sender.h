@@ -29,6 +29,8 @@ class FeedSender {
   // The patience for the last commit of a daemon that was told to stop, and of one that has come to
   // the end of its source: nobody else publishes that.
   static constexpr std::chrono::seconds kOnStop{4}, kAtTheEnd{60};
+  // Publishes the last commit now, without waiting for the next interval.
+  void PublishNow() { thread_.Wake(); }
   // Tries for so long to publish the last commit, and ends: a version that is begun is given up
   // then, with the answer of the brokers that it waits for.
   void Finish(std::chrono::seconds patience);
