@@ -30,6 +30,7 @@
 #include "metrics/families.h"
 #include "wiring/budget_check.h"
 #include "wiring/day_table.h"
+#include "wiring/dealing.h"
 #include "wiring/learning.h"
 #include "wiring/plans/dead_letters.h"
 #include "wiring/plans/feed.h"
@@ -69,6 +70,9 @@ class Daemon {
     TACIT_RETURN_IF_ERROR(
         wiring::CheckWitnessChosen(assembly_.config.store, UnderServiceManager()));
     TACIT_ASSIGN(service_, Service::Open(assembly_, start_, registry_, signals_));
+    if (!assembly_.config.workers.topic.empty()) {
+      TACIT_ASSIGN(dealing_, wiring::Dealing::Make(assembly_, clock_, registry_));
+    }
     TACIT_RETURN_IF_ERROR(OpenSourceOfRecords());
     TACIT_ASSIGN(gpu_, GpuChoice::Make(assembly_, start_.open_gpu));
     TACIT_RETURN_IF_ERROR(OpenStore());
@@ -87,6 +91,7 @@ class Daemon {
     wiring::TellOfWitnessPlaces(assembly_.config);
     TACIT_ASSIGN(dead_letters_,
                  wiring::OpenDeadLetters(assembly_.config, store_->Latest()->lineage()));
+    if (dealing_) TACIT_RETURN_IF_ERROR(dealing_->NameLearner(assembly_.learners[0].id, *store_));
     TACIT_RETURN_IF_ERROR(MakeLearning());
     checkpoints_ = std::make_unique<CheckpointSchedule>(*store_, assembly_.config.store.checkpoints,
                                                         config::DumpSchema(assembly_.config),
@@ -125,6 +130,7 @@ class Daemon {
                                  .until_end = options_.until_end,
                                  .clock = clock_,
                                  .registry = registry_,
+                                 .share = dealing_ ? dealing_->share() : nullptr,
                                  .past_cut = options_.past_cut};
     TACIT_ASSIGN(source_, wiring::OpenSource(assembly_.config.source, &live));
     return {};
@@ -204,7 +210,10 @@ class Daemon {
                           const store::Snapshot& snapshot) {
       source_->Advise(reached, ClaimOf(snapshot, *store_));
     };
-    parts.on_published = [this] { commits_.Tell(); };
+    parts.on_published = [this] {
+      commits_.Tell();
+      if (dealing_) feed_->PublishNow();  // workers wait for the model
+    };
     parts.past_halt = options_.past_halt;
     parts.choose = [this](const auto& plan, const auto& make) { return gpu_.Learner(plan, make); };
     TACIT_ASSIGN(learning_, wiring::Learning::Make(std::move(parts), positions_));
@@ -297,6 +306,10 @@ class Daemon {
     if (const std::string unpublished = feed_ ? feed_->trouble() : ""; !unpublished.empty()) {
       readiness.degraded = "the feed is not published";
       causes.push_back(readiness.degraded + ": " + unpublished);
+    }
+    if (const std::string alone = dealing_ ? dealing_->trouble() : ""; !alone.empty()) {
+      readiness.degraded = "workers are out of reach";
+      causes.push_back(readiness.degraded + ": " + alone);
     }
     if (!letters.empty()) causes.push_back("dead letters cannot be written: " + letters);
     if (const uint64_t lost = store_->stats().witnesses_lost; lost > 0)
@@ -534,6 +547,7 @@ class Daemon {
   bool letters_wait_ = false;
   serve::CommitSignal commits_;
   train::Progress progress_;
+  std::unique_ptr<wiring::Dealing> dealing_;  // the source asks it
   std::unique_ptr<stream::Source> source_;
   std::unique_ptr<event::DeadLetterSink> dead_letters_;
   std::unique_ptr<store::Store> store_;

@@ -84,6 +84,11 @@ Status CheckTopicPeriods(const config::Config& config, std::span<const LearnerPl
           fmt::format("cuts each period for all learners, and learners '{}' and '{}' have a "
                       "participation.batch of {} and {}",
                       plans[0].id, plan.id, plans[0].batch, plan.batch));
+    if (!config.workers.topic.empty() && learner.quality.given())
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("workers.topic cannot go with quality of learner '{}': predictions "
+                              "of workers are not counted",
+                              plan.id));
   }
   return {};
 }
@@ -234,6 +239,7 @@ train::TrainerOptions MakeTrainerOptions(const Assembly& assembly, const std::st
   options.total_budget = assembly.total_budget;
   options.topic = topic;
   options.commit_interval = std::chrono::milliseconds(assembly.config.store.commit_interval_ms);
+  options.commit_each_step = !assembly.config.workers.topic.empty();
   options.idle_priority = assembly.config.training.idle_priority;
   options.has_days = assembly.config.source.traits().has_files;
   return options;

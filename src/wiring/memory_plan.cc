@@ -22,6 +22,7 @@
 #include "wiring/assembly.h"
 #include "wiring/plans/learner_shape.h"
 #include "wiring/plans/model_plan.h"
+#include "workers/dealer.h"
 
 // The estimates are cautious sums of what the rooms keep, not measurements of a running daemon;
 // docs/internals/wiring.md derives each of them.
@@ -136,6 +137,11 @@ double FeedBytes(const Assembly& assembly) {
   for (const LearnerPlan& learner : assembly.learners) layouts.push_back(learner.model->Rows());
   const bool moves = !assembly.config.workers.topic.empty();
   return static_cast<double>(feed::PublisherBytes(layouts, moves));
+}
+
+// Bytes of sums that are not whole yet.
+double WorkersBytes(const config::Config& config) {
+  return config.workers.topic.empty() ? 0 : static_cast<double>(workers::kHeldBytesMost);
 }
 
 // Bytes of the de-duplication windows. A source without the key of partitions is one partition.
@@ -281,7 +287,7 @@ Needs NeedsOf(const Assembly& assembly, std::span<const LearnerShape> shapes) {
   const double items = ItemsOf(assembly);
   Needs needs{.model = kItemBytes * items,
               .queue = SourceBytes(config) + DedupeBytes(config.source) +
-                       OptOutBytes(config.source) + FeedBytes(assembly)};
+                       OptOutBytes(config.source) + FeedBytes(assembly) + WorkersBytes(config)};
   for (const LearnerShape& shape : shapes) {
     needs.model += ModelBytes(shape);
     needs.queue += QueueBytes(shape, config.source.max_record_bytes);

@@ -5,6 +5,7 @@
 #include "serve/scoring/linear_scorer.h"
 #include "train/linear/linear_columns.h"
 #include "train/linear/linear_learner.h"
+#include "train/linear/linear_part.h"
 #include "train/linear/linear_part_summer.h"
 #include "wiring/kinds/kinds.h"
 #include "wiring/plans/model_form.h"
@@ -127,6 +128,11 @@ class LinearPlan final : public ModelPlan {
   std::unique_ptr<train::PartSummer> MakeSummer(store::WorkingRows& rows,
                                                 WorkerPool& workers) const override {
     return train::MakeLinearPartSummer(options_, rows, workers);
+  }
+  Result<uint64_t> EventsOfPart(std::string_view bytes) const override {
+    const train::LinearQuery query(options_);
+    TACIT_ASSIGN(const auto part, train::LinearPart::Decode(bytes, query, options_.bins));
+    return part.figures.examples;
   }
 
   std::shared_ptr<const serve::RowModel> Scores() const override {

@@ -81,6 +81,7 @@ Result<std::unique_ptr<stream::Source>> OpenKafka(const config::Source& source,
   options.go_on_when_lost = source.on_period_lost == config::Source::OnPeriodLost::kClose;
   options.until_end = live.until_end;
   options.open_timeout = kOpenTimeout;
+  options.share = live.share;
   TACIT_ASSIGN(auto envelope, MakeEnvelope(source, live.clock));
   return stream::OpenKafkaSource(std::move(options), std::move(envelope));
 }

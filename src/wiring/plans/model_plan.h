@@ -132,6 +132,11 @@ class ModelPlan {
     return nullptr;
   }
 
+  // The events of a part that another process's summer has made. Says what is wrong with its bytes.
+  virtual Result<uint64_t> EventsOfPart(std::string_view /*bytes*/) const {
+    return Fail(ErrorCode::kInvalidArgument, "models of this kind are not summed in parts");
+  }
+
   // The way it answers; one of the two is null.
   virtual std::shared_ptr<const serve::RowModel> Scores() const { return nullptr; }
   virtual std::shared_ptr<const serve::ItemModel> Recommends() const { return nullptr; }

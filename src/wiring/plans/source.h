@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "config/config.h"
 #include "metrics/registry.h"
+#include "stream/kafka/period_share.h"
 #include "stream/source.h"
 
 // Opens the source of a configuration, of any kind.
@@ -20,7 +21,8 @@ struct LiveParts {
   bool until_end = false;  // the source ends once all present records are read
   const Clock& clock;
   metrics::Registry& registry;
-  std::string past_cut = {};  // a log file that is cut for good, as the operator says
+  stream::PeriodShare* share = nullptr;  // of a topic's periods; null: they are not shared out
+  std::string past_cut = {};             // a log file that is cut for good, as the operator says
 };
 
 struct SourceOpener {

@@ -1,0 +1,38 @@
+#include "wiring/dealing.h"
+
+#include <chrono>
+#include <string_view>
+#include <utility>
+
+#include "store/types/learner_record.h"
+#include "wiring/build_digest.h"
+#include "wiring/plans/feed.h"
+#include "wiring/plans/workers.h"
+
+namespace tacit::wiring {
+
+Result<std::unique_ptr<Dealing>> Dealing::Make(const Assembly& assembly, const Clock& clock,
+                                               metrics::Registry& registry) {
+  const config::Workers& config = assembly.config.workers;
+  workers::DealerOptions options;
+  TACIT_ASSIGN(options.key, ReadWorkersKey(config));
+  TACIT_ASSIGN(options.build, BuildOf(assembly));
+  options.events = [model = assembly.learners[0].model](std::string_view part) {
+    return model->EventsOfPart(part);
+  };
+  options.patience = std::chrono::milliseconds(config.patience_ms);
+  TACIT_ASSIGN(auto properties, FeedProperties(assembly.config));
+  return std::unique_ptr<Dealing>(
+      new Dealing(config, std::move(properties), options, clock, registry));
+}
+
+Status Dealing::NameLearner(const std::string& learner, const store::Releaser& store) {
+  TACIT_ASSIGN(const store::Release release, store.LatestRelease());
+  for (const store::ReleasedLearner& one : release.learners) {
+    TACIT_ASSIGN(const auto record, store::DecodeLearner(one.key, one.record));
+    if (record.name == learner) dealer_.SetLearner(one.key);
+  }
+  return {};
+}
+
+}  // namespace tacit::wiring

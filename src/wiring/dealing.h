@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "metrics/registry.h"
+#include "store/releaser.h"
+#include "stream/kafka/period_share.h"
+#include "wiring/assembly.h"
+#include "wiring/trainer_topics.h"
+#include "workers/dealer.h"
+
+namespace tacit::wiring {
+
+// A trainer's dealer over the topics of its brokers, as a configuration with workers has it.
+class Dealing {
+ public:
+  // kInvalidArgument: the key file, or settings of the brokers. Asks no broker yet. REQUIRES
+  // workers.topic. The references must outlive it.
+  static Result<std::unique_ptr<Dealing>> Make(const Assembly& assembly, const Clock& clock,
+                                               metrics::Registry& registry);
+
+  stream::PeriodShare* share() { return &dealer_; }
+  // Names the learner by its key in the store, before the source begins.
+  Status NameLearner(const std::string& learner, const store::Releaser& store);
+  // Says why the trainer sums alone; empty if it need not. Any thread.
+  std::string trouble() const { return dealer_.trouble(); }
+
+ private:
+  Dealing(const config::Workers& config, stream::KafkaProperties properties,
+          const workers::DealerOptions& options, const Clock& clock, metrics::Registry& registry)
+      : topics_(config, std::move(properties)), dealer_(options, topics_, clock, registry) {}
+
+  KafkaTrainerTopics topics_;
+  workers::Dealer dealer_;
+};
+
+}  // namespace tacit::wiring

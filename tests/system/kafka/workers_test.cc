@@ -1,0 +1,212 @@
+// A trainer and workers over a real broker: no matter who sums, and who dies, the store is that of
+// a trainer without workers. The daemons are without noise.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <regex>
+
+#include "http/client.h"
+#include "support/eventually.h"
+#include "system/kafka/topic_periods.h"
+#include "workers/records.h"
+
+namespace tacit::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class WorkersTest : public TopicPeriodsTest {
+ protected:
+  void SetUp() override {
+    TopicPeriodsTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    WriteFile(KeyFile(), std::string(64, 'a'));
+    std::filesystem::permissions(KeyFile(), std::filesystem::perms::owner_read);
+  }
+
+  std::string KeyFile() const { return dir_ / "workers.key"; }
+  // Topics of a feed and of workers. Returns the sections that name them.
+  std::string NewTopics(bool of_workers = true) {
+    const std::string feed = FreshName("feed");
+    workers_ = FreshName("workers");
+    SharedBroker().CreateTopic(feed, 2, {{"cleanup.policy", "compact"}});
+    if (of_workers) {
+      SharedBroker().CreateTopic(workers_ + ".plan");
+      SharedBroker().CreateTopic(workers_ + ".sums", 2);
+    }
+    return fmt::format(
+        "feed: {{topic: {}, interval_ms: 60000, max_age_ms: 3600000}}\n"
+        "workers: {{topic: {}, key_file: \"{}\", patience_ms: 1000}}\n",
+        feed, workers_, KeyFile());
+  }
+  // Learns the topic without workers.
+  void LearnPlain(const std::string& topic) const {
+    Learn("plain", fmt::format("topic: {}, periods: topic", topic), 1, Learner("ctr", kBatch));
+  }
+  // The configuration of a trainer and its workers. Returns its path.
+  std::string WriteShared(const std::string& name, const std::string& topic,
+                          const std::string& sections) const {
+    return Write(name, fmt::format("topic: {}, periods: topic", topic), Learner("ctr", kBatch), 1,
+                 sections);
+  }
+  std::unique_ptr<Process> Worker(const std::string& name) const {
+    return std::make_unique<Process>(
+        std::vector<std::string>{TACITD_CRASH, "--config", dir_ / (name + ".yaml"), "--worker"});
+  }
+  // A number on the trainer's page of metrics; nothing where it does not answer.
+  std::optional<double> Metric(const std::string& name, const std::string& metric) const {
+    const auto page = http::Fetch("unix:" + (dir_ / (name + ".operator")) + ":/metrics", "GET", "",
+                                  std::chrono::seconds(5));
+    if (!page) return std::nullopt;
+    const size_t at = page->body.find("\n" + metric + " ");
+    if (at == std::string::npos) return std::nullopt;
+    return std::stod(page->body.substr(at + metric.size() + 2));
+  }
+  std::vector<TopicRecord> Sums() const {
+    return ReadTopic(SharedBroker().bootstrap(), workers_ + ".sums");
+  }
+  std::vector<workers::Plan> Plans() const {
+    workers::SharedKey key;
+    key.fill(0xaa);
+    std::vector<workers::Plan> plans;
+    for (const TopicRecord& record : ReadTopic(SharedBroker().bootstrap(), workers_ + ".plan")) {
+      auto plan = workers::DecodePlan(key, record.value.value_or(""));
+      EXPECT_TRUE(plan) << plan.error().message;
+      if (plan) plans.push_back(*std::move(plan));
+    }
+    return plans;
+  }
+  void ExpectSameLedger(const std::string& name, const std::string& as) const {
+    const auto entries = Ledger(name), expected = Ledger(as);
+    ASSERT_EQ(entries.size(), expected.size());
+    EXPECT_EQ(entries[0].steps, expected[0].steps);
+    EXPECT_EQ(entries[0].worst, expected[0].worst);
+    EXPECT_EQ(entries[0].epsilon, expected[0].epsilon);
+  }
+
+  static constexpr int kBatch = 2000;
+  std::string workers_;
+};
+
+TEST_F(WorkersTest, WithoutAnyTheTrainerSumsAlone) {
+  const std::string topic = NewTopic(9000);
+  LearnPlain(topic);
+  WriteShared("alone", topic, NewTopics());
+  const Ended ended = test::Run(CrashCommand(dir_, "alone"));
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  ExpectSame(Outcome("alone"), Outcome("plain"));
+  ExpectSameLedger("alone", "plain");
+  EXPECT_THAT(Sums(), IsEmpty());
+  const auto plans = Plans();
+  // The opening period has none: no worker could have a model.
+  EXPECT_EQ(plans.size() + 1, Outcome("plain").steps);
+  for (const workers::Plan& plan : plans)
+    for (const workers::Slice& slice : plan.slices) EXPECT_EQ(slice.worker, "");
+}
+
+TEST_F(WorkersTest, WithoutTheirTopicsTheTrainerSumsAloneAndSaysSo) {
+  const std::string topic = NewTopic(9000);
+  LearnPlain(topic);
+  WriteShared("away", topic, NewTopics(/*of_workers=*/false));
+  Process trainer({TACITD_CRASH, "--config", dir_ / "away.yaml"});
+  // What is there at the end is no whole period, and waits.
+  const double steps = static_cast<double>(Outcome("plain").steps) - 1;
+  ASSERT_TRUE(Eventually(
+      "all whole periods are learnt",
+      [&] {
+        return Metric("away", "tacit_steps_committed_total{learner=\"ctr\"}").value_or(0) >= steps;
+      },
+      4 * kPatience))
+      << trainer.Err();
+  const auto ready = http::Fetch("unix:" + (dir_ / "away.operator") + ":/readyz", "GET", "",
+                                 std::chrono::seconds(5));
+  ASSERT_TRUE(ready);
+  EXPECT_EQ(ready->status, 200);
+  for (const std::string& word :
+       {std::string("workers are out of reach"), workers_ + ".plan", workers_ + ".sums"})
+    EXPECT_THAT(ready->body, HasSubstr(word));
+  trainer.Signal(SIGTERM);
+  EXPECT_EQ(trainer.Wait()->exit_code, 0);
+}
+
+TEST_F(WorkersTest, TheStoreIsTheSameWithAnyNumberOfThem) {
+  const std::string topic = NewTopic(13'000);
+  LearnPlain(topic);
+  for (const int workers : {1, 2}) {
+    SCOPED_TRACE(fmt::format("{} workers", workers));
+    const std::string name = fmt::format("shared-{}", workers);
+    WriteShared(name, topic, NewTopics());
+    std::vector<std::unique_ptr<Process>> running;
+    for (int i = 0; i < workers; ++i) running.push_back(Worker(name));
+    Process trainer(CrashCommand(dir_, name));
+    double by_workers = 0;
+    std::optional<Ended> ended;
+    ASSERT_TRUE(Eventually(
+        "the trainer ends",
+        [&] {
+          const auto metric = Metric(name, "tacit_slices_total{by=\"workers\"}");
+          by_workers = std::max(by_workers, metric.value_or(0));
+          ended = trainer.WaitFor(std::chrono::milliseconds(50));
+          return ended.has_value();
+        },
+        4 * kPatience))
+        << trainer.Err();
+    ASSERT_EQ(ended->exit_code, 0) << ended->err;
+    EXPECT_GT(by_workers, 3) << ended->err;
+    ExpectSame(Outcome(name), Outcome("plain"));
+    ExpectSameLedger(name, "plain");
+    for (const auto& worker : running) {
+      worker->Signal(SIGTERM);
+      EXPECT_EQ(worker->Wait()->exit_code, 0) << worker->Err();
+    }
+  }
+}
+
+// SIGKILL at any time, and started again.
+TEST_F(WorkersTest, KilledAnywhereTheyEndWhereAnUninterruptedRunEnds) {
+  const uint64_t seed = std::random_device{}();
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  std::mt19937_64 random(seed);
+  const std::string topic = NewTopic(13'000);
+  LearnPlain(topic);
+  WriteShared("killed", topic, NewTopics());
+  std::vector<std::unique_ptr<Process>> running;
+  for (int i = 0; i < 2; ++i) running.push_back(Worker("killed"));
+  auto trainer = std::make_unique<Process>(CrashCommand(dir_, "killed"));
+  int of_workers = 0, of_trainer = 0;
+  std::optional<Ended> ended;
+  ASSERT_TRUE(Eventually(
+      "the trainer ends",
+      [&] {
+        ended = trainer->WaitFor(std::chrono::milliseconds(random() % 1500));
+        if (ended) return true;
+        // The trainer is killed at most three times: then it comes to the end.
+        if (random() % 3 == 0 && of_trainer < 3) {
+          trainer->Signal(SIGKILL);
+          trainer->Wait();
+          trainer = std::make_unique<Process>(CrashCommand(dir_, "killed"));
+          ++of_trainer;
+        } else {
+          auto& worker = running[random() % running.size()];
+          worker->Signal(SIGKILL);
+          worker->Wait();
+          worker = Worker("killed");
+          ++of_workers;
+        }
+        return false;
+      },
+      4 * kPatience))
+      << trainer->Err();
+  ASSERT_EQ(ended->exit_code, 0) << ended->err;
+  ExpectSame(Outcome("killed"), Outcome("plain"));
+  ExpectSameLedger("killed", "plain");
+  EXPECT_GT(of_workers + of_trainer, 0);
+}
+
+}  // namespace
+}  // namespace tacit::test
