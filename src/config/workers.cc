@@ -14,7 +14,7 @@ void DescribeWorkers(Fields& fields, Workers& workers) {
   fields.Text({"key_file",
                "The file of the key that trainer and workers share, which `tacit workers key` "
                "makes: sums and plans are sealed with it. Nobody but root, tacitd's user and a "
-               "group may read it. Required with `workers.topic`."},
+               "group may read it."},
               &workers.key_file, RequiredIf(used));
   fields.Integer({"patience_ms",
                   "The time after which a slice is late that also takes twice as long as others. "
