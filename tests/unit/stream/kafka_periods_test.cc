@@ -161,11 +161,11 @@ class PeriodReading {
         share_(script, setting.seed),
         periods_(
             {.options = {.topic = "t"}, .clock = clock_, .envelope = nullptr, .rounds = rounds_},
-             times_,
-             {.periods = {.sizes = kSizes, .next = start.step, .places = setting.places},
-              .until_end = setting.until_end,
-              .share = setting.shares ? &share_ : nullptr,
-              .begin = [this](auto before) { return share_.Begins(before); }}),
+            times_,
+            {.periods = {.sizes = kSizes, .next = start.step, .places = setting.places},
+             .until_end = setting.until_end,
+             .share = setting.shares ? &share_ : nullptr,
+             .begin = [this](auto before) { return share_.Begins(before); }}),
         participation_(MakeTopicPeriodParticipation(kPart, start)) {
     course_.position = start;
     if (setting.until_end) clock_.Advance(end_ms_);
