@@ -60,8 +60,9 @@ class DiskLife {
     noise::StartCoins(static_cast<uint8_t>(circumstances_.seed));
     Learn();
     if (acts.restore == Acts::Restore::kCheckpoint) MakeCheckpoint();
-    if (acts.restore == Acts::Restore::kOlderCopy)
-      fs::copy(dir_ / "store", dir_ / "copy", fs::copy_options::recursive);
+    if (acts.restore == Acts::Restore::kOlderCopy || acts.restore == Acts::Restore::kUnnoticed)
+      Copy("store", "copy");
+    if (acts.restore == Acts::Restore::kUnnoticed) Copy("store.witness", "copy.witness");
     if (acts.renames) renames_[std::exchange(tried_.id, "other")] = "other";
     if (acts.grows) tried_.buckets += tried_.buckets - 1;  // each but that of missing values
     Learn();
@@ -127,6 +128,16 @@ class DiskLife {
     for (const privacy::LedgerTotal& total : snapshot->learners())
       shown.bill +=
           fmt::format("{}: {} steps, epsilon {}; ", total.learner, total.steps, total.epsilon);
+    const auto entries = snapshot->LedgerEntries(0, snapshot->ledger_entries());
+    ASSERT_TRUE(entries);
+    for (const std::string& bytes : *entries) {
+      const auto entry = privacy::LedgerEntry::Decode(bytes);
+      ASSERT_TRUE(entry);
+      if (entry->steps > 0)
+        shown.mu_squared += static_cast<double>(entry->steps) * entry->charge.MuSquared();
+    }
+    if (circumstances_.leads == nullptr && life_.unpaid.empty())
+      life_.unpaid = Unpaid(life_.tape, shown.mu_squared);
     if (state.released) shown.released = *state.released;
     if (state.dense) {
       shown.dense = BytesOf(state.dense->parameters) + BytesOf(state.dense->optimizer);
@@ -142,6 +153,11 @@ class DiskLife {
     }
     shown.rows = BytesOf(rows);
     life_.commits.push_back(std::move(shown));
+  }
+
+  void Copy(const std::string& from, const std::string& to) {
+    fs::copy(dir_ / from, dir_ / to,
+             fs::copy_options::recursive | fs::copy_options::overwrite_existing);
   }
 
   void MakeCheckpoint() {
@@ -163,7 +179,8 @@ class DiskLife {
       Charged(report->gaps);
       return;
     }
-    fs::copy(dir_ / "copy", dir_ / "store", fs::copy_options::recursive);
+    Copy("copy", "store");
+    if (road == Acts::Restore::kUnnoticed) return Copy("copy.witness", "store.witness");
     const auto report = wiring::AcceptOlderCopy(subject.assembly());
     ASSERT_TRUE(report) << report.error().message;
     ASSERT_TRUE(*report);

@@ -9,7 +9,12 @@ namespace tacit::tape {
 
 // The mishaps and acts of an operator in a life on disk.
 struct Acts {
-  enum class Restore { kNone, kCheckpoint, kOlderCopy };
+  enum class Restore {
+    kNone,
+    kCheckpoint,
+    kOlderCopy,
+    kUnnoticed,  // an older copy with its own witness, which nothing tells from the store
+  };
   Restore restore = Restore::kNone;  // of a copy that lacks the last file
   bool renames = false;              // the learner, between two files
   bool grows = false;                // a table of its model, between two files

@@ -19,6 +19,7 @@ void ExpectSame(const Case& tried, const Acts& acts, uint64_t seed) {
   const Life led = LiveOnDisk(tried, one, {.seed = seed}, acts);
   const Life followed = LiveOnDisk(tried, other, {.seed = seed, .leads = &led}, acts);
   EXPECT_EQ(Difference(led, followed), "");
+  EXPECT_EQ(led.unpaid, "");
   EXPECT_GT(led.commits.size(), 2u);
 }
 

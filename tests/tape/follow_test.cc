@@ -26,7 +26,7 @@ void ExpectSame(const Subject& subject, const Records& one, const Records& other
   const Life led = Live(subject, one, circumstances);
   circumstances.leads = &led;
   EXPECT_EQ(Difference(led, Live(subject, other, circumstances)), "");
-  EXPECT_EQ(Unpaid(led), "");
+  EXPECT_EQ(led.unpaid, "");
   EXPECT_THAT(led.end, HasSubstr(end));
   EXPECT_FALSE(led.commits.empty());
 }

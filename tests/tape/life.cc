@@ -71,7 +71,24 @@ double PriceOf(const TapedStep& step) {
   return price;
 }
 
+std::string UnpaidOf(const Life& life) {
+  if (life.commits.size() != life.tape.size())
+    return fmt::format("{} commits of {} steps", life.commits.size(), life.tape.size());
+  for (size_t i = 0; i < life.tape.size(); ++i)
+    if (std::string unpaid = Unpaid(std::span(life.tape).first(i + 1), life.commits[i].mu_squared);
+        !unpaid.empty())
+      return fmt::format("commit {}: {}", i + 1, unpaid);
+  return "";
+}
+
 }  // namespace
+
+std::string Unpaid(std::span<const TapedStep> steps, double paid) {
+  double asked = 0;
+  for (const TapedStep& step : steps) asked += PriceOf(step);
+  if (asked <= paid * (1 + 1e-9)) return "";
+  return fmt::format("the bill is mu^2 = {:.6g}, and {:.6g} was asked", paid, asked);
+}
 
 Taper::Taper(const Subject& subject, const Circumstances& circumstances, Life* life)
     : subject_(subject), circumstances_(circumstances), life_(*life) {}
@@ -123,20 +140,8 @@ Life Live(const Subject& subject, const Records& records, const Circumstances& c
   };
   life.end = service.Run(make);
   life.commits.assign(store.shown().begin(), store.shown().end());
+  if (circumstances.leads == nullptr) life.unpaid = UnpaidOf(life);
   return life;
-}
-
-std::string Unpaid(const Life& life) {
-  if (life.commits.size() != life.tape.size())
-    return fmt::format("{} commits of {} steps", life.commits.size(), life.tape.size());
-  double asked = 0;
-  for (size_t i = 0; i < life.tape.size(); ++i) {
-    asked += PriceOf(life.tape[i]);
-    if (const double paid = life.commits[i].mu_squared; asked > paid * (1 + 1e-9))
-      return fmt::format("the bill of commit {} is mu^2 = {:.6g}, and {:.6g} was asked", i + 1,
-                         paid, asked);
-  }
-  return "";
 }
 
 std::string Difference(const Life& one, const Life& other) {

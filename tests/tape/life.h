@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct Life {
   std::vector<ShownCommit> commits;
   std::string end;  // the reason for which training ended early; "" if it did not
   std::vector<TapedStep> tape;
+  std::string unpaid;  // a life that leads: where its bill does not cover what it asked
   // A life that follows notes in which ways it asked other things than the tape has, and by how
   // much its sums were apart from the other life's, at most, in parts of their query's bound.
   std::vector<std::string> strayed;
@@ -60,9 +62,8 @@ class Taper {
 Life Live(const Subject& subject, const Records& records, const Circumstances& circumstances,
           const Planted& planted = {});
 
-// The first commit of a life that led whose bill does not cover what was asked by then; "" if there
-// is none.
-std::string Unpaid(const Life& life);
+// Says where a bill, mu squared, does not cover what these steps asked; "" where it does.
+std::string Unpaid(std::span<const TapedStep> steps, double paid);
 
 // The difference between what the two lives showed, and asked; "" if there is none.
 std::string Difference(const Life& one, const Life& other);

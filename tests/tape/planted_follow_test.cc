@@ -31,7 +31,7 @@ std::vector<std::string> Told(const Subject& subject, uint64_t seed, const Plant
   for (const Records& leads : {one.Beside(seed + 1'000'000), one.Nothing()}) {
     const Life led = Live(subject, leads, {.seed = seed}, planted);
     const Life followed = Live(subject, one, {.seed = seed, .leads = &led}, planted);
-    for (const std::string& sentence : {Difference(led, followed), Unpaid(led)})
+    for (const std::string& sentence : {Difference(led, followed), led.unpaid})
       if (!sentence.empty()) told.push_back(sentence);
   }
   return told;
@@ -168,7 +168,7 @@ class OpensAgain final : public Fault {
 
 TEST(PlantedFollow, AnOpeningThatIsAskedAgainAfterAStartIsSeen) {
   ExpectFollowed(CaseOf(Query::kRowHistogram, ParticipationMode::kPoisson, Unit::kEvent),
-                 Learnt<OpensAgain>(), HasSubstr("the bill of commit"), true);
+                 Learnt<OpensAgain>(), HasSubstr("was asked"), true);
 }
 
 // A failure behind a release, which is not charged then.
@@ -229,6 +229,14 @@ TEST(PlantedFollow, ARestoreThatCutsAtTheMostThatAnybodyUsedIsSeen) {
   }
   EXPECT_LE(right, 1);
   EXPECT_GT(wrong, 1.5);
+}
+
+TEST(PlantedFollow, ARestoreThatIsNotChargedIsSeen) {
+  const Case tried = CaseOf(Query::kGradient);
+  const Subject subject(tried);
+  const Acts acts{.restore = Acts::Restore::kUnnoticed};
+  const Life life = LiveOnDisk(tried, Records(subject, 1), {.seed = 1}, acts);
+  EXPECT_THAT(life.unpaid, HasSubstr("was asked"));
 }
 
 TEST(PlantedFollow, TheSameIsSeenInALifeOnDisk) {

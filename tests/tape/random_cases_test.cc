@@ -27,7 +27,7 @@ void ExpectNothingWrong(const Case& tried, uint64_t seed) {
   for (const Records& leads : {one.Beside(seed + 1'000'000), one.Nothing()}) {
     const Life led = Live(subject, leads, {.seed = seed});
     EXPECT_EQ(Difference(led, Live(subject, one, {.seed = seed, .leads = &led})), "");
-    EXPECT_EQ(Unpaid(led), "");
+    EXPECT_EQ(led.unpaid, "");
   }
 }
 

@@ -22,7 +22,7 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr uint64_t kSeeds = 20;  // of each case
+constexpr uint64_t kSeeds = 16;  // of each case
 constexpr double kLeastReach = 0.9;
 
 std::vector<Query> QueriesOf(const Subject& subject) {
