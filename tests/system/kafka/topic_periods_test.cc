@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <chrono>
 #include <random>
@@ -141,38 +142,48 @@ TEST_F(TopicPeriodsTest, ALearnerThatIsAddedCatchesUp) {
 }
 
 // A period that can hardly be read is a window that halts. Nothing of it is released until an
-// operator says so; then it is learnt as if nothing had been.
+// operator says so; then it is learnt as if nothing had been. A kill changes nothing about that.
 TEST_F(TopicPeriodsTest, AHaltReleasesNothingOfItsPeriod) {
-  const std::string topic = NewTopic(12'000, 5000, 6500);
-  const std::string plain = fmt::format("topic: {}, periods: topic", topic);
-  const std::string source = plain + ", halt_above: {share: 0.5, epsilon: 1, delta: 1.0e-6}";
+  const std::string plain = fmt::format("topic: {}, periods: topic", NewTopic(12'000, 5000, 6500));
   Learn("plain", plain);
   const LinearOutcome whole = Outcome("plain");
-  const std::vector<std::string> command{
-      TACITD_CRASH, "--config", Write("halts", source, Learner("ctr", 700)), "--until-end"};
-  int halts = 0;
-  std::vector<std::string> past;
-  while (true) {
-    std::vector<std::string> now = command;
-    now.insert(now.end(), past.begin(), past.end());
-    const Ended ended = test::Run(now);
-    if (ended.exit_code == 0) break;
-    ASSERT_EQ(ended.exit_code, 5) << ended.err;
-    ASSERT_LT(++halts, 6);
-    EXPECT_THAT(ended.err, HasSubstr("more than 50 % of its records"));
-    const LinearOutcome halted = Outcome("halts");
-    const uint64_t window = WindowOf(ended.err);
-    EXPECT_EQ(window, halted.steps + 1) << "each period but the last is learnt, and is one window";
-    EXPECT_EQ(test::Run(command).exit_code, 5) << "a start alone does not go on";
-    ExpectSame(Outcome("halts"), halted);
-    past = {"--past-halt", std::to_string(window)};
-  }
-  EXPECT_GE(halts, 1);
-  ExpectSame(Outcome("halts"), whole);
-  for (const privacy::LedgerEntry& entry : Ledger("halts"))
-    if (entry.learner == "source.halt_above") {
-      EXPECT_LE(entry.epsilon, 1 + 1e-6) << "a record is in one window";
+  const std::string source = plain + ", halt_above: {share: 0.5, epsilon: 1, delta: 1.0e-6}";
+  std::vector<uint64_t> halts[2];
+  for (const bool killed : {false, true}) {
+    const std::string name = killed ? "killed" : "halts";
+    Write(name, source, Learner("ctr", 700));
+    std::vector<std::string> past;
+    int kills = 0;
+    for (int life = 0;; ++life) {
+      ASSERT_LT(life, 100);
+      std::vector<std::string> command = CrashCommand(dir_, name), environment;
+      command.insert(command.end(), past.begin(), past.end());
+      if (killed && life < 30)
+        environment = {fmt::format("TACIT_TEST_CRASH_AT=commit.{}:{}",
+                                   life % 2 == 0 ? "begin" : "published", 1 + life % 3)};
+      const Ended ended = test::Run(command, environment);
+      if (ended.exit_code == 0) break;
+      kills += ended.signal == SIGKILL ? 1 : 0;
+      if (ended.signal == SIGKILL) continue;
+      ASSERT_EQ(ended.exit_code, 5) << ended.err;
+      EXPECT_THAT(ended.err, HasSubstr("more than 50 % of its records"));
+      const uint64_t window = WindowOf(ended.err);
+      EXPECT_EQ(window, Outcome(name).steps + 1) << "each period before it is a window, and learnt";
+      halts[killed].push_back(window);
+      if (!killed) {
+        EXPECT_EQ(test::Run(CrashCommand(dir_, name)).exit_code, 5) << "a start does not go on";
+      }
+      past = {"--past-halt", std::to_string(window)};
     }
+    EXPECT_EQ(kills > 3, killed);
+    ExpectSame(Outcome(name), whole);
+    for (const privacy::LedgerEntry& entry : Ledger(name))
+      if (entry.learner == "source.halt_above") {
+        EXPECT_LE(entry.epsilon, 1 + 1e-6) << "a record is in one window";
+      }
+  }
+  EXPECT_GE(halts[0].size(), 1u);
+  EXPECT_EQ(halts[1], halts[0]);
 }
 
 // The figures of a window are those of all records of its periods.
