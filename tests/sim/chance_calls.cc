@@ -1,7 +1,5 @@
 // Chance, and the numbers that the kernel gives to processes and threads.
-#include <errno.h>
 #include <openssl/rand.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -72,14 +70,6 @@ int RAND_bytes(unsigned char* bytes, int size) {
   TACIT_SIMULATED_OR(TACIT_NATIVE(RAND_bytes)(bytes, size));
   tacit::sim::Fill(*world, bytes, static_cast<size_t>(size));
   return 1;
-}
-
-// RocksDB reads a number from the kernel, and draws one where there is no such file.
-FILE* fopen64(const char* path, const char* mode) {
-  TACIT_SIMULATED_OR(TACIT_NATIVE(fopen64)(path, mode));
-  if (strcmp(path, "/proc/sys/kernel/random/uuid") != 0) return TACIT_NATIVE(fopen64)(path, mode);
-  errno = ENOENT;
-  return nullptr;
 }
 
 pid_t getpid() noexcept {

@@ -66,6 +66,7 @@ uint64_t Mix(uint64_t a, uint64_t b) {
 
 Scheduler::Scheduler(const Options& options)
     : seed_(Mix(options.seed, 0)),
+      disk_(options.disk),
       time_most_(options.time_most.count()),
       policy_(options.policy.value_or(static_cast<Policy>(Mix(seed_, 1) % kPolicies))),
       gap_(uint64_t{2} << Mix(seed_, 2) % 14) {

@@ -41,6 +41,7 @@ enum class Call : uint8_t {
   kSleep,
   kTime,
   kRandom,
+  kFile,
 };
 
 enum class WaitsFor : uint8_t {
@@ -104,6 +105,7 @@ class Scheduler {
 
   int Create(pthread_t* id, void* (*start)(void*), void* argument);
   Thread* Find(pthread_t id);
+  Disk* disk() const { return disk_; }
   bool chaotic() const { return policy_ != Policy::kCalm; }
 
   // Mutexes that are held; conditions and futexes have no state but their waiters.
@@ -140,6 +142,7 @@ class Scheduler {
   void Stop();
 
   const uint64_t seed_;
+  Disk* const disk_;
   const int64_t time_most_;
   Policy policy_;
   uint64_t gap_ = 0;

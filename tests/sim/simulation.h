@@ -20,9 +20,12 @@ enum class Policy {
 };
 inline constexpr int kPolicies = 4;
 
+class Disk;
+
 struct Options {
   uint64_t seed = 0;
-  std::optional<Policy> policy = std::nullopt;                  // drawn from the seed unless given
+  Disk* disk = nullptr;                         // of its files, which are the system's without one
+  std::optional<Policy> policy = std::nullopt;  // drawn from the seed unless given
   std::chrono::nanoseconds time_most = std::chrono::hours(24);  // of simulated time
 };
 

@@ -1,4 +1,5 @@
 // Calls to what is not simulated. A simulated thread that makes one ends the program.
+#include <dirent.h>
 #include <netdb.h>
 #include <poll.h>
 #include <sched.h>
@@ -8,7 +9,10 @@
 #include <stdlib.h>
 #include <sys/select.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "sim/native.h"
@@ -43,5 +47,33 @@ TACIT_STOPPED(int, getnameinfo,
               (const sockaddr* a, socklen_t b, char* c, socklen_t d, char* e, socklen_t f, int g),
               (a, b, c, d, e, f, g))
 TACIT_STOPPED(hostent*, gethostbyname, (const char* a), (a))
+
+TACIT_STOPPED(int, chdir, (const char* a), (a), noexcept)
+TACIT_STOPPED(int, chmod, (const char* a, mode_t b), (a, b), noexcept)
+TACIT_STOPPED(int, fchmodat, (int a, const char* b, mode_t c, int d), (a, b, c, d), noexcept)
+TACIT_STOPPED(int, futimesat, (int a, const char* b, const timeval c[2]), (a, b, c), noexcept)
+TACIT_STOPPED(ssize_t, getxattr, (const char* a, const char* b, void* c, size_t d), (a, b, c, d),
+              noexcept)
+TACIT_STOPPED(int, lchmod, (const char* a, mode_t b), (a, b), noexcept)
+TACIT_STOPPED(int, lchown, (const char* a, uid_t b, gid_t c), (a, b, c), noexcept)
+TACIT_STOPPED(ssize_t, lgetxattr, (const char* a, const char* b, void* c, size_t d), (a, b, c, d),
+              noexcept)
+TACIT_STOPPED(ssize_t, listxattr, (const char* a, char* b, size_t c), (a, b, c), noexcept)
+TACIT_STOPPED(ssize_t, llistxattr, (const char* a, char* b, size_t c), (a, b, c), noexcept)
+TACIT_STOPPED(int, lsetxattr, (const char* a, const char* b, const void* c, size_t d, int e),
+              (a, b, c, d, e), noexcept)
+TACIT_STOPPED(int, lutimes, (const char* a, const timeval b[2]), (a, b), noexcept)
+TACIT_STOPPED(char*, mkdtemp, (char* a), (a), noexcept)
+TACIT_STOPPED(int, mkfifo, (const char* a, mode_t b), (a, b), noexcept)
+TACIT_STOPPED(int, mknod, (const char* a, mode_t b, dev_t c), (a, b, c), noexcept)
+TACIT_STOPPED(int, mkstemp, (char* a), (a))
+TACIT_STOPPED(int, removexattr, (const char* a, const char* b), (a, b), noexcept)
+TACIT_STOPPED(void, seekdir, (DIR * a, long b), (a, b), noexcept)
+TACIT_STOPPED(int, setxattr, (const char* a, const char* b, const void* c, size_t d, int e),
+              (a, b, c, d, e), noexcept)
+TACIT_STOPPED(long, telldir, (DIR * a), (a), noexcept)
+TACIT_STOPPED(int, truncate, (const char* a, off_t b), (a, b), noexcept)
+TACIT_STOPPED(int, utimensat, (int a, const char* b, const timespec c[2], int d), (a, b, c, d),
+              noexcept)
 
 }  // extern "C"

@@ -1,7 +1,7 @@
 // A store of one process under the simulation: it follows script.h in a few lives, with readers
 // beside it, folds, a checkpoint and a settling.
-//   sim_store_child ROOT SEED
-// Prints the trace of the run; exits with 0 if all was as the script says, and with 3 if the run
+//   sim_store_child SEED
+// Prints the trace of the run and a digest of its disk; exits with 0 if all was as the script says, and with 3 if the run
 // could not go on.
 #include <gtest/gtest.h>
 
@@ -13,6 +13,7 @@
 
 #include "../unit/store/script.h"
 #include "sim/border.h"
+#include "sim/disk.h"
 #include "sim/simulation.h"
 
 namespace tacit::store {
@@ -47,11 +48,13 @@ void Live(const StoreOptions& options, uint64_t last) {
 }
 
 int Main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc != 2) return 2;
   for (const std::string& complaint : sim::CheckBorder(TACIT_SOURCE_DIR "/tests/sim/calls.txt"))
     ADD_FAILURE() << complaint;
-  StoreOptions options = TestOptionsAt(argv[1]);
-  const sim::Options run{.seed = std::strtoull(argv[2], nullptr, 10),
+  StoreOptions options = TestOptionsAt("/root");
+  const sim::Disk::Owned disk = sim::Disk::Make();
+  const sim::Options run{.seed = std::strtoull(argv[1], nullptr, 10),
+                         .disk = disk.get(),
                          .time_most = std::chrono::minutes(2)};
   const auto outcome = sim::Simulate(run, [&] {
     for (uint64_t life = 1; life <= kLives; ++life) {
@@ -59,8 +62,9 @@ int Main(int argc, char** argv) {
       Live(options, life * kCommits / kLives);
     }
   });
-  std::printf("trace %016llx, %llu calls, %llu turns, %llu threads, %lld us\n%s",
+  std::printf("trace %016llx, disk %016llx, %llu calls, %llu turns, %llu threads, %lld us\n%s",
               static_cast<unsigned long long>(outcome.trace),
+              static_cast<unsigned long long>(disk->Digest()),
               static_cast<unsigned long long>(outcome.calls),
               static_cast<unsigned long long>(outcome.turns),
               static_cast<unsigned long long>(outcome.threads),
