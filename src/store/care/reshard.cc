@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/crash_point.h"
 #include "store/checkpoint/checkpoint.h"
+#include "store/disk/folder.h"
 #include "store/disk/rocks.h"
 #include "store/disk/row_families.h"
 #include "store/disk/seal.h"
@@ -102,8 +103,7 @@ Status CheckSpace(const Rocks& rocks, const std::vector<std::string>& paths) {
   std::vector<std::string> places = paths;
   if (places.empty()) places.push_back(rocks.path());
   for (const std::string& place : places) {
-    std::error_code error;
-    fs::create_directories(place, error);
+    std::error_code error = MakeFolders(place);
     const auto disk = fs::space(place, error);
     const uint64_t needed = bytes / places.size();
     if (!error && disk.available < needed)

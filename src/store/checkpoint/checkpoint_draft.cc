@@ -48,8 +48,7 @@ Status ClearLeftovers(const std::string& parent) {
 }  // namespace
 
 Result<CheckpointParent> CheckpointParent::Lock(const std::string& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
+  const std::error_code error = MakeFolders(path);
   if (error) return Fail(FolderError(error.value(), "creating the folder of checkpoints", path));
   TACIT_ASSIGN(
       UniqueFd lock,

@@ -60,6 +60,28 @@ bool IsMistake(int error) {
   }
 }
 
+// Makes the folder and those above it, each of which is on disk before the next is made.
+std::error_code Make(const fs::path& folder, mode_t mode) {
+  std::error_code error;
+  if (fs::is_directory(folder, error)) return {};
+  const fs::path parent = folder.parent_path();
+  if (const std::error_code above = Make(parent, 0777); above)
+    return above == std::errc::file_exists ? make_error_code(std::errc::not_a_directory) : above;
+  const auto failed = [] { return std::error_code(errno, std::system_category()); };
+  if (::mkdir(folder.c_str(), mode) != 0) {
+    const std::error_code why = failed();
+    return why == std::errc::file_exists && fs::is_directory(folder, error) ? std::error_code()
+                                                                            : why;
+  }
+  const UniqueFd names(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return names.get() >= 0 && fsync(names.get()) == 0 ? std::error_code() : failed();
+}
+
+fs::path FolderOf(const std::string& path) {
+  fs::path folder = fs::absolute(path).lexically_normal();
+  return folder.has_filename() ? folder : folder.parent_path();
+}
+
 Status CheckAccess(const std::string& path, int mode, std::string_view doing) {
   if (faccessat(AT_FDCWD, path.c_str(), mode, AT_EACCESS) == 0 || errno == ENOENT) return {};
   return Fail(FolderError(errno, doing, path));
@@ -109,16 +131,8 @@ Result<UniqueFd> LockFileAlone(const std::string& file, int mode, const std::str
                               : Fail(FolderError(errno, "locking", file));
 }
 
-std::error_code MakeOwnFolder(const std::string& path) {
-  constexpr mode_t kOwnerAndGroup = 0750;
-  fs::path folder = fs::absolute(path).lexically_normal();
-  if (!folder.has_filename()) folder = folder.parent_path();
-  std::error_code error;
-  fs::create_directories(folder.parent_path(), error);
-  if (error || ::mkdir(folder.c_str(), kOwnerAndGroup) == 0) return error;
-  const std::error_code why(errno, std::system_category());
-  return why == std::errc::file_exists && fs::is_directory(folder, error) ? std::error_code() : why;
-}
+std::error_code MakeFolders(const std::string& path) { return Make(FolderOf(path), 0777); }
+std::error_code MakeOwnFolder(const std::string& path) { return Make(FolderOf(path), 0750); }
 
 // The folder may be another's, such as a volume of a container; the files are the store's user's.
 Status CheckOwner(const std::string& path) {

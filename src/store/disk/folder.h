@@ -18,7 +18,10 @@ Error FolderError(int error, std::string_view doing, const std::string& path);
 // the message `held`: another process has the lock.
 Result<UniqueFd> LockFileAlone(const std::string& file, int mode, const std::string& held);
 
-// Creates a folder that only its owner and group may enter, and those above it, if it is missing.
+// Creates the folder and those above it, if they are missing. Their names are then on disk: a loss
+// of power would otherwise take a folder with all that was synced in it.
+std::error_code MakeFolders(const std::string& path);
+// Creates in that way a folder that only its owner and group may enter.
 std::error_code MakeOwnFolder(const std::string& path);
 // Creates the folder in that way, and checks that this user can work in it.
 Status PrepareFolder(const std::string& path);

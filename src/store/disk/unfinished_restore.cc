@@ -31,8 +31,7 @@ std::string RestoreLockFile(const std::string& store) { return WorkFolder(store)
 Result<RestoreLock> RestoreLock::Take(const std::string& path) {
   const std::string file = RestoreLockFile(path);
   const fs::path parent = fs::absolute(file).parent_path();
-  std::error_code error;
-  fs::create_directories(parent, error);
+  const std::error_code error = MakeFolders(parent);
   if (error) return Fail(FolderError(error.value(), "creating", parent));
   for (;;) {
     TACIT_ASSIGN(UniqueFd lock,

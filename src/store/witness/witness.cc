@@ -22,6 +22,7 @@
 #include "base/files/regular_file.h"
 #include "base/first_format.h"
 #include "base/text.h"
+#include "store/disk/folder.h"
 
 namespace tacit::store {
 namespace {
@@ -199,7 +200,12 @@ Status WitnessFile::Renew(const WitnessRecord& record, Replace replace) {
   std::error_code error;
   std::string path = std::filesystem::weakly_canonical(path_, error).string();
   if (error) path = path_;
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
+  const auto folder = std::filesystem::path(path).parent_path();
+  if (!folder.empty()) error = MakeFolders(folder);
+  if (error) {
+    errno = error.value();
+    return IoFailure("creating the folder of", path_);
+  }
   const std::string fresh = path + ".new";
   unlink(fresh.c_str());  // a crash left it, or somebody made it a link to another file
   UniqueFd fd(open(fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640));
