@@ -302,6 +302,7 @@ int64_t Disk::Sync(int fd) {
     }
     file.safe.size = file.live.size;
   }
+  if (error <= 0) journal_ = next_name_change_;
   // After a failure Linux takes the pages for clean: they are gone with the power.
   file.unsynced.clear();
   return error > 0 ? -error : 0;
@@ -371,10 +372,11 @@ void Disk::LosePower(uint64_t draw, Left bytes, Left names) {
   descriptors_.clear();
   opened_.clear();
   const uint64_t oldest = name_changes_.empty() ? next_name_change_ : name_changes_[0].change;
-  const uint64_t kept = names == Left::kFirst ? Mix(draw, 2) % (next_name_change_ - oldest + 1) : 0;
+  const uint64_t sure = std::max(oldest, journal_);
+  const uint64_t end =
+      names == Left::kFirst ? sure + Mix(draw, 2) % (next_name_change_ - sure + 1) : oldest;
   for (const NameChange& change : name_changes_)
-    if (names == Left::kAny ? Mix(Mix(draw, 3), change.change) % 2 == 0
-                            : change.change < oldest + kept)
+    if (names == Left::kAny ? Mix(Mix(draw, 3), change.change) % 2 == 0 : change.change < end)
       MakeSafe(change);
   name_changes_.clear();
   used_pages_ = 0;

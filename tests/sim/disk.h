@@ -88,7 +88,8 @@ class Disk {
   void EndProcess();
   // Of the changes since each file's and folder's sync, a part that the draw selects is left. With
   // kFirst the sectors of a file, and the names of the disk, change in their order; with kAny each
-  // sector and name changes or not by itself. A rename is one change.
+  // sector and name changes or not by itself. A rename is one change. Names with kFirst are as on
+  // ext4: a sync of any file keeps all names before it.
   void LosePower(uint64_t draw, Left bytes, Left names);
   // Turns a bit over in a file whose path has this part. Returns its path, empty if there is none.
   std::string Rot(uint64_t draw, std::string_view files);
@@ -207,6 +208,7 @@ class Disk {
   Ino next_inode_ = 16;
   std::pmr::vector<NameChange> name_changes_;
   uint64_t next_name_change_ = 0;
+  uint64_t journal_ = 0;  // the first name change after the last sync of any file
   std::pmr::map<uint32_t, OpenFile> opened_;
   std::pmr::map<int, uint32_t> descriptors_;
   uint32_t next_opened_ = 1;

@@ -348,6 +348,22 @@ TEST(Disk, ARenameIsSafeAsAWholeOnceOneOfItsFoldersIsSynced) {
     }
 }
 
+TEST(Disk, WithAJournalASyncOfAnyFileKeepsTheNamesBeforeIt) {
+  int lost = 0;
+  for (uint64_t draw = 0; draw < 40; ++draw) {
+    World world(0);
+    world.disk->Close(world.Open("/d/a", O_RDWR | O_CREAT));
+    world.disk->Sync(world.Open("/d/b", O_RDWR | O_CREAT));
+    world.disk->Close(world.Open("/d/c", O_RDWR | O_CREAT));
+    world.disk->LosePower(draw, Left::kAny, draw % 2 == 0 ? Left::kFirst : Left::kAny);
+    if (draw % 2 == 0) {
+      EXPECT_TRUE(world.disk->Contents("/d/a") && world.disk->Contents("/d/b"));
+    }
+    lost += !world.disk->Contents("/d/a");
+  }
+  EXPECT_GT(lost, 0);
+}
+
 // The naive file: its states since the last sync, a sector further in each.
 class NaiveFile {
  public:
