@@ -17,6 +17,7 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
+#include <filesystem>
 
 #include "base/bytes.h"
 #include "base/check.h"
@@ -44,12 +45,15 @@ constexpr size_t kBlockBytes = 4096;
 constexpr std::array<const char*, kFamilies> kFamilyNames = {
     "rows", "deltas", "offsets", "ledger", "meta", "allowance", "histories"};
 
-// The default file system, which also records why a lock was refused: RocksDB passes on only its
-// own message.
-class LockWatch final : public rocksdb::FileSystemWrapper {
+// The default file system, which also records why a lock was refused (RocksDB passes on only its
+// own message), and puts the names of tables on disk: where a family has a folder of its own,
+// RocksDB syncs the folder of the database instead, after it has replayed a log into a table or
+// taken one in by a link.
+class OurFiles final : public rocksdb::FileSystemWrapper {
  public:
-  LockWatch() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
-  const char* Name() const override { return "tacit.lock_watch"; }
+  explicit OurFiles(std::string database)
+      : FileSystemWrapper(rocksdb::FileSystem::Default()), database_(std::move(database)) {}
+  const char* Name() const override { return "tacit.files"; }
   rocksdb::IOStatus LockFile(const std::string& file, const rocksdb::IOOptions& options,
                              rocksdb::FileLock** lock, rocksdb::IODebugContext* context) override {
     errno = 0;
@@ -58,10 +62,28 @@ class LockWatch final : public rocksdb::FileSystemWrapper {
     if (!status.ok()) error_ = error;
     return status;
   }
+  rocksdb::IOStatus NewWritableFile(const std::string& file, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSWritableFile>* made,
+                                    rocksdb::IODebugContext* context) override {
+    return SyncName(FileSystemWrapper::NewWritableFile(file, options, made, context), file);
+  }
+  rocksdb::IOStatus LinkFile(const std::string& from, const std::string& to,
+                             const rocksdb::IOOptions& options,
+                             rocksdb::IODebugContext* context) override {
+    return SyncName(FileSystemWrapper::LinkFile(from, to, options, context), to);
+  }
   // Errno of the last refused lock; 0: none was refused.
   int error() const { return error_; }
 
  private:
+  rocksdb::IOStatus SyncName(rocksdb::IOStatus status, const std::string& file) const {
+    const std::string folder = std::filesystem::path(file).parent_path();
+    if (!status.ok() || folder == database_) return status;
+    const Status synced = SyncFolder(folder);
+    return synced ? status : rocksdb::IOStatus::IOError(synced.error().message);
+  }
+
+  const std::string database_;
   std::atomic<int> error_ = 0;
 };
 
@@ -410,8 +432,8 @@ Result<std::shared_ptr<Rocks>> Rocks::Open(const std::string& path, uint64_t mem
   TACIT_RETURN_IF_ERROR(CheckNotBegunAnew(path));
   const Clock& time = clock != nullptr ? *clock : SystemTime();
   std::shared_ptr<Rocks> rocks(new Rocks(path, latch, time));
-  const auto locks = std::make_shared<LockWatch>();
-  rocks->env_ = rocksdb::NewCompositeEnv(locks);
+  const auto files = std::make_shared<OurFiles>(path);
+  rocks->env_ = rocksdb::NewCompositeEnv(files);
   rocksdb::DBOptions options = DatabaseOptions(memory_bytes, open_files_most);
   options.env = rocks->env_.get();
   options.use_direct_reads = direct_reads;
@@ -425,7 +447,7 @@ Result<std::shared_ptr<Rocks>> Rocks::Open(const std::string& path, uint64_t mem
   for (const RowFamily& shard : shards) TACIT_RETURN_IF_ERROR(NeedRowFolder(path, shard));
   const auto status = OpenFamilies(
       options, path, Descriptors(path, memory_bytes, rocks->retention_, shards), &handles, &db);
-  if (!status.ok() && MeansHeld(locks->error(), path))
+  if (!status.ok() && MeansHeld(files->error(), path))
     return Fail(ErrorCode::kUnavailable,
                 fmt::format("store {} is locked: {} has it open", path, HolderOf(path)));
   TACIT_RETURN_IF_ERROR(rocks->Adopt(status, db, handles));
