@@ -27,8 +27,7 @@ constexpr Clock::Duration kBetweenHellos = std::chrono::seconds(1);
 // Between two tries of what cannot be reached, and of what is refused.
 constexpr Clock::Duration kAgain = std::chrono::milliseconds(500);
 constexpr Clock::Duration kRefusedAgain = std::chrono::seconds(5);
-// A plan has the last record of its topic, but for marks of transactions and plans that are cut
-// off.
+// The newest plan is the last record of its topic; behind it stand marks of transactions.
 constexpr uint64_t kPlansBack = 16;
 
 std::string Short(const Digest& digest) { return ToHex(std::span(digest).first(6)); }

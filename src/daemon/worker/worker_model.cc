@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "store/rows/learner_directory.h"
-
 namespace tacit::daemon {
 namespace {
 
@@ -73,7 +71,10 @@ Status WorkerModel::Begin(const store::ReplicaOrigin& origin) {
       return Fail(ErrorCode::kRefused, fmt::format("the feed has no learner '{}', which the "
                                                    "configuration has",
                                                    configured_[i].name));
-    TACIT_RETURN_IF_ERROR(store::CheckSameModel(*record, configured_[i], ""));
+    if (record->model_fingerprint != configured_[i].promise.model_fingerprint)
+      return Fail(ErrorCode::kRefused,
+                  fmt::format("learner '{}' of the feed has another model than the configuration's",
+                              configured_[i].name));
     place_[record->key] = i;
   }
   feed_ = origin.feed;

@@ -288,7 +288,7 @@ class WorkerRig : public ::testing::Test {
       return now.ready == ready && now.reason.find(reason) != std::string::npos;
     })) << worker.readiness().reason;
   }
-  // Waits for so many whole bodies of the period.
+  // Waits for this number of whole bodies of the period.
   std::vector<workers::Body> AwaitBodies(const workers::Period& period, size_t bodies = 1) {
     std::vector<workers::Body> counted;
     std::map<workers::Outcome, int> outcomes;
