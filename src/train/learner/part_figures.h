@@ -9,7 +9,7 @@
 
 namespace tacit::train {
 
-// How the events of a part of a period were predicted, before any of them was learnt from. All are
+// The predictions of a part of a period, made before any of its events was learnt from. All are
 // whole numbers, so that parts add up to the same in any order. Un-noised: for operators, and for
 // PrivateQuality. A value.
 struct PartFigures {

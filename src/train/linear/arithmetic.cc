@@ -20,12 +20,12 @@ namespace {
 namespace linear = model::linear;
 
 constexpr size_t kInputs = 4096;
-constexpr uint64_t kSeed = 1;
+constexpr uint64_t kRowSeed = 1;
 
 // Numbers in [-scale, scale), the same everywhere.
 std::vector<float> Numbers(uint64_t stream, float scale) {
   std::vector<float> numbers(kInputs);
-  InitialRow(kSeed, stream, scale, numbers);
+  InitialRow(kRowSeed, stream, scale, numbers);
   return numbers;
 }
 
