@@ -165,7 +165,7 @@ std::string Collector::BrokenChain(const SummedRange& summed, bool own) const {
     return fmt::format("{} follows {}, where {} is due", NameOf(next), NameOf(follows),
                        NameOf(due));
   };
-  // Where this process has read a range without a record, it has not seen the one before it.
+  // This process has not seen the record before a range that it has read and that has none.
   const auto unseen = [](bool is_own, const Seen& last) { return is_own && !last; };
   const auto right = covered_.lower_bound({range.partition, range.end});
   if (right != covered_.end() && right->first == CoveredPlace{range.partition, range.end} &&

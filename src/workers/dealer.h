@@ -98,7 +98,7 @@ class Dealer final : public stream::PeriodShare {
   void Deal();
   // Writes the plan of the period.
   void Announce();
-  // Where plans are not written, takes back from the workers what they were dealt.
+  // Takes back from the workers what they were dealt, if plans are not written.
   void TakeBack();
   // Leaves the next slice that is the trainer's to it, if there is one.
   bool LeaveSlice();

@@ -21,7 +21,7 @@ struct LiveParts {
   bool until_end = false;  // the source ends once all present records are read
   const Clock& clock;
   metrics::Registry& registry;
-  stream::PeriodShare* share = nullptr;  // of a topic's periods; null: they are not shared out
+  stream::PeriodShare* share = nullptr;  // of a topic's periods; if null, they are not shared
   std::string past_cut = {};             // a log file that is cut for good, as the operator says
 };
 

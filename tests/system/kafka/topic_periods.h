@@ -80,7 +80,7 @@ class TopicPeriodsTest : public testing::Test {
              : "{kind: none}",
         batch, unit == "user" ? ", max_participations: 3" : "", unit, sums ? "50" : ".inf");
   }
-  // Writes NAME.yaml for periods of 700 clicks, and learns the topic to its end.
+  // Writes NAME.yaml, and learns the topic to its end.
   void Learn(const std::string& name, const std::string& source, int workers = 1,
              const std::string& learners = Learner("ctr", 700)) const {
     Write(name, source, learners, workers);

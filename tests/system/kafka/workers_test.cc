@@ -119,7 +119,7 @@ TEST_F(WorkersTest, WithoutTheirTopicsTheTrainerSumsAloneAndSaysSo) {
   LearnPlain(topic);
   WriteShared("away", topic, NewTopics(/*of_workers=*/false));
   Process trainer({TACITD_CRASH, "--config", dir_ / "away.yaml"});
-  // What is there at the end is no whole period, and waits.
+  // The rest at the end is no whole period, and waits.
   const double steps = static_cast<double>(Outcome("plain").steps) - 1;
   ASSERT_TRUE(Eventually(
       "all whole periods are learnt",

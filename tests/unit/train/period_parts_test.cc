@@ -53,18 +53,20 @@ TEST_P(PeriodPartsTest, ComeInAnyOrder) {
   const auto codec = event::MakeCriteoTsvCodec(transform);
   NoLetters sink;
   const auto records = [](uint64_t from, uint64_t to) {
-    event::RawRecords frame{.first_offset = from};
+    event::RawRecords frame;
+    frame.first_offset = from;
     for (uint64_t i = from; i < to; ++i) {
       frame.bytes += "1\t7";
       frame.end.push_back(static_cast<uint32_t>(frame.bytes.size()));
     }
     return frame;
   };
-  FrameSource source({records(30, 40),
-                      {.origin = "w-1", .sums = "a part"},
-                      records(0, 10),
-                      records(20, 30),
-                      {.first_offset = 40, .period = {{0, 0, 40}}}});
+  event::RawRecords part, end;
+  part.origin = "w-1";
+  part.sums = "a part";
+  end.first_offset = 40;
+  end.period = {{0, 0, 40}};
+  FrameSource source({records(30, 40), part, records(0, 10), records(20, 30), end});
   const auto periods = [](stream::Position start) {
     return stream::MakeTopicPeriodParticipation(/*offsets_per_part=*/15, std::move(start));
   };
