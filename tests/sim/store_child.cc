@@ -1,8 +1,8 @@
 // A store of one process under the simulation: it follows script.h in a few lives, with readers
 // beside it, folds, a checkpoint and a settling.
 //   sim_store_child SEED
-// Prints the trace of the run and a digest of its disk; exits with 0 if all was as the script says, and with 3 if the run
-// could not go on.
+// Prints the trace of the run and a digest of its disk; exits with 0 if all was as the script says,
+// and with 3 if the run could not go on.
 #include <gtest/gtest.h>
 
 #include <atomic>
