@@ -66,7 +66,7 @@ double DecideWindow(TwinNoise& tape, uint64_t unreadable) {
                           .epsilon = 1,
                           .delta = 1e-6},
                          std::make_unique<Lent>(tape));
-  breaker.Decide({{0, 0, 64}, unreadable});
+  breaker.Decide({{{0, 0, 64}}, unreadable});
   return breaker.pending().at(0).charge.MuSquared();
 }
 

@@ -50,8 +50,10 @@ TEST_F(WorkerTest, SlicesOfTwoWorkersCoverThePeriod) {
   const auto bodies = AwaitBodies(period, 2);
   workers::Collector collector(key_, 1 << 30);
   collector.Begin(period);
-  for (const workers::Body& body : bodies)
-    EXPECT_EQ(collector.TakeOwn(body).outcome, Outcome::kCounted);
+  for (const workers::Body& body : bodies) {
+    collector.Claim(RangesOf(body));
+    EXPECT_EQ(collector.TakeOwn(body.ranges).outcome, Outcome::kCounted);
+  }
   EXPECT_TRUE(collector.complete());
 }
 
