@@ -5,7 +5,6 @@
 #include <rocksdb/cache.h>
 #include <rocksdb/convenience.h>
 #include <rocksdb/env.h>
-#include <rocksdb/file_system.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/listener.h>
 #include <rocksdb/options.h>
@@ -13,11 +12,9 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
-#include <filesystem>
 
 #include "base/bytes.h"
 #include "base/check.h"
@@ -29,6 +26,7 @@
 #include "store/disk/frozen_files.h"
 #include "store/disk/history_value.h"
 #include "store/disk/log_damage.h"
+#include "store/disk/our_files.h"
 #include "store/disk/row_families.h"
 #include "store/disk/seal.h"
 #include "store/disk/table_tail.h"
@@ -44,48 +42,6 @@ constexpr uint64_t kMebibyte = uint64_t{1} << 20;
 constexpr size_t kBlockBytes = 4096;
 constexpr std::array<const char*, kFamilies> kFamilyNames = {
     "rows", "deltas", "offsets", "ledger", "meta", "allowance", "histories"};
-
-// The default file system, which also records why a lock was refused (RocksDB passes on only its
-// own message), and puts the names of tables on disk: where a family has a folder of its own,
-// RocksDB syncs the folder of the database instead, after it has replayed a log into a table or
-// taken one in by a link.
-class OurFiles final : public rocksdb::FileSystemWrapper {
- public:
-  explicit OurFiles(std::string database)
-      : FileSystemWrapper(rocksdb::FileSystem::Default()), database_(std::move(database)) {}
-  const char* Name() const override { return "tacit.files"; }
-  rocksdb::IOStatus LockFile(const std::string& file, const rocksdb::IOOptions& options,
-                             rocksdb::FileLock** lock, rocksdb::IODebugContext* context) override {
-    errno = 0;
-    rocksdb::IOStatus status = FileSystemWrapper::LockFile(file, options, lock, context);
-    const int error = errno;
-    if (!status.ok()) error_ = error;
-    return status;
-  }
-  rocksdb::IOStatus NewWritableFile(const std::string& file, const rocksdb::FileOptions& options,
-                                    std::unique_ptr<rocksdb::FSWritableFile>* made,
-                                    rocksdb::IODebugContext* context) override {
-    return SyncName(FileSystemWrapper::NewWritableFile(file, options, made, context), file);
-  }
-  rocksdb::IOStatus LinkFile(const std::string& from, const std::string& to,
-                             const rocksdb::IOOptions& options,
-                             rocksdb::IODebugContext* context) override {
-    return SyncName(FileSystemWrapper::LinkFile(from, to, options, context), to);
-  }
-  // Errno of the last refused lock; 0: none was refused.
-  int error() const { return error_; }
-
- private:
-  rocksdb::IOStatus SyncName(rocksdb::IOStatus status, const std::string& file) const {
-    const std::string folder = std::filesystem::path(file).parent_path();
-    if (!status.ok() || folder == database_) return status;
-    const Status synced = SyncFolder(folder);
-    return synced ? status : rocksdb::IOStatus::IOError(synced.error().message);
-  }
-
-  const std::string database_;
-  std::atomic<int> error_ = 0;
-};
 
 // Passes an error of RocksDB's own threads to the next commit, and keeps RocksDB from recovering by
 // itself: after a failure the store waits for an operator.

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <rocksdb/file_system.h>
+
+#include <atomic>
+#include <cerrno>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "store/disk/file_digest.h"
+
+namespace tacit::store {
+
+// The default file system, which also records why a lock was refused (RocksDB passes on only its
+// own message), and puts the names of tables on disk: where a family has a folder of its own,
+// RocksDB syncs the folder of the database instead, after it has replayed a log into a table or
+// taken one in by a link.
+class OurFiles final : public rocksdb::FileSystemWrapper {
+ public:
+  explicit OurFiles(std::string database)
+      : FileSystemWrapper(rocksdb::FileSystem::Default()), database_(std::move(database)) {}
+  const char* Name() const override { return "tacit.files"; }
+  rocksdb::IOStatus LockFile(const std::string& file, const rocksdb::IOOptions& options,
+                             rocksdb::FileLock** lock, rocksdb::IODebugContext* context) override {
+    errno = 0;
+    rocksdb::IOStatus status = FileSystemWrapper::LockFile(file, options, lock, context);
+    const int error = errno;
+    if (!status.ok()) error_ = error;
+    return status;
+  }
+  rocksdb::IOStatus NewWritableFile(const std::string& file, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSWritableFile>* made,
+                                    rocksdb::IODebugContext* context) override {
+    return SyncName(FileSystemWrapper::NewWritableFile(file, options, made, context), file);
+  }
+  rocksdb::IOStatus LinkFile(const std::string& from, const std::string& to,
+                             const rocksdb::IOOptions& options,
+                             rocksdb::IODebugContext* context) override {
+    return SyncName(FileSystemWrapper::LinkFile(from, to, options, context), to);
+  }
+  // Errno of the last refused lock; 0: none was refused.
+  int error() const { return error_; }
+
+ private:
+  rocksdb::IOStatus SyncName(rocksdb::IOStatus status, const std::string& file) const {
+    const bool own = std::filesystem::path(file).parent_path() == database_;
+    return !status.ok() || own ? status : SyncFolderOf(file);
+  }
+  static rocksdb::IOStatus SyncFolderOf(const std::string& file) {
+    const Status synced = SyncFolder(std::filesystem::path(file).parent_path());
+    return synced ? rocksdb::IOStatus::OK() : rocksdb::IOStatus::IOError(synced.error().message);
+  }
+
+  const std::string database_;
+  std::atomic<int> error_ = 0;
+};
+
+}  // namespace tacit::store
