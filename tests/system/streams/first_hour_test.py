@@ -140,14 +140,19 @@ class Judge(unittest.TestCase):
         self.judge_labels(truth, report)
 
     def judge_labels(self, truth, report):
-        """Labels are called few where they are few beside the noise, and nowhere else."""
-        noise = re.search(r"^noise +at epsilon \S+, (\S+) times .* at most ([\d,]+) records", report, re.MULTILINE)
+        """Labels are called few where they are few beside the noise, or for a figure, and nowhere else."""
+        noise = re.search(r"^noise +at epsilon \S+, (\S+) times what a (\w+) .* at most ([\d,]+) records", report,
+                          re.MULTILINE)
         self.assertTrue(noise, report)
-        period = min(truth.records, int(noise.group(2).replace(",", "")))
-        labels, enough = truth.ones / truth.records * period, DEVIATIONS_KNOWN * float(noise.group(1))
-        told = any("labels of 1 in a period are few" in line for line in warnings(report))
+        first = min(truth.records, int(noise.group(3).replace(",", "")))
+        if noise.group(2) == "record":  # the first period of events is shorter
+            first = min(first, ENOUGH_RECORDS)
+        labels, enough = truth.ones / truth.records * first, DEVIATIONS_KNOWN * float(noise.group(1))
+        told = any("labels of 1 in the first period are few" in line for line in warnings(report))
         if not .9 < labels / enough < 1.1:  # the report's figures are rounded
             self.assertEqual(told, labels < enough, report)
+        known = 1.96 / (12 * .2 * truth.ones) ** .5
+        self.assertEqual(any("tells an AUC to" in line for line in warnings(report)), known > .05, report)
         return told
 
     def judge_guess(self, report, guessed):
