@@ -86,7 +86,7 @@ class Disk {
 
   // The process has ended: its descriptors and locks go.
   void EndProcess();
-  // Of the changes since each file's and folder's sync, a part that the draw selects is left. With
+  // The draw selects which changes since each file's and folder's sync are left. With
   // kFirst the sectors of a file, and the names of the disk, change in their order; with kAny each
   // sector and name changes or not by itself. A rename is one change. Names with kFirst are as on
   // ext4: a sync of any file keeps all names before it.

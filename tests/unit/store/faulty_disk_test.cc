@@ -31,7 +31,7 @@ uint64_t AllWrites() {
   const TestFolder folder;
   const Ended whole = RunChild(folder, "power", 0, 0);
   EXPECT_EQ(whole.exit_code, 0) << whole.out << whole.err;
-  ExpectRecovered(folder);
+  ExpectRecovered(folder.root());
   const uint64_t writes = std::strtoull(whole.out.c_str(), nullptr, 10);
   EXPECT_GT(writes, 200u) << whole.out;
   return writes;
@@ -62,7 +62,7 @@ TEST_P(FaultyDiskTest, LosesNothingThatWasSeen) {
         ASSERT_EQ(ended.exit_code, 3) << ended.out << ended.err;
       }
     }
-    ExpectRecovered(folder);
+    ExpectRecovered(folder.root());
     if (HasFatalFailure()) return;
   }
   RecordProperty("aborted", std::to_string(aborted));
@@ -84,7 +84,7 @@ TEST(FirstCommitTest, MeetsAFailureAtEveryWrite) {
       } else {
         ASSERT_TRUE(ended.exit_code == 0 || ended.exit_code == 3) << ended.out << ended.err;
       }
-      ExpectRecovered(folder);
+      ExpectRecovered(folder.root());
       if (HasFatalFailure()) return;
     }
     EXPECT_GT(write, 30u) << kind;

@@ -147,7 +147,7 @@ class Story {
       const auto repair = RepairStore(folder_.store(), {.witness = folder_.witness()});
       ASSERT_TRUE(repair) << repair.error().message;
     }
-    ExpectRecovered(folder_, [&](Store& store) {
+    ExpectRecovered(folder_.root(), [&](Store& store) {
       const uint64_t version = store.Latest()->version().value;
       EXPECT_GE(version, promised_) << "a commit is lost";
       EXPECT_EQ(store.Latest()->total().epsilon, Epsilons()[version]) << "at commit " << version;

@@ -30,16 +30,16 @@ inline std::vector<CheckpointPlace> ExpectWholeCheckpoints(const std::string& pa
 // Expects a store that follows script.h, after its process died, to be as of a commit that the
 // witness has seen, or the next one; to go on from there; and to be without damage. `look` sees the
 // store before it goes on, and says who is forgotten.
-inline void ExpectRecovered(const TestFolder& folder,
+inline void ExpectRecovered(const std::string& root,
                             const std::function<Script::Forgotten(Store&)>& look = nullptr) {
-  StoreOptions options = TestOptions(folder);
+  StoreOptions options = TestOptionsAt(root);
   options.shards = 0;
-  const auto witness = WitnessFile::Read(folder.witness());
+  const auto witness = WitnessFile::Read(options.witness);
   const uint64_t seen = witness && *witness ? (*witness)->record.seq.value : 0;
   // A reader comes first: it changes nothing.
   std::shared_ptr<const Snapshot> read;
   if (seen > 0) {
-    const auto reader = OpenReadOnly(folder.store(), folder.witness(), options.learners);
+    const auto reader = OpenReadOnly(options.path, options.witness, options.learners);
     ASSERT_TRUE(reader) << reader.error().message;
     read = reader->snapshot;
     ASSERT_EQ(read->version().value, seen);
@@ -58,10 +58,10 @@ inline void ExpectRecovered(const TestFolder& folder,
     Script::ExpectStore(store, forgotten);
     ASSERT_TRUE(store.Settle());
   }
-  const auto check = VerifyStore(folder.store(), {.witness = folder.witness()});
+  const auto check = VerifyStore(options.path, {.witness = options.witness});
   ASSERT_TRUE(check) << check.error().message;
   for (const Damage& damage : check->damage) ADD_FAILURE() << damage.file << " " << damage.what;
-  ExpectWholeCheckpoints(folder.root() + "/checkpoints");
+  ExpectWholeCheckpoints(root + "/checkpoints");
 }
 
 }  // namespace tacit::store
