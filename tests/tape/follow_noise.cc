@@ -41,7 +41,6 @@ namespace {
 
 using lab::TwinNoise;
 using Call = TwinNoise::Call;
-using Query = TwinNoise::Query;
 using Kind = Call::Kind;
 using Rows = std::vector<uint64_t>;
 
@@ -242,7 +241,8 @@ class SameNumbers final : public FollowNoise::Answers {
 // A noised count for each touched row, then skips over the others.
 class Threshold final : public FollowNoise::Answers {
  public:
-  Threshold(const Query& query, Steps steps, const Rows& written, const Rows& vocabulary, Rows own)
+  Threshold(const TwinNoise::Query& query, Steps steps, const Rows& written, const Rows& vocabulary,
+            Rows own)
       : stddev_(steps.stddev), written_(written), own_(std::move(own)) {
     for (size_t i = 0; i < query.rows.size(); ++i) {
       there_[query.rows[i]] = steps.values[i];
@@ -426,14 +426,14 @@ class FollowNoise::Step {
   // The answers to the step's next query; null if this is not it.
   std::unique_ptr<Answers> Next(const noise::Declared& declared) {
     if (next_ == tape_.queries.size()) return nullptr;
-    const Query& query = tape_.queries[next_];
+    const TwinNoise::Query& query = tape_.queries[next_];
     if (query.name != declared.query || query.bound != declared.bound) return nullptr;
     return AnswersTo(query, next_++, {declared.rows.begin(), declared.rows.end()});
   }
   bool AtEnd() const { return next_ == tape_.queries.size() && (!nobody_ || nobody_->at_end()); }
 
  private:
-  std::unique_ptr<Answers> AnswersTo(const Query& query, size_t place, Rows own) {
+  std::unique_ptr<Answers> AnswersTo(const TwinNoise::Query& query, size_t place, Rows own) {
     if (query.name == "gradient" && query.bound > 0) {
       if (gradient_.has_nobody()) nobody_.emplace(gradient_, gradient_.RowsBeside(own));
       return std::make_unique<GradientSums>(gradient_, std::move(own));
