@@ -464,7 +464,7 @@ TEST(KafkaPeriodsTest, LostOffsetsAreInThePeriodThatComesNext) {
   BrokerDouble broker(script, {}, clock, 1);
   KafkaPeriods periods(
       {.options = {.topic = "t"}, .clock = clock, .envelope = nullptr, .rounds = rounds}, times,
-      {.sizes = {.full = 1000}, .next = 0, .places = {}}, /*until_end=*/true);
+      {.periods = {.sizes = {.full = 1000}, .next = 0, .places = {}}, .until_end = true});
   ASSERT_GT(script.EndAt(0, 0), 1000u);
   ASSERT_TRUE(broker.Seek(0, 400));
   periods.Start({.partition = 0, .offset = 400, .lost = 390});
