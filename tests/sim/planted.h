@@ -14,8 +14,6 @@ enum class Planted {
   kDeltasDeletedFirst,
   kFoldersNotNamed,
   kTablesNotNamed,
-  kListNotNamed,
-  kFailuresIgnored,
 };
 inline Planted planted = Planted::kNothing;
 inline bool Has(Planted fault) { return planted == fault; }
