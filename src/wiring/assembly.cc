@@ -67,6 +67,9 @@ Status CheckTopicPeriods(const config::Config& config, std::span<const LearnerPl
   if (config.source.dedupe_window > 0)
     return refuse(
         "cannot go with source.dedupe.window, whose records before a period would be read again");
+  if (!config.workers.topic.empty() && plans.size() > 1)
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("workers.topic is for one learner, and there are {}", plans.size()));
   for (const LearnerPlan& plan : plans) {
     const config::Learner& learner = config.learners[plan.index.value];
     if (!plan.model->SumsUp())

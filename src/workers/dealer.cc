@@ -175,6 +175,7 @@ PeriodPiece Dealer::Look() {
   else if (board_->Look(now) || now >= next_plan_)
     Announce();
   TakeBack();
+  NoteDeadly();
   workers_.Set(static_cast<double>(board_->Workers().size()));
   if (own_.empty() && LeaveSlice()) return {.kind = PeriodPiece::Kind::kRanges, .ranges = own_};
   return {};
@@ -218,6 +219,16 @@ void Dealer::TakeBack() {
   Announce();
 }
 
+void Dealer::NoteDeadly() {
+  Status deadly;
+  for (const OpenSlice& slice : board_->open())
+    if (slice.holder == OpenSlice::Holder::kNobody && slice.ends >= kEndsMost)
+      deadly = Fail(ErrorCode::kUnavailable,
+                    fmt::format("it begins at offset {} of partition {}", slice.ranges[0].begin,
+                                slice.ranges[0].partition));
+  Note(kDeadly, deadly);
+}
+
 bool Dealer::LeaveSlice() {
   for (const Slice& slice : board_->Announced())
     if (slice.worker.empty()) {
@@ -243,7 +254,9 @@ void Dealer::Note(Trouble trouble, const Status& status) {
   static constexpr const char* kDoing[kTroubles] = {
       "sums of workers are not read, and this trainer sums alone",
       "plans are not written, and this trainer sums alone",
-      "sums that are committed are not deleted, and lie there until retention takes them"};
+      "sums that are committed are not deleted, and lie there until retention takes them",
+      "a slice has ended three workers: learning waits until a worker has summed it, and the "
+      "trainer does not try it"};
   std::string text = status ? "" : fmt::format("{}: {}", kDoing[trouble], status.error().message);
   {
     const MutexLock lock(mutex_);

@@ -82,7 +82,7 @@ class Dealer final : public stream::PeriodShare {
   std::string trouble() const;
 
  private:
-  enum Trouble : size_t { kSums, kPlan, kDeletion, kTroubles };
+  enum Trouble : size_t { kSums, kPlan, kDeletion, kDeadly, kTroubles };
 
   // Takes what has come to the topic of sums.
   Status Follow(std::chrono::milliseconds timeout);
@@ -100,6 +100,8 @@ class Dealer final : public stream::PeriodShare {
   void Announce();
   // Takes back from the workers what they were dealt, if plans are not written.
   void TakeBack();
+  // Notes a slice that has ended too many workers, and waits.
+  void NoteDeadly();
   // Leaves the next slice that is the trainer's to it, if there is one.
   bool LeaveSlice();
   void Note(Trouble trouble, const Status& status);

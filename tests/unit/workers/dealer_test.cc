@@ -264,6 +264,25 @@ TEST_F(DealerTest, ALateSliceIsTheTrainersAlone) {
   EXPECT_EQ(Count("tacit_slices_repeated_total"), 1);
 }
 
+// The trainer does not try what has ended three workers, and says that it waits.
+TEST_F(DealerTest, ASliceThatEndsThreeWorkersIsTold) {
+  Begin(1);
+  Join({"w-1"});
+  for (const char* next : {"w-2", "w-3", "w-4"}) {
+    EXPECT_EQ(dealer_.trouble(), "");
+    Pass(milliseconds(3500));  // the one before says nothing any more
+    Hello(next);
+    EXPECT_EQ(Next().kind, PeriodPiece::Kind::kNothing);
+  }
+  EXPECT_THAT(dealer_.trouble(), AllOf(HasSubstr("a slice has ended three workers"),
+                                       HasSubstr("begins at offset 10 of partition 0")));
+  Pass(milliseconds(1100));
+  Hello("w-4");
+  Next();
+  EXPECT_EQ(Planned("w-4"), (Ranges{{0, 10, 50}, {1, 20, 60}}));
+  EXPECT_EQ(dealer_.trouble(), "");
+}
+
 TEST_F(DealerTest, CopiesThatDifferStopLearningAndNameBothWorkers) {
   Begin(1);
   Join({"w-1"});
