@@ -87,7 +87,7 @@ TEST(FirstCommitTest, MeetsAFailureAtEveryWrite) {
       ExpectRecovered(folder.root());
       if (HasFatalFailure()) return;
     }
-    EXPECT_GT(write, 30u) << kind;
+    EXPECT_GT(write, 20u) << kind;
     RecordProperty(kind, std::to_string(write));
   }
 }
