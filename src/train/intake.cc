@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "base/check.h"
 #include "base/threads/named_thread.h"
 
 namespace tacit::train {
@@ -55,20 +56,20 @@ event::RawRecords RunFrom(const event::RawRecords& records, const event::Batch& 
 // position, cuts the rest into steps and continues their numbering.
 class Intake::Cutter {
  public:
-  Cutter(const IntakeOptions::Learner& learner, bool topic_periods,
-         BoundedQueue<LearnerStep>& steps)
-      : learner_(learner), topic_periods_(topic_periods), steps_(steps), position_(learner.start) {
+  Cutter(const IntakeOptions::Learner& learner, bool any_order, BoundedQueue<LearnerStep>& steps)
+      : learner_(learner), any_order_(any_order), steps_(steps), position_(learner.start) {
     StartPass();
   }
 
   bool Cut(const Piece& piece, const event::Batch& examples) {
     if (retired_) return true;
     const event::RawRecords& records = piece.records;
-    if (topic_periods_) {
+    if (any_order_) {
       identity_ = &piece.source_identity;
       waiting_ = records.period.empty() ? waiting_ + records.size() : 0;
       return participation_->Cut(records, examples, Emitter());
     }
+    TACIT_CHECK(records.sums.empty(), "sums come in any order");
     uint64_t& next = taken_[records.partition];
     const uint64_t end = records.end_offset();
     // A period may be behind the learner in the partition that its end comes with, and not in all.
@@ -142,7 +143,7 @@ class Intake::Cutter {
   }
 
   const IntakeOptions::Learner learner_;
-  const bool topic_periods_;
+  const bool any_order_;
   BoundedQueue<LearnerStep>& steps_;
   uint64_t pass_ = 0;                  // pass of the records that are cut now
   stream::Position position_;          // after the last emitted step
@@ -175,7 +176,7 @@ Status Intake::Start() {
     return source_.Seek(FirstPositions(0));
   }
   for (const IntakeOptions::Learner& learner : options_.learners)
-    cutters_.push_back(std::make_unique<Cutter>(learner, options_.topic_periods, steps_));
+    cutters_.push_back(std::make_unique<Cutter>(learner, options_.parts_in_any_order, steps_));
   first_pass_ = std::numeric_limits<uint64_t>::max();
   for (const IntakeOptions::Learner& learner : options_.learners)
     first_pass_ = std::min(first_pass_, learner.start.pass);

@@ -47,9 +47,9 @@ struct IntakeOptions {
     bool spent = false;
   };
   std::vector<Learner> learners;
-  // The source cuts periods over all its partitions, from the learners' position on. It may read
-  // the parts of a period in any order.
-  bool topic_periods = false;
+  // The source cuts periods over all its partitions for one learner, from its position on, and
+  // brings their parts, sums of others among them, in any order.
+  bool parts_in_any_order = false;
   RecordFilterOptions filter = {};
   // The windows whose ends go among the steps, behind all that end before them; the end of one that
   // is a period comes before the steps of it. In the first of all passes alone: later ones bring

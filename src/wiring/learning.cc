@@ -293,6 +293,7 @@ Status Learning::MakeAll(const std::vector<stream::Position>& positions) {
   }
   if (assembly.config.source.periods == config::Source::Periods::kTopic)
     parts_.source.SetPeriods(PeriodsFor(intake.learners));
+  intake.parts_in_any_order = !assembly.config.workers.topic.empty();
   train::TrainerOptions trainer = MakeTrainerOptions(assembly, parts_.source.topic());
   // A GPU waits for the thread that feeds it.
   trainer.idle_priority &= !on_gpu_;

@@ -71,7 +71,7 @@ TEST_P(PeriodPartsTest, ComeInAnyOrder) {
     return stream::MakeTopicPeriodParticipation(/*offsets_per_part=*/15, std::move(start));
   };
   Intake intake({.learners = {{LearnerIndex(0), periods, {}}},
-                 .topic_periods = true,
+                 .parts_in_any_order = true,
                  .decode_threads = GetParam()},
                 source, *codec, transform, sink);
   ASSERT_TRUE(intake.Start());
