@@ -102,7 +102,7 @@ Status CheckLabelValues(const Place& values) {
 
 Status CheckZone(const Place& shape) {
   const Place zone = shape.Key("timestamp_zone"), unit = shape.Key("timestamp_unit");
-  if (zone.tree() == nullptr) return {};
+  if (zone.tree() == nullptr || zone.tree()->text == "UTC") return {};
   if (unit.tree() == nullptr || unit.tree()->text != "datetime")
     return zone.Fail(
         "is for timestamp_unit datetime alone: times of the other units say themselves what time "
