@@ -15,6 +15,7 @@ using stream::PeriodPiece;
 
 // While the trainer reads, it looks for sums so often.
 constexpr milliseconds kBetweenLooks(20);
+constexpr size_t kToldMost = 100;  // reasons of refusals, in a period: strangers write them too
 
 // The refusals of a message, as metrics name them.
 constexpr std::pair<Outcome, const char*> kRefusals[] = {{Outcome::kOtherBuild, "build"},
@@ -154,7 +155,8 @@ Status Dealer::TakeChunk(const SealedRecord& record) {
 
 void Dealer::Refuse(Outcome outcome, const std::string& why) {
   refused_.at(outcome).Add();
-  if (told_.insert(why).second) spdlog::warn("sums of workers: {}", why);
+  if (told_.size() < kToldMost && told_.insert(why).second)
+    spdlog::warn("sums of workers: {}", why);
 }
 
 PeriodPiece Dealer::Look() {
@@ -184,8 +186,10 @@ PeriodPiece Dealer::Look() {
 bool Dealer::MayDeal() {
   if (joined_ || period_.store.sequence == 0) return true;
   const auto now = clock_.Now();
-  // Hellos count once reading has caught up, or has failed.
-  if (!waits_since_ || (!topics_.caught_up() && trouble().empty())) waits_since_ = now;
+  // Hellos count once reading has caught up, has failed, or takes too long.
+  if (!waits_since_) reads_since_ = now;
+  const bool reads = !topics_.caught_up() && trouble().empty() && now - reads_since_ < kCatchUpMost;
+  if (!waits_since_ || reads) waits_since_ = now;
   joined_ = now - *waits_since_ >= kFirstHellos;
   return joined_;
 }

@@ -58,6 +58,8 @@ struct DealerOptions {
 
 // Workers say hello each second: after a start a dealer waits for so long to hear who is there.
 inline constexpr std::chrono::milliseconds kFirstHellos{1500};
+// A dealer waits so long at a start until it has read what lies in the topic of sums.
+inline constexpr std::chrono::seconds kCatchUpMost{30};
 // Plans are written again after so long, for workers that have missed one.
 inline constexpr std::chrono::seconds kBetweenPlans{10};
 
@@ -119,6 +121,7 @@ class Dealer final : public stream::PeriodShare {
   bool dealt_ = false;                           // this period
   bool shown_ = false;                           // sums, since they were last deleted
   std::optional<Clock::TimePoint> waits_since_;  // for the first hellos
+  Clock::TimePoint reads_since_{};               // what lay there at the start
   std::optional<Clock::TimePoint> ended_;        // the period before
   Clock::TimePoint begun_, followed_, next_plan_;
   std::deque<stream::PeriodPiece> sums_;  // counted, and not handed on

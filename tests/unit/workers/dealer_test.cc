@@ -38,7 +38,7 @@ class HeldTopics final : public TrainerTopics {
     caught_up_ = true;
     return {};
   }
-  bool caught_up() const override { return caught_up_ && !away; }
+  bool caught_up() const override { return caught_up_ && !away && !endless; }
   void WritePlan(std::string plan) override {
     if (!full) plans.push_back(DecodePlan(kDealerKey, plan).value());
   }
@@ -55,7 +55,7 @@ class HeldTopics final : public TrainerTopics {
   size_t old = 0;  // sums that were there before the dealer
   std::vector<Plan> plans;
   size_t read = 0, deleted = 0;
-  bool away = false, full = false, kept = false;
+  bool away = false, full = false, kept = false, endless = false;
 
  private:
   bool caught_up_ = false;
@@ -262,6 +262,19 @@ TEST_F(DealerTest, ALateSliceIsTheTrainersAlone) {
   Read(piece.ranges);
   EXPECT_EQ(Next().kind, PeriodPiece::Kind::kEnd);
   EXPECT_EQ(Count("tacit_slices_repeated_total"), 1);
+}
+
+// A partition whose leader is away has no end to be reached.
+TEST_F(DealerTest, ATopicThatIsNotReadToItsEndHoldsNobodyUp) {
+  topics_.endless = true;
+  Begin(1);
+  EXPECT_EQ(Next().kind, PeriodPiece::Kind::kNothing);
+  Pass(std::chrono::milliseconds(29'000));
+  EXPECT_EQ(Next().kind, PeriodPiece::Kind::kNothing);
+  Pass(std::chrono::milliseconds(1'000));
+  EXPECT_EQ(Next().kind, PeriodPiece::Kind::kNothing);
+  Pass(kFirstHellos);
+  EXPECT_EQ(Next().kind, PeriodPiece::Kind::kRanges);
 }
 
 // The trainer does not try what has ended three workers, and says that it waits.
