@@ -68,11 +68,12 @@ TEST(ConfigurationRefusals, NameQualityAndFurtherLearnersBesideWorkers) {
         "learners.0.model={kind: linear}",
         "learners.0.mechanism={kind: sums}"};
     if (!quality.empty()) changes.push_back("learners.0.quality=" + quality);
-    if (second)
-      changes.push_back(
-          "learners.1={id: other, model: {kind: linear}, mechanism: {kind: sums}, "
-          "participation: {mode: once, batch: 2048}, "
-          "privacy: {unit: event, epsilon: 1, delta: 1e-8}}");
+    if (second) {
+      const std::string rest =
+          ", model: {kind: linear}, mechanism: {kind: sums}, participation: {mode: once, batch: "
+          "2048}, privacy: {unit: event, epsilon: 1, delta: 1e-8}}";
+      changes.push_back("learners=[{id: ctr" + rest + ", {id: other" + rest + "]");
+    }
     auto config = config::Parse(config::kSample, "c.yaml", changes);
     EXPECT_TRUE(config) << config.error().message;
     if (!config) return std::string();
