@@ -47,7 +47,8 @@ class Reading {
   using Kind = JsonValue::Kind;
 
   explicit Reading(std::span<const JsonKey> keys) : request_{.keys = keys} {
-    around_.reserve(8);  // deeper than any table
+    open_.reserve(8);  // deeper than any table
+    open_.push_back({.value = &whole_});
   }
 
   const std::optional<Error>& failure() const { return failure_; }
@@ -105,19 +106,17 @@ class Reading {
   bool Key(std::string_view key);
   bool Scalar(const JsonValue& value) { return skipped_ > 0 || (CountElement() && Take(value)); }
   bool CountElement() {
-    return !at_.is_array || at_.elements++ < at_.parts->elements_most || RefuseMore();
+    Frame& at = At();
+    return !at.is_array || at.elements++ < at.parts->elements_most || RefuseMore();
   }
   bool Take(const JsonValue& value) {
-    const JsonPlace& place = *at_.value;
+    const JsonPlace& place = *At().value;
     return (Fits(place, value) && place.take(value, &failure_)) || RefuseValue(place);
   }
   [[gnu::noinline]] bool RefuseMore();
   [[gnu::noinline]] bool RefuseValue(const JsonPlace& place);
   static const JsonKey* MissingKey(const Frame& frame);
-  void Leave() {
-    at_ = around_.back();
-    around_.pop_back();
-  }
+  Frame& At() { return open_.back(); }
   bool Pass(Status&& status) {
     if (!status) failure_ = std::move(status.error());
     return status.has_value();
@@ -147,9 +146,8 @@ class Reading {
 
   const JsonParts request_;
   const JsonPlace whole_{.object = &request_};
-  Frame at_{.value = &whole_};
-  std::vector<Frame> around_;  // arrays and objects that `at_` lies in
-  size_t skipped_ = 0;         // the depth within an array or object that is skipped
+  std::vector<Frame> open_;  // the whole, and the arrays and objects that are open in it
+  size_t skipped_ = 0;       // the depth within an array or object that is skipped
   bool is_object_ = true;
   std::optional<Error> failure_;
   std::string parts_;  // the parts of an escaped text so far
@@ -174,17 +172,20 @@ bool Reading::Begin(Kind kind) {
   }
   if (!CountElement()) return false;
   const bool is_array = kind == Kind::kArray;
-  const JsonParts* const parts = is_array ? at_.value->array : at_.value->object;
-  Result<bool> reads = parts != nullptr;
-  if (parts == nullptr && !Take({.kind = kind})) return false;
-  if (parts != nullptr && parts->begin) reads = parts->begin();
-  if (!reads) return Pass(Fail(std::move(reads.error())));
-  if (!*reads) {
+  const JsonParts* const parts = is_array ? At().value->array : At().value->object;
+  if (parts == nullptr) {
     skipped_ = 1;
-    return true;
+    return Take({.kind = kind});
   }
-  around_.push_back(at_);
-  at_ = {parts, &parts->element, at_.key, is_array};
+  if (parts->begin) {
+    const Result<bool> reads = parts->begin();
+    if (!reads) return Pass(Fail(Error(reads.error())));
+    if (!*reads) {
+      skipped_ = 1;
+      return true;
+    }
+  }
+  open_.push_back({parts, &parts->element, At().key, is_array});
   return true;
 }
 
@@ -193,12 +194,12 @@ bool Reading::End() {
     --skipped_;
     return true;
   }
-  const bool is_whole = around_.size() == 1;  // Check comes later
-  if (const JsonKey* const missing = is_whole ? nullptr : MissingKey(at_))
+  const bool is_whole = open_.size() == 2;  // Check comes later
+  if (const JsonKey* const missing = is_whole ? nullptr : MissingKey(At()))
     return Pass(BadRequest(fmt::format("{} has no \"{}\"", Where(), missing->name)));
-  if (is_whole) around_.back().seen = at_.seen;
-  const JsonParts& parts = *at_.parts;
-  Leave();
+  if (is_whole) open_.front().seen = At().seen;
+  const JsonParts& parts = *At().parts;
+  open_.pop_back();
   return !parts.end || Pass(parts.end());
 }
 
@@ -211,48 +212,49 @@ const JsonKey* Reading::MissingKey(const Frame& frame) {
 
 bool Reading::Key(std::string_view key) {
   if (skipped_ > 0) return true;
-  if (at_.parts->key) return Pass(at_.parts->key(key));
-  const std::span<const JsonKey> keys = at_.parts->keys;
-  const auto at = std::ranges::find(keys, key, &JsonKey::name);
-  if (at == keys.end()) {
+  Frame& at = At();
+  if (at.parts->key) return Pass(at.parts->key(key));
+  const std::span<const JsonKey> keys = at.parts->keys;
+  const auto found = std::ranges::find(keys, key, &JsonKey::name);
+  if (found == keys.end()) {
     std::vector<std::string_view> names;
     for (const JsonKey& known : keys) names.push_back(known.name);
-    return Refuse(UnknownName(at_.parts->key_word, key, names));
+    return Refuse(UnknownName(at.parts->key_word, key, names));
   }
-  const uint64_t bit = uint64_t{1} << (at - keys.begin());
-  if ((at_.seen & bit) != 0) return Refuse(fmt::format("\"{}\" is there twice", key));
-  at_.seen |= bit;
-  at_.key = at->name;
-  at_.value = &at->value;
+  const uint64_t bit = uint64_t{1} << (found - keys.begin());
+  if ((at.seen & bit) != 0) return Refuse(fmt::format("\"{}\" is there twice", key));
+  at.seen |= bit;
+  at.key = found->name;
+  at.value = &found->value;
   return true;
 }
 
 bool Reading::RefuseMore() {
-  const JsonParts& parts = *at_.parts;
-  Leave();  // the words are about the whole array
+  const JsonParts& parts = *At().parts;
+  open_.pop_back();  // the words are about the whole array
   return Refuse(fmt::format(fmt::runtime(parts.too_many), parts.elements_most));
 }
 
 bool Reading::RefuseValue(const JsonPlace& place) {
   if (failure_) return false;
-  if (around_.empty()) {  // the rest is read first: it may not be JSON
+  if (open_.size() == 1) {  // the rest is read first: it may not be JSON
     is_object_ = false;
     return true;
   }
-  const bool has_words = at_.is_array && at_.parts->where;
-  return Refuse(has_words ? KindWords(place) : fmt::format("\"{}\" {}", at_.key, KindWords(place)));
+  const bool has_words = At().is_array && At().parts->where;
+  return Refuse(has_words ? KindWords(place)
+                          : fmt::format("\"{}\" {}", At().key, KindWords(place)));
 }
 
 std::string Reading::Where() const {
-  if (at_.parts->where) return at_.parts->where();
-  for (size_t i = around_.size(); i-- > 1;)
-    if (around_[i].parts->where) return around_[i].parts->where();
+  for (size_t i = open_.size(); i-- > 1;)
+    if (open_[i].parts->where) return open_[i].parts->where();
   return "";
 }
 
 Status Reading::Check() const {
   if (!is_object_) return BadRequest("the request must be a JSON object");
-  if (const JsonKey* const missing = MissingKey({.parts = &request_, .seen = at_.seen}))
+  if (const JsonKey* const missing = MissingKey({.parts = &request_, .seen = open_.front().seen}))
     return BadRequest(fmt::format("\"{}\" is missing", missing->name));
   return {};
 }
@@ -295,9 +297,9 @@ Result<size_t> FindLearner(const std::optional<std::string>& name,
   return static_cast<size_t>(at - learners.begin());
 }
 
-std::string JsonValue::Id() const {
-  if (kind == Kind::kInt64) return std::to_string(int64);
-  return kind == Kind::kUint64 ? std::to_string(uint64) : std::string(text);
+std::string_view JsonValue::Id(std::string* digits) const {
+  if (kind == Kind::kString) return text;
+  return *digits = kind == Kind::kInt64 ? std::to_string(int64) : std::to_string(uint64);
 }
 
 Status ReadJson(std::string_view text, size_t max_depth, std::span<const JsonKey> keys) {

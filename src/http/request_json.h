@@ -64,8 +64,9 @@ struct JsonValue {
   bool IsId() const {
     return kind == Kind::kString || kind == Kind::kInt64 || kind == Kind::kUint64;
   }
-  // The text of a string, or the digits of an integer, as records have them. REQUIRES IsId().
-  std::string Id() const;
+  // The text of a string, or the digits of an integer, as records have them: held by `digits` then.
+  // REQUIRES IsId().
+  std::string_view Id(std::string* digits) const;
 };
 
 // Takes a value that stands where it may. A function that returns false refuses it in the reader's

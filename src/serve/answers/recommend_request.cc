@@ -100,7 +100,8 @@ Status RecommendReading::TakeLearner(const http::JsonValue& name) {
 
 Status RecommendReading::TakeUser(const http::JsonValue& id) {
   ++asked_by;
-  request->user = id.Id();
+  std::string digits;
+  request->user = id.Id(&digits);
   if (request->user->empty()) return http::BadRequest("\"user\" is empty");
   return {};
 }
@@ -126,7 +127,8 @@ Status RecommendReading::TakeItem(const http::JsonValue& value) {
   const size_t most = OfSequence() ? limits.sequence_most : limits.among_most;
   if ((OfSequence() ? sequence_items : place) == most)
     return http::BadRequest(fmt::format("\"{}\" has more than {} items", key, most));
-  const std::string id = value.Id();
+  std::string digits;
+  const std::string_view id = value.Id(&digits);
   if (OfSequence()) {
     ++sequence_items;
     AskedSequence* const one = key == "sequences" ? &request->sequences->back() : nullptr;

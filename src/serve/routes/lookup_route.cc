@@ -34,7 +34,8 @@ Status ReadLookupRequest(std::string_view body, LookupRequest* request) {
   LookupRow row;
   const auto where = [request] { return fmt::format("row {}", request->rows.size()); };
   const auto take_value = [&row](const http::JsonValue& value) {
-    row.value = value.Id();
+    std::string digits;
+    row.value = value.Id(&digits);
     return true;
   };
   const http::JsonKey row_keys[] = {

@@ -6,15 +6,6 @@
 #include <cmath>
 
 namespace tacit::serve {
-namespace {
-
-// The text of a category as records have it: a string's, or an integer's digits, held by `digits`.
-std::string_view TextOf(const http::JsonValue& id, std::string* digits) {
-  if (id.kind == http::JsonValue::Kind::kString) return id.text;
-  return *digits = id.Id();
-}
-
-}  // namespace
 
 RowReader::RowReader(const event::FeatureTransform& transform) : transform_(transform) {
   const auto& schema = transform.schema();
@@ -88,7 +79,7 @@ Status RowReader::Set(Column column, const http::JsonValue& value) {
     return http::BadRequest(
         fmt::format("{} must be a string, a whole number or null", Name(column)));
   std::string digits;
-  SetText(column, is_null ? "" : TextOf(value, &digits));
+  SetText(column, is_null ? "" : value.Id(&digits));
   return {};
 }
 
@@ -121,7 +112,7 @@ Status RowReader::AddToList(const http::JsonValue& value) {
     return http::BadRequest(
         fmt::format("{} must hold strings and whole numbers only", schema.name));
   std::string digits;
-  AddText(TextOf(value, &digits));
+  AddText(value.Id(&digits));
   return {};
 }
 

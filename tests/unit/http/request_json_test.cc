@@ -18,7 +18,8 @@ class RequestJsonTest : public testing::Test {
     const JsonParts ids{.element = {.kind = Kind::kId,
                                     .take = [this](auto& id) -> Status {
                                       if (id.text == "nobody") return BadRequest("no such id");
-                                      ids_.push_back(id.Id());
+                                      std::string digits;
+                                      ids_.emplace_back(id.Id(&digits));
                                       return {};
                                     }},
                         .elements_most = 2,
