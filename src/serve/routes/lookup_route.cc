@@ -17,6 +17,7 @@ namespace tacit::serve {
 namespace {
 
 constexpr size_t kLookupRowsMost = 4096, kLookupDepthMost = 4;
+constexpr size_t kLookupRowBytesLeast = 24;  // of a row's text: {"feature":"f","bucket":0}
 
 struct LookupRow {
   std::string feature;
@@ -31,6 +32,7 @@ struct LookupRequest {
 
 // Reads {"learner":ID,"rows":[{"feature":NAME,"value":ID}|{"feature":NAME,"bucket":N},..]}.
 Status ReadLookupRequest(std::string_view body, LookupRequest* request) {
+  request->rows.reserve(std::min(kLookupRowsMost, body.size() / kLookupRowBytesLeast));
   LookupRow row;
   const auto where = [request] { return fmt::format("row {}", request->rows.size()); };
   const auto take_value = [&row](const http::JsonValue& value) {
@@ -47,7 +49,8 @@ Status ReadLookupRequest(std::string_view body, LookupRequest* request) {
       return http::BadRequest(
           fmt::format("row {}: must have \"feature\", and either \"value\" or \"bucket\"",
                       request->rows.size()));
-    request->rows.push_back(std::exchange(row, {}));
+    request->rows.push_back(std::move(row));
+    row = {};
     return {};
   };
   const http::JsonParts row_parts{.keys = row_keys, .end = keep_row, .where = where};
@@ -93,9 +96,11 @@ Result<Found> Locate(const ScoringModel& model, const LookupRow& row) {
 Result<std::vector<float>> ReadNumbers(const store::Snapshot& snapshot, LearnerIndex learner,
                                        std::vector<Found>* found) {
   std::vector<Found*> order;
+  order.reserve(found->size());
   for (Found& one : *found) order.push_back(&one);
   std::ranges::sort(order, {}, [](const Found* one) { return one->row; });
   std::vector<uint64_t> rows;
+  rows.reserve(order.size());
   size_t size = 0;
   for (Found* one : order) {
     if (rows.empty() || rows.back() != one->row) {
@@ -123,6 +128,7 @@ Result<size_t> ReadLookup(const std::vector<ScoringModel>& models,
                 fmt::format("learner '{}' promises no privacy, so its rows are the operator's: "
                             "ask at serve.operator_listen",
                             is.promise.learner));
+  found->reserve(asked.rows.size());
   for (size_t i = 0; i < asked.rows.size(); ++i) {
     auto one = Locate(is, asked.rows[i]);
     if (!one) return Fail(std::move(one.error()).Context(fmt::format("row {}", i)));
