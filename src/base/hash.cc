@@ -5,44 +5,13 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include <bit>
-#include <cstring>
-
 #include "base/check.h"
 #include "base/philox.h"
 
 namespace tacit {
 
-namespace {
-
-// XXH64 of 8 bytes, which many logs' values have: its specification without the loops for other
-// lengths.
-inline uint64_t HashOfEight(const char* bytes, uint64_t seed) {
-  constexpr uint64_t kPrime1 = 0x9e3779b185ebca87u, kPrime2 = 0xc2b2ae3d27d4eb4fu,
-                     kPrime3 = 0x165667b19e3779f9u, kPrime4 = 0x85ebca77c2b2ae63u,
-                     kPrime5 = 0x27d4eb2f165667c5u;
-  uint64_t word = 0;
-  std::memcpy(&word, bytes, sizeof word);
-  word = std::rotl(word * kPrime2, 31) * kPrime1;
-  uint64_t hash = std::rotl((seed + kPrime5 + 8) ^ word, 27) * kPrime1 + kPrime4;
-  hash = (hash ^ (hash >> 33)) * kPrime2;
-  hash = (hash ^ (hash >> 29)) * kPrime3;
-  return hash ^ (hash >> 32);
-}
-
-// Made part of both callers: a call takes about as long as a short value.
-[[gnu::always_inline]] inline uint64_t Hashed(std::string_view value, uint64_t seed) {
-  if (value.size() == 8) return HashOfEight(value.data(), seed);
+uint64_t HashOfAny(std::string_view value, uint64_t seed) {
   return XXH64(value.data(), value.size(), seed);
-}
-
-}  // namespace
-
-uint64_t BucketHash(std::string_view value, uint64_t seed) { return Hashed(value, seed); }
-
-uint64_t BucketOf(std::string_view value, uint64_t seed, uint64_t buckets) {
-  __extension__ using Wide = unsigned __int128;
-  return static_cast<uint64_t>((Wide{Hashed(value, seed)} * buckets) >> 64);
 }
 
 std::array<uint32_t, 4> Philox(std::array<uint32_t, 4> c, std::array<uint32_t, 2> k) {
