@@ -52,8 +52,11 @@ const float* InputsOfIntegers(DenseTransform transform, int64_t small) {
 FeatureTransform::FeatureTransform(FeatureSchema schema)
     : schema_(std::move(schema)), row_space_(schema_.MakeRowSpace()) {
   TACIT_CHECK(schema_.Validate().has_value(), "an invalid schema");
-  for (const CategoricalFeature& feature : schema_.categorical)
-    seeds_.push_back(BucketHash(feature.name, 0));
+  for (const RowSpace::Table& table : row_space_.tables()) {
+    buckets_.missing.push_back(table.first);
+    buckets_.count.push_back(table.rows - 1);
+    buckets_.seed.push_back(BucketHash(table.name, 0));
+  }
   for (const DenseFeature& feature : schema_.dense)
     integers_.push_back(InputsOfIntegers(feature.transform, kSmallIntegers));
 }

@@ -24,8 +24,15 @@ class FeatureTransform {
   // REQUIRES schema.Validate().
   explicit FeatureTransform(FeatureSchema schema);
 
+  // By categorical feature: the row of a missing value, how many rows others have behind it, and
+  // the seed of the hash that chooses one.
+  struct Buckets {
+    std::vector<uint64_t> missing, count, seed;
+  };
+
   const FeatureSchema& schema() const { return schema_; }
   const RowSpace& row_space() const { return row_space_; }
+  const Buckets& buckets() const { return buckets_; }
 
   // Returns the model's input for a number; nullopt means a missing value (kMissingNumber). A
   // number that is not finite counts as missing: one such input would turn every parameter into
@@ -39,9 +46,9 @@ class FeatureTransform {
   }
   // Returns the row, in the one id space, of a categorical value; an empty value counts as missing.
   uint64_t Row(size_t feature, std::string_view value) const {
-    const RowSpace::Table& table = row_space_.tables()[feature];
-    return value.empty() ? table.first
-                         : table.first + 1 + BucketOf(value, seeds_[feature], table.rows - 1);
+    const uint64_t missing = buckets_.missing[feature];
+    if (value.empty()) return missing;
+    return missing + 1 + BucketOf(value, buckets_.seed[feature], buckets_.count[feature]);
   }
 
   // Appends the rows of a multi-hot feature's values in order, without empty and repeated ones, at
@@ -62,7 +69,7 @@ class FeatureTransform {
   // Most numbers are small counts, which are tabulated.
   static constexpr int64_t kSmallIntegers = 8192;
 
-  std::vector<uint64_t> seeds_;  // one per categorical feature
+  Buckets buckets_;
   // Per number: the inputs of -kSmallIntegers, ..., kSmallIntegers - 1. Tables of the process.
   std::vector<const float*> integers_;
 };

@@ -1,16 +1,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <fstream>
 #include <random>
 #include <sstream>
 
+#include "base/cpu.h"
 #include "event/codec.h"
 #include "event/tab_scan.h"
+#include "event/wide_fields.h"
 #include "support/criteo_schema.h"
 #include "support/real_data.h"
+#include "support/scoped_variable.h"
 
 namespace tacit::event {
 namespace {
@@ -216,6 +221,55 @@ TEST(CriteoTsvTest, IntegersAreReadAsTheStandardLibraryReadsThem) {
   EXPECT_GT(bad, 3000u);
 }
 
+// A field of a log, good or bad, of any length near 8.
+std::string RandomField(bool number, std::mt19937& random) {
+  if (random() % 4 == 0) return "";
+  if (random() % 400 == 0) return random() % 2 == 0 ? "-" : "--1";
+  std::string field = number && random() % 3 == 0 ? "-" : "";
+  const size_t length = random() % 3 == 0 ? 8 : 1 + random() % 11;
+  while (field.size() < length)
+    field += static_cast<char>(number ? '0' + random() % 10 : 33 + random() % 200);
+  if (number && random() % 200 == 0) field[random() % length] = "/:x \x80\xff"[random() % 6];
+  return field;
+}
+
+// Eight fields at once and one by one: the same examples and the same dead letters.
+TEST(CriteoTsvTest, AnOlderProcessorReadsTheSame) {
+  std::mt19937 random(11);
+  size_t good = 0, bad = 0;
+  for (const size_t slots : {0, 1, 7, 8, 9, 26}) {
+    for (const size_t numbers : {0, 1, 8, 13}) {
+      if (numbers + slots == 0) continue;
+      std::vector<uint64_t> buckets;
+      for (size_t i = 0; i < slots; ++i)
+        buckets.push_back(2 + (random() >> random() % 31) % UINT32_MAX);
+      const FeatureSchema schema = CriteoSchema(numbers, buckets);
+      std::vector<std::string> lines;
+      for (size_t line = 0; line < 400; ++line) {
+        lines.emplace_back(random() % 50 == 0 ? "" : random() % 2 == 0 ? "0" : "1");
+        for (size_t i = 0; i < numbers; ++i) lines.back() += '\t' + RandomField(true, random);
+        for (size_t i = 0; i < slots; ++i) lines.back() += '\t' + RandomField(false, random);
+        if (random() % 60 == 0) lines.back() += '\t';
+        if (random() % 5 == 0) lines.back() += '\r';
+      }
+      const Decoded here = Decode(schema, Records(lines));
+      const test::ScopedVariable older("TACIT_TEST_NO_AVX512", "1");
+      const Decoded there = Decode(schema, Records(lines));
+      ASSERT_EQ(here.batch.offset, there.batch.offset);
+      ASSERT_EQ(here.batch.label, there.batch.label);
+      ASSERT_EQ(here.batch.slot_end, there.batch.slot_end);
+      ASSERT_EQ(here.batch.row, there.batch.row);
+      const auto bits = [](float x) { return std::bit_cast<uint32_t>(x); };
+      ASSERT_TRUE(std::ranges::equal(here.batch.dense, there.batch.dense, {}, bits, bits));
+      ASSERT_TRUE(
+          std::ranges::equal(here.dead, there.dead, {}, &DeadLetter::reason, &DeadLetter::reason));
+      good += here.batch.size(), bad += here.dead.size();
+    }
+  }
+  EXPECT_GT(good, 4000u);
+  EXPECT_GT(bad, 500u);
+}
+
 TEST(TabScanTest, BothVersionsFindTheSameTabs) {
   std::mt19937 random(7);
   for (size_t size = 0; size < 400; ++size) {
@@ -230,6 +284,12 @@ TEST(TabScanTest, BothVersionsFindTheSameTabs) {
       const size_t written = std::min(found, room);
       ASSERT_TRUE(
           std::ranges::equal(std::span(fast).first(written), std::span(portable).first(written)))
+          << size << " bytes, room for " << room;
+      if (!ThisCpu().avx512) continue;
+      std::vector<uint32_t> wide(room);
+      ASSERT_EQ(found, FindTabsWide(text, wide));
+      ASSERT_TRUE(
+          std::ranges::equal(std::span(wide).first(written), std::span(portable).first(written)))
           << size << " bytes, room for " << room;
     }
   }
