@@ -121,7 +121,7 @@ Result<std::unique_ptr<train::Learner>> Learning::MakeLearner(const LearnerPlan&
     if (parts_.noise) noise = parts_.noise(std::move(noise));
     auto made =
         plan.model->Make({.noise = std::move(noise),
-                          .backend = *backend_,
+                          .backend = [this]() -> ops::Backend& { return Backend(); },
                           .workers = *workers_,
                           .rows = store.working_rows(plan.index),
                           .dense = state.dense.get(),
@@ -230,6 +230,11 @@ stream::TopicPeriods Learning::PeriodsFor(
   return periods;
 }
 
+ops::Backend& Learning::Backend() {
+  if (!backend_) backend_ = ops::MakeCpuBackend(*workers_);
+  return *backend_;
+}
+
 Status Learning::ReadOptOut() {
   const std::string& path = parts_.assembly.config.source.opt_out;
   if (path.empty()) return {};
@@ -269,7 +274,6 @@ Status Learning::MakeAll(const std::vector<stream::Position>& positions) {
   if (parts_.decode) codec_ = parts_.decode(std::move(codec_));
   workers_ = std::make_unique<WorkerPool>(
       WorkerPool::Options{.workers = training.workers, .idle_priority = training.idle_priority});
-  backend_ = ops::MakeCpuBackend(*workers_);
   TACIT_RETURN_IF_ERROR(ReadOptOut());
   train::IntakeOptions intake = EmptyIntake();
   intake.decode_threads = assembly.config.source.decode_threads;

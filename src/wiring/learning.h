@@ -102,6 +102,7 @@ class Learning {
   train::IntakeOptions::Learner::MakeParticipation ParticipationOf(
       size_t learner, const stream::Position& position);
   stream::TopicPeriods PeriodsFor(std::span<const train::IntakeOptions::Learner> learners) const;
+  ops::Backend& Backend();
   Status ReadOptOut();
   train::IntakeOptions EmptyIntake() const;
 

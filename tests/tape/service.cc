@@ -141,7 +141,7 @@ wiring::LearnerParts Service::Parts(std::unique_ptr<noise::NoiseSource> noise,
                                     store::WorkingRows& rows, Histories& histories,
                                     uint64_t steps_taken) {
   return {.noise = std::move(noise),
-          .backend = *backend_,
+          .backend = [this]() -> ops::Backend& { return *backend_; },
           .workers = workers_,
           .rows = rows,
           .dense = store_.dense(),

@@ -110,10 +110,11 @@ class TappedLearner {
     rows_ = std::make_unique<train::MemoryRows>(plan_.model->Rows());
     auto tap = std::make_unique<Tap>();
     tap_ = tap.get();
-    TACIT_ASSIGN(
-        learner_,
-        plan_.model->Make(
-            {.noise = std::move(tap), .backend = *backend_, .workers = workers_, .rows = *rows_}));
+    TACIT_ASSIGN(learner_,
+                 plan_.model->Make({.noise = std::move(tap),
+                                    .backend = [this]() -> ops::Backend& { return *backend_; },
+                                    .workers = workers_,
+                                    .rows = *rows_}));
     return {};
   }
 

@@ -254,7 +254,7 @@ class TwinAudit final : public LikelihoodAudit {
     twin.noise = noise.get();
     wiring::LearnerParts parts{
         .noise = std::move(noise),
-        .backend = *worker.backend,
+        .backend = [&worker]() -> ops::Backend& { return *worker.backend; },
         .workers = *worker.pool,
         .rows = *twin.rows,
         .dense = first_model_.get(),

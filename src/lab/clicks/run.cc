@@ -103,10 +103,11 @@ Status Run::MakeLearner() {
   if (const train::ClickOptions* clicks = wiring::ClickOptionsOf(plan_))
     return MakeClickLearner(*clicks);
   rows_ = std::make_unique<train::MemoryRows>(plan_.model->Rows());
-  TACIT_ASSIGN(learner_, plan_.model->Make({.noise = noise::MakeNoiseSource(workers_),
-                                            .backend = *backend_,
-                                            .workers = workers_,
-                                            .rows = *rows_}));
+  TACIT_ASSIGN(learner_,
+               plan_.model->Make({.noise = noise::MakeNoiseSource(workers_),
+                                  .backend = [this]() -> ops::Backend& { return *backend_; },
+                                  .workers = workers_,
+                                  .rows = *rows_}));
   return {};
 }
 

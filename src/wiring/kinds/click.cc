@@ -174,12 +174,12 @@ class ClickPlan final : public ModelPlan {
     TACIT_CHECK(mechanism->charge() == charge_, "the mechanism costs what was planned");
     if (parts.gpu == nullptr)
       return std::make_unique<train::ClickLearner>(options_, std::move(mechanism),
-                                                   std::move(parts.noise), parts.backend,
+                                                   std::move(parts.noise), parts.backend(),
                                                    parts.rows, parts.dense, parts.steps_taken);
     const store::DenseState dense =
         parts.dense != nullptr
             ? *parts.dense
-            : train::InitialDense(options_, model::Pctr(options_.model, parts.backend));
+            : train::InitialDense(options_, model::Pctr(options_.model, parts.backend()));
     TACIT_ASSIGN(auto engine, parts.gpu->MakeClickEngine(EngineOnGpu(parts.steps_taken), *mechanism,
                                                          *parts.noise, parts.rows, dense));
     return std::make_unique<train::ClickLearner>(options_, std::move(mechanism),

@@ -121,7 +121,7 @@ class SequencePlan final : public ModelPlan {
     options.histories.user_key = parts.user_key;
     options.histories.clock = parts.clock;
     auto learner = std::make_unique<train::SequenceLearner>(
-        std::move(options), std::move(parts.histories), std::move(parts.noise), parts.backend,
+        std::move(options), std::move(parts.histories), std::move(parts.noise), parts.backend(),
         parts.dense, parts.steps_taken);
     if (parts.gpu != nullptr) TACIT_RETURN_IF_ERROR(learner->UseGpu(*parts.gpu));
     return learner;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -45,7 +46,7 @@ namespace tacit::wiring {
 // it.
 struct LearnerParts {
   std::unique_ptr<noise::NoiseSource> noise;
-  ops::Backend& backend;
+  std::function<ops::Backend&()> backend;  // asked by networks alone: making it takes long
   WorkerPool& workers;
   store::WorkingRows& rows;                       // of this learner
   const store::DenseState* dense = nullptr;       // the last commit's; null if there is none

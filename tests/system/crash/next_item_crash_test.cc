@@ -154,7 +154,7 @@ std::vector<float> LearnersScores(const wiring::LearnerPlan& plan, store::Store&
   const auto position = train::DecodePosition(state.position);
   EXPECT_TRUE(position);
   auto learner = plan.model->Make({.noise = noise::MakeNoiseSource(),
-                                   .backend = *backend,
+                                   .backend = [&]() -> ops::Backend& { return *backend; },
                                    .workers = workers,
                                    .rows = store.working_rows(plan.index),
                                    .dense = state.dense.get(),

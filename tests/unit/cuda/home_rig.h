@@ -58,7 +58,7 @@ struct LearnerRig {
         store(layout),
         cache(layout, 1 << 24, store),
         learner(model.Make({.noise = noise::MakeNoiseSource(workers),
-                            .backend = *backend,
+                            .backend = [&]() -> ops::Backend& { return *backend; },
                             .workers = workers,
                             .rows = cache,
                             .gpu = &gpu})) {}

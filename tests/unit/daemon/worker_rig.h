@@ -176,7 +176,7 @@ class WorkerRig : public ::testing::Test {
     const wiring::LearnerPlan& plan = assembly_->learners[0];
     if (learner_ == nullptr) {
       auto learner = plan.model->Make({.noise = std::make_unique<noise::SilentNoise>(),
-                                       .backend = *backend_,
+                                       .backend = [this]() -> ops::Backend& { return *backend_; },
                                        .workers = pool_,
                                        .rows = store_->working_rows(plan.index)});
       ASSERT_TRUE(learner) << learner.error().message;
