@@ -206,6 +206,8 @@ rocksdb::DBOptions DatabaseOptions(uint64_t memory_bytes, uint64_t open_files_mo
   options.max_background_jobs = 2;
   options.max_open_files =
       open_files_most == 0 ? -1 : static_cast<int>(std::min<uint64_t>(open_files_most, 1 << 30));
+  options.stats_dump_period_sec = options.stats_persist_period_sec =
+      0;  // our log begins at warnings
   options.info_log_level = rocksdb::WARN_LEVEL;
   options.info_log = std::make_shared<OurLog>();
   // After a failure nothing may touch the files again: only a new start heals a store.
