@@ -61,7 +61,8 @@ bool Driver::bound() const { return this_threads_device == opened_; }
 Code Driver::Enter() {
   ++calls_;
   if (lost_ != kSuccess) return lost_;
-  if (fail_in_ == 0 || --fail_in_ > 0) return kSuccess;
+  if (fail_in_ == 0) return kSuccess;
+  if (--fail_in_ > 0) return kSuccess;
   if (LosesDevice(fail_with_)) lost_ = fail_with_;
   return fail_with_;
 }

@@ -285,7 +285,8 @@ Code LaunchEmulated(const char* name, const LaunchShape& shape, std::function<vo
                     shape.shared_bytes <= kSharedBytesMax;
   if (!fits) return code::kInvalidConfiguration;
   TheDriver().CountLaunch(name, shape);
-  TheDriver().Put(Of(stream), [=] { emulator::Run(name, shape, body); });
+  TheDriver().Put(Of(stream),
+                  [name, shape, body = std::move(body)] { emulator::Run(name, shape, body); });
   return kSuccess;
 }
 
