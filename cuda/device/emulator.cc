@@ -362,10 +362,8 @@ Collective* Machine::Meet(uint32_t mask, const char* what, Line line, const void
     for (uint32_t other = 0; other < kLanes; ++other)
       if (other != lane && (mask >> other & 1))
         ready_.push_back(&block.threads[size_t{warp} * kLanes + other]);
-    std::erase_if(open, [&](std::unique_ptr<Collective>& one) {
-      if (one.get() != found) return false;
-      (void)one.release();
-      return true;
+    std::erase_if(open, [found](std::unique_ptr<Collective>& one) {
+      return one.get() == found && one.release() != nullptr;
     });
   }
   if (fence) Await(&found->fence_token);

@@ -95,7 +95,7 @@ void Prepare(Context* context, unsigned char* stack, void (*begin)(void*), void*
   top[2] = reinterpret_cast<void*>(begin);
   top[3] = argument;
   top[6] = reinterpret_cast<void*>(&tacit_begin_stack);
-  context->stack_pointer = top;
+  context->stack_pointer = static_cast<void*>(top);
 }
 #else
 struct Context {
