@@ -362,16 +362,21 @@ Result<int> Inspect(const InspectOptions& options) {
     fmt::print(stderr, "tacit: nothing is proposed: {}\n", why);
     return int{console::kExitFailed};
   }
-  TACIT_ASSIGN(const inspect::Proposal proposal, Propose(sample, roles, options.asked));
-  TACIT_ASSIGN(const inspect::Trial trial, TryOut(sample, proposal.config));
-  PrintFindings(options, sample, roles, trial, &proposal);
-  TACIT_RETURN_IF_ERROR(console::WriteFile(options.asked.output, proposal.yaml));
+  const auto proposal = Propose(sample, roles, options.asked);
+  if (!proposal) {  // the findings say why
+    PrintFindings(options, sample, roles, std::nullopt, nullptr);
+    return Fail(proposal.error());
+  }
+  TACIT_ASSIGN(const inspect::Trial trial, TryOut(sample, proposal->config));
+  PrintFindings(options, sample, roles, trial, &*proposal);
+  TACIT_RETURN_IF_ERROR(console::WriteFile(options.asked.output, proposal->yaml));
   TACIT_RETURN_IF_ERROR(console::WriteFile(options.names, NamesText(sample, roles)));
   if (trial.bad() * 10 <= trial.good + trial.bad()) return int{console::kExitDone};
   std::fflush(stdout);
   const inspect::Complaint first = trial.complaints.List().front();
-  fmt::print(stderr, "tacit: {} of {} records could not be learnt from, the first at {}:{}: {}\n",
-             trial.bad(), trial.good + trial.bad(), first.file, first.line, first.reason);
+  fmt::print(stderr, "tacit: {} of {} could not be learnt from, the first at {}:{}: {}\n",
+             WithThousands(trial.bad()), Counted(trial.good + trial.bad(), "record"), first.file,
+             first.line, first.reason);
   return int{console::kExitFailed};
 }
 

@@ -31,9 +31,6 @@ class RawRecords final : public Evidence {
   }
 
   bool TellsWords() const override { return true; }
-  config::Words LabelWords(size_t column) const override {
-    return WordsToLabels(sample_.columns[column], sample_.rows);
-  }
 
   bool MetOnce(size_t user, size_t column) const override {
     std::unordered_set<uint64_t> pairs;

@@ -4,11 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
 
 #include "base/text.h"
+#include "base/words.h"
 #include "event/shape_rules.h"
 #include "inspect/names.h"
 #include "inspect/rules.h"
+#include "inspect/time_finder.h"
 
 namespace tacit::inspect {
 namespace {
@@ -19,7 +23,9 @@ class LabelFinder {
  public:
   LabelFinder(const Sample& sample, const Evidence& evidence, const Named& named,
               std::vector<uint8_t>* taken, Roles* roles)
-      : sample_(sample), evidence_(evidence), named_(named), taken_(taken), roles_(roles) {}
+      : sample_(sample), evidence_(evidence), named_(named), taken_(taken), roles_(roles) {
+    for (size_t c = 0; evidence.TellsWords() && c < sample.columns.size(); ++c) PassOverNone(c);
+  }
 
   void Find() {
     roles_->label_denied = named_.no_label;
@@ -30,14 +36,14 @@ class LabelFinder {
     } else if (!named_.label.empty()) {
       best = sample_.ColumnAt(named_.label);
       if (best && named_.label_values.empty() && !MayHaveRule(*best) && !IsVeiled(*best))
-        best.reset();
+        return Refuse(*best);
     } else if (roles_->plain_json) {
       best = sample_.ColumnAt("/label");
     } else {
       for (size_t c = 0; c < sample_.columns.size(); ++c)
         if (LabelRank(c) && (!best || *LabelRank(c) < *LabelRank(*best))) best = c;
     }
-    if (!best) return;
+    if (!best) return TellOfNamesakes();
     LabelRole label{.column = *best};
     const bool fixed =
         sample_.shape.format == Format::kCriteoTsv || roles_->plain_json || !named_.label.empty();
@@ -46,13 +52,97 @@ class LabelFinder {
         label.others.push_back(At(c).place);
     label.guessed = !fixed && (LabelClass(*LabelRank(*best)) > 0 || !label.others.empty());
     SetRule(&label);
+    if (!named_.label.empty() && HasOneLabel(label)) return Refuse(*best);
     roles_->label = std::move(label);
     (*taken_)[*best] = 1;
+    TellOfTextsForNone(*best);
   }
 
  private:
-  const Column& At(size_t c) const { return sample_.columns[c]; }
-  const Profile& Of(size_t c) const { return roles_->profiles[c]; }
+  // A column without the few texts that stand for none in it.
+  struct Cleaned {
+    TextsForNone none;
+    Column column;
+    Profile profile;
+  };
+
+  const Column& At(size_t c) const {
+    const auto cleaned = cleaned_.find(c);
+    return cleaned == cleaned_.end() ? sample_.columns[c] : cleaned->second.column;
+  }
+  const Profile& Of(size_t c) const {
+    const auto cleaned = cleaned_.find(c);
+    return cleaned == cleaned_.end() ? roles_->profiles[c] : cleaned->second.profile;
+  }
+
+  // A text that stands for none is a label where records have only one value beside it, or where
+  // too many have it.
+  void PassOverNone(size_t c) {
+    const Column& column = sample_.columns[c];
+    TextsForNone none = TextsForNoneOf(column);
+    if (none.records == 0 || HasQuotes(c)) return;
+    Column without = Without(none, column);
+    Profile profile = ProfileOf(without, sample_.rows);
+    if (profile.distinct < 2) return;
+    if (profile.missing > 1 - kMostRecords && column.place != named_.label) return;
+    cleaned_.emplace(c, Cleaned{std::move(none), std::move(without), std::move(profile)});
+  }
+
+  void TellOfTextsForNone(size_t c) {
+    const auto cleaned = cleaned_.find(c);
+    if (cleaned == cleaned_.end()) return;
+    const TextsForNone& none = cleaned->second.none;
+    for (const auto& [code, text] : none.texts)
+      if (!roles_->ListAsMissing(text)) return;  // a person says that it is a label
+    roles_->warnings.push_back(fmt::format(
+        "{} {} {} in place of the label: the proposal lists it as missing, so that such records "
+        "have no label",
+        Counted(none.records, "record"), WordFor(none.records, "has", "have"), none.Quoted()));
+  }
+
+  // "it is 0 in all 10,000 records", or the values that a column has, by their forms.
+  std::string ValuesOf(size_t c) const {
+    const Column& column = sample_.columns[c];
+    const Profile& profile = roles_->profiles[c];
+    const std::string missing =
+        profile.present == sample_.rows
+            ? ""
+            : fmt::format(", and is missing in {}",
+                          Counted(sample_.rows - profile.present, "record"));
+    if (profile.present == 0) return "no record has it";
+    if (profile.distinct == 1 && !column.texts.empty())
+      return fmt::format("it is {} in {}{}", config::QuotedYaml(column.texts.begin()->second),
+                         Counted(profile.present, "record"), missing);
+    const auto forms = [](std::string_view name, uint64_t count) {
+      return count == 0 ? "" : fmt::format(", {}", Counted(count, name));
+    };
+    return fmt::format("it has {}{}{}{}{}{}{}", Counted(profile.distinct, "different value"),
+                       forms("number", column.numbers()), forms("text", column.words),
+                       forms("flag", column.flags), forms("list", column.lists),
+                       forms("object", column.nested), missing);
+  }
+  void Refuse(size_t c) {
+    roles_->label_refused = fmt::format(
+        "{} cannot be the label: {}", config::QuotedYaml(sample_.columns[c].place),
+        evidence_.TellsWords() ? ValuesOf(c) : "noised counts show no two values of it");
+  }
+  // A column that is called as labels are is not passed over without a word.
+  void TellOfNamesakes() {
+    for (size_t c = 0; c < sample_.columns.size(); ++c)
+      if (evidence_.TellsWords() && (*taken_)[c] == 0 && IsLabelName(sample_.columns[c]))
+        roles_->warnings.push_back(
+            fmt::format("{} is called as labels are, and is not taken for one: {}",
+                        config::QuotedYaml(sample_.columns[c].place), ValuesOf(c)));
+  }
+  // True if by this rule all records that have a label have the same. A raw sample keeps few words.
+  bool HasOneLabel(const LabelRole& label) const {
+    if (!evidence_.TellsWords() || Of(label.column).distinct > kTextsMost) return false;
+    bool has[2] = {false, false};
+    for (uint64_t row = 0; row < sample_.rows && !(has[0] && has[1]); ++row)
+      if (const auto is_one = LabelOfRow(sample_, label, row)) has[*is_one ? 1 : 0] = true;
+    return !(has[0] && has[1]);
+  }
+
   bool IsNumeric(size_t c) const { return At(c).numbers() > 0 && At(c).numbers() == Of(c).present; }
   bool IsZeroOrOne(size_t c) const { return Of(c).zero_or_one; }
 
@@ -64,11 +154,11 @@ class LabelFinder {
     const Profile& profile = Of(c);
     const bool json = sample_.shape.format == Format::kJson;
     if ((*taken_)[c] != 0 || profile.missing > 1 - kMostRecords || profile.distinct < 2 ||
-        column.lists + column.nested + column.times + column.datetimes > 0)
+        column.lists + column.nested + column.times + column.datetimes > 0 ||
+        SeemsTime(column, profile))
       return std::nullopt;
     const bool named = IsLabelName(column), quotes = json && column.quoted > 0;
     if (IsZeroOrOne(c) && !quotes) return named ? 1 : 12;
-    if (named && !TextsForNoLabel(c).empty()) return 1;
     const bool few = profile.distinct <= kTextsMost && profile.distinct == column.texts.size();
     const bool words = evidence_.TellsWords() && few && (column.words == profile.present || quotes);
     const bool success = words && TellsSuccess(column);
@@ -90,32 +180,10 @@ class LabelFinder {
   }
   bool HasWords(size_t c) const { return At(c).words == Of(c).present || HasQuotes(c); }
 
-  // The texts that stand for none in place of labels of 0 and 1; empty if it is no such column.
-  std::vector<std::string> TextsForNoLabel(size_t c) const {
-    const Column& column = At(c);
-    const Profile& profile = Of(c);
-    const double without =
-        profile.missing * static_cast<double>(sample_.rows) + static_cast<double>(column.words);
-    if (!evidence_.TellsWords() || HasQuotes(c) || column.words == 0 ||
-        column.words + column.numbers() != profile.present ||
-        profile.distinct != column.texts.size() ||
-        without > (1 - kMostRecords) * static_cast<double>(sample_.rows))
-      return {};
-    const auto numbers = evidence_.Numbers(c);
-    if (numbers.size() != 2 || numbers[0].first != 0 || numbers[1].first != 1) return {};
-    std::vector<std::string> texts;
-    for (const auto& [code, text] : column.texts) {
-      if (event::ReadNumber(text)) continue;
-      if (!StandsForNone(text)) return {};
-      texts.push_back(text);
-    }
-    return texts;
-  }
-
   // True if SetRule finds one. A person may name any field: one of a single number, or of lists.
   bool MayHaveRule(size_t c) const {
     if (IsZeroOrOne(c)) return true;
-    if (HasWords(c)) return evidence_.TellsWords();
+    if (HasWords(c)) return evidence_.TellsWords() && Of(c).distinct == At(c).texts.size();
     return (evidence_.TellsWords() || IsNumeric(c)) && evidence_.KnowsNumbers(c) &&
            evidence_.Numbers(c).size() >= 2;
   }
@@ -135,16 +203,6 @@ class LabelFinder {
       label->reason = "its words are given";
     } else if (IsZeroOrOne(label->column) && !quotes) {
       label->reason = "it is 0 or 1";
-    } else if (auto texts = TextsForNoLabel(label->column); !texts.empty()) {
-      label->reason = "it is 0 or 1";
-      std::string quoted;
-      for (const std::string& text : texts)
-        quoted += (quoted.empty() ? "" : ", ") + config::QuotedYaml(text);
-      roles_->warnings.push_back(fmt::format(
-          "{} records have {} in place of the label: the proposal lists it as missing, so that "
-          "they have no label",
-          WithThousands(At(label->column).words), quoted));
-      roles_->missing = std::move(texts);
     } else if (!MayHaveRule(label->column)) {
       label->reason = "it is given, and taken for 0 or 1";
       roles_->warnings.push_back(
@@ -152,7 +210,7 @@ class LabelFinder {
                       "records or a larger epsilon tell them",
                       config::QuotedYaml(At(label->column).place)));
     } else if (HasWords(label->column)) {
-      label->values = evidence_.LabelWords(label->column);
+      label->values = WordsToLabels(At(label->column), sample_.rows);
       label->values_open = !TellsSuccess(At(label->column));
       label->reason = fmt::format("it has {} values", profile.distinct);
     } else {
@@ -168,6 +226,7 @@ class LabelFinder {
   const Named& named_;
   std::vector<uint8_t>* const taken_;
   Roles* const roles_;
+  std::map<size_t, Cleaned> cleaned_;  // by column
 };
 
 }  // namespace

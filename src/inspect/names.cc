@@ -4,6 +4,8 @@
 #include <cctype>
 #include <initializer_list>
 
+#include "event/shape_rules.h"
+
 namespace tacit::inspect {
 namespace {
 
@@ -59,8 +61,9 @@ bool IsItemName(const Column& column) {
                            "video", "videoid", "book", "bookid"});
 }
 bool IsTimeName(const Column& column) {
-  return IsCalled(column, {"timestamp", "timestampms", "ts", "time", "datetime", "eventtime",
-                           "createdat", "unixtime"});
+  return IsCalled(
+      column, {"timestamp", "timestampms", "ts", "time", "datetime", "date", "when", "eventtime",
+               "eventtimestamp", "createdat", "occurredat", "unixtime", "epoch"});
 }
 bool IsEventIdName(const Column& column) {
   return IsCalled(column, {"eventid", "event", "id", "uuid", "requestid", "impressionid"});
@@ -77,14 +80,42 @@ bool IsIdName(const Column& column) {
 
 bool StandsForNone(std::string_view text) {
   static constexpr std::string_view kWords[] = {
-      "null", "none",  "nil",    "nan",    "na",     "unknown", "undefined", "anonymous",
-      "anon", "guest", "notset", "nobody", "nouser", "missing", "empty"};
+      "null",     "none",    "nil",       "nan",       "na",   "inf",
+      "infinity", "unknown", "undefined", "anonymous", "anon", "guest",
+      "notset",   "nobody",  "nouser",    "missing",   "empty"};
   if (text == "-1") return true;
   if (std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) >= 0x80; }))
     return false;
   const std::string plain = Plain(text);
-  return plain.find_first_not_of('0') == plain.npos ||
+  const bool clock = text.find(':') != text.npos && text.find('-') == text.npos;  // "00:00"
+  return (plain.find_first_not_of('0') == plain.npos && !clock) ||
          std::ranges::find(kWords, plain) != std::end(kWords);
+}
+
+std::string TextsForNone::Quoted() const {
+  std::string quoted;
+  for (const auto& [code, text] : texts)
+    quoted += (quoted.empty() ? "" : ", ") + config::QuotedYaml(text);
+  return quoted;
+}
+
+TextsForNone TextsForNoneOf(const Column& column) {
+  TextsForNone none;
+  for (const auto& [code, text] : column.texts)
+    if (!event::ReadNumber(text) && StandsForNone(text)) none.texts.emplace(code, text);
+  if (!none.texts.empty())
+    none.records = static_cast<uint64_t>(std::ranges::count_if(
+        column.code, [&](uint32_t code) { return none.texts.contains(code); }));
+  return none;
+}
+
+Column Without(const TextsForNone& none, const Column& column) {
+  Column without = column;
+  for (uint32_t& code : without.code)
+    if (none.texts.contains(code)) code = 0;
+  for (const auto& [code, text] : none.texts) without.texts.erase(code);
+  without.words -= none.records;
+  return without;
 }
 
 bool TellsSuccess(const Column& column) {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <string_view>
 
 #include "config/config.h"
@@ -20,6 +22,16 @@ bool IsIdName(const Column& column);  // "id", "shop_id", "shopId"
 
 // True if a text in place of an id stands for no id: "guest", "-1", "n/a".
 bool StandsForNone(std::string_view text);
+// The texts of a column that stand for none and are no numbers, and the records that have them.
+struct TextsForNone {
+  std::map<uint32_t, std::string> texts = {};  // by their codes
+  uint64_t records = 0;
+
+  std::string Quoted() const;
+};
+TextsForNone TextsForNoneOf(const Column& column);
+// The column as if records with these texts had no value in it.
+Column Without(const TextsForNone& none, const Column& column);
 
 // True if some words of a column speak of success, and others do not.
 bool TellsSuccess(const Column& column);

@@ -262,6 +262,10 @@ NoisedColumn ReadColumn(const NoisedCounts& counts, const ColumnPlaces& at, cons
       std::clamp(std::round(reader.Of(at.elements)), 0.0, std::max(0.0, distinct - 1)));
   const double ordered = reader.Of(at.order), pairs = ordered + reader.Clear(at.order + 1);
   profile.ordered = pairs > kStandsOut * counts.deviation(at.order) ? ordered / pairs : 0;
+  for (size_t unit = 0; unit < std::size(kTimeUnits); ++unit)
+    profile.times_in[unit] =
+        static_cast<uint64_t>(std::round(reader.Clear(at.numbers + kScaleNumbers + unit)));
+  profile.times_ordered = profile.ordered;
   profile.time_unit = column.times > 0 && column.times == profile.present
                           ? event::TimeUnit::kRfc3339
                           : reader.TimeUnit(present);

@@ -56,7 +56,6 @@ class NoisedEvidence final : public Evidence {
     return scales_[column];
   }
   bool TellsWords() const override { return false; }
-  config::Words LabelWords(size_t) const override { return {}; }
   bool MetOnce(size_t, size_t) const override { return false; }
   std::optional<std::pair<double, double>> Losses(const LabelRole&, size_t) const override {
     return std::nullopt;

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <iterator>
 
 #include "inspect/roles.h"
 
@@ -83,21 +85,41 @@ double ClosenessOf(const Column& column, const Stories& stories, uint64_t rows) 
   return pairs > 0 ? sum / pairs : 1;
 }
 
+// The share of neighbours that do not fall.
+class Order {
+ public:
+  void Add(double number) {
+    if (!std::isnan(before_)) {
+      ordered_ += number >= before_ ? 1 : 0;
+      pairs_ += 1;
+    }
+    before_ = number;
+  }
+  double share() const { return pairs_ > 0 ? ordered_ / pairs_ : 0; }
+
+ private:
+  double before_ = NAN, ordered_ = 0, pairs_ = 0;
+};
+
 void AddNumbers(const Column& column, Profile* profile) {
-  double before = NAN, ordered = 0, pairs = 0;
+  Order all;
+  std::array<Order, std::size(kTimeUnits)> times;
   profile->least = INFINITY;
   profile->most = -INFINITY;
   for (const double number : column.number) {
     if (std::isnan(number)) continue;
     profile->least = std::min(profile->least, number);
     profile->most = std::max(profile->most, number);
-    if (!std::isnan(before)) {
-      ordered += number >= before ? 1 : 0;
-      pairs += 1;
+    all.Add(number);
+    for (size_t i = 0; i < std::size(kTimeUnits); ++i) {
+      if (!IsUsualTime(number * kTimeUnits[i].ms_per_unit)) continue;
+      ++profile->times_in[i];
+      times[i].Add(number);
     }
-    before = number;
   }
-  profile->ordered = pairs > 0 ? ordered / pairs : 0;
+  profile->ordered = all.share();
+  const auto unit = std::ranges::max_element(profile->times_in) - profile->times_in.begin();
+  profile->times_ordered = times[static_cast<size_t>(unit)].share();
 }
 
 // Texts of one form, or numbers between 1990 and 2100 in one of the units.
@@ -110,10 +132,8 @@ std::optional<event::TimeUnit> UnitOfTimes(const Column& column, const Profile& 
   if (nearly_all(column.times)) return event::TimeUnit::kRfc3339;
   if (nearly_all(column.datetimes)) return event::TimeUnit::kDatetime;
   if (!nearly_all(column.numbers())) return std::nullopt;
-  for (const auto& [unit, factor] : kTimeUnits)
-    if (nearly_all(std::ranges::count_if(
-            column.number, [factor](double number) { return IsUsualTime(number * factor); })))
-      return unit;
+  for (size_t i = 0; i < std::size(kTimeUnits); ++i)
+    if (nearly_all(profile.times_in[i])) return kTimeUnits[i].unit;
   return std::nullopt;
 }
 

@@ -44,12 +44,13 @@ class Proposer {
     if (asked_.of_users() && !roles_.user)
       return CannotPropose("--unit user: no field of these records names a user");
     if (!roles_.are_meetings()) return {};
-    constexpr std::string_view kWhy =
-        "these records have no label, so that counts of what follows what learn from them: ";
+    const std::string why =
+        fmt::format("{}, so that counts of what follows what learn from these records",
+                    roles_.label_denied ? "there is no label" : "no label is found");
     if (asked_.unit == "event")
-      return CannotPropose(fmt::format("--unit event: {}their unit is the user", kWhy));
+      return CannotPropose(fmt::format("--unit event: {}: their unit is the user", why));
     if (asked_.held())
-      return CannotPropose(fmt::format("--mode {}: {}their mode is once", *asked_.mode, kWhy));
+      return CannotPropose(fmt::format("--mode {}: {}: their mode is once", *asked_.mode, why));
     return {};
   }
 
@@ -206,6 +207,8 @@ class Proposer {
 }  // namespace
 
 std::string WhyNothingToLearn(const Roles& roles) {
+  if (!roles.label_refused.empty())
+    return roles.label_refused + "; a label has records of either kind";
   if (roles.are_meetings()) return "";
   if (roles.label_denied)
     return "these records have no label, as you say, so that a user and an item are needed";

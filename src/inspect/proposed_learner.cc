@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "base/words.h"
 #include "inspect/rules.h"
 #include "inspect/source_yaml.h"
 #include "wiring/assembly.h"
@@ -223,8 +224,8 @@ std::string ProposedLearner::Choices() const {
     learner.participation.max_participations = static_cast<uint32_t>(Allowance(k));
     const auto noise = wiring::StepNoise(learner, wiring::ExposureOf(learner, {}));
     if (!noise) return "";
-    choices += fmt::format("{}{}: {:.3g}, {:.1f} %", choices.empty() ? "" : "; ", Allowance(k),
-                           *noise, 100 * LeftOutShare(visits_, k));
+    choices += fmt::format("{}{}: {:.3g}, {}", choices.empty() ? "" : "; ", Allowance(k), *noise,
+                           PercentText(LeftOutShare(visits_, k)));
   }
   return fmt::format(" The noise at epsilon {}, and the share of {} that is left out: {}.",
                      learner.privacy.epsilon,

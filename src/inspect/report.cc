@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "base/words.h"
 #include "console/text_table.h"
 #include "inspect/topic_report.h"
 
@@ -88,10 +89,10 @@ std::string LabelText(const Sample& sample, const Roles& roles, const std::optio
     const auto rate = [](uint64_t positives, uint64_t all) {
       return all == 0 ? 0 : static_cast<double>(positives) / static_cast<double>(all);
     };
-    rates = fmt::format("; {} % are 1: {} % of the first half, {} % of the second",
-                        Percent(trial->label_rate()),
-                        Percent(rate(trial->first_positives, trial->first)),
-                        Percent(rate(trial->second_positives, trial->second)));
+    rates = fmt::format("; {} are 1: {} of the first half, {} of the second",
+                        PercentText(trial->label_rate()),
+                        PercentText(rate(trial->first_positives, trial->first)),
+                        PercentText(rate(trial->second_positives, trial->second)));
   }
   return fmt::format("'{}'{}: {}{}{}", Shown(sample.columns[label.column].place),
                      label.guessed ? ", GUESSED" : "", label.reason, rule, rates);
@@ -173,8 +174,11 @@ std::string ReportText(const Sample& sample, const Roles& roles,
                    (roles.user ? "" : ": without a user the unit can be event alone"));
   line("item", IdText(sample, roles.item, roles.item_reason, "item"));
   if (const auto days = DaysOf(sample, roles, trial)) {
-    line("time", fmt::format("'{}': from {} to {}{}",
+    line("time", fmt::format("'{}': from {} to {}{}{}",
                              Shown(sample.columns[roles.time->column].place), days->from, days->to,
+                             days->others == 0 ? ""
+                                               : fmt::format(", without {} of another age",
+                                                             WithThousands(days->others)),
                              roles.time->unit == event::TimeUnit::kDatetime
                                  ? ", if its times, which name no zone, are in UTC: "
                                    "timestamp_zone says so"
@@ -248,9 +252,13 @@ json::object ReportJson(const Sample& sample, const Roles& roles,
   for (const auto& [name, column] : {std::pair("user", roles.user), std::pair("item", roles.item)})
     report[name] = column ? json::value(sample.columns[*column].place) : json::value(nullptr);
   if (const auto days = DaysOf(sample, roles, trial))
-    report["days"] =
-        json::object{{"days", days->days}, {"events", days->events}, {"users", days->users},
-                     {"from", days->from}, {"to", days->to},         {"ordered", days->ordered}};
+    report["days"] = json::object{{"days", days->days},
+                                  {"events", days->events},
+                                  {"users", days->users},
+                                  {"from", days->from},
+                                  {"to", days->to},
+                                  {"ordered", days->ordered},
+                                  {"of_another_age", days->others}};
   return report;
 }
 

@@ -8,10 +8,12 @@
 #include <set>
 
 #include "base/text.h"
+#include "base/words.h"
 #include "event/shape_rules.h"
 #include "inspect/label_finder.h"
 #include "inspect/names.h"
 #include "inspect/rules.h"
+#include "inspect/time_finder.h"
 
 namespace tacit::inspect {
 namespace {
@@ -24,7 +26,7 @@ constexpr double kEachItsOwn =
     0.999;  // an id of the record; values that share a hash are counted once
 constexpr double kHardlyEver = 0.001;  // there in fewer records than that: of no use
 constexpr double kClose = 0.32;        // a user's records lie twice as close as chance has them
-constexpr double kTimeOrdered = 0.9;   // neighbours whose times do not fall
+constexpr double kCounting = 0.9;      // neighbours whose numbers do not fall, of a counter
 
 class RoleFinder {
  public:
@@ -37,7 +39,7 @@ class RoleFinder {
   Roles Find() {
     const bool criteo = sample_.shape.format == Format::kCriteoTsv;
     roles_.plain_json = LooksPlain() && !named_.no_label;
-    if (!criteo) FindTime();
+    if (!criteo) FindTime(sample_, evidence_, &taken_, &roles_);
     FindLabel(sample_, evidence_, named_, &taken_, &roles_);
     if (!criteo) {
       FindUser();
@@ -49,6 +51,7 @@ class RoleFinder {
       if (taken_[c] == 0) criteo ? AddCriteoFeature(c) : Judge(c);
     TellOfHidden();
     // An item has a weight of its own too. A user has none: it would tell of the user.
+    if (roles_.item) TellOfTexts(*roles_.item);
     if (roles_.item) Add(*roles_.item, Kind::kCategorical, "the item itself");
     DropNested();
     NameFeatures();
@@ -68,65 +71,6 @@ class RoleFinder {
     const bool below = std::ranges::any_of(
         sample_.columns, [](const Column& c) { return c.place.starts_with("/features/"); });
     return label && below && IsZeroOrOne(*label);
-  }
-
-  void FindTime() {
-    std::optional<size_t> best;
-    const auto better = [&](size_t c) {
-      if (!best) return true;
-      const bool named = IsTimeName(At(c)), best_named = IsTimeName(At(*best));
-      if (named != best_named) return named;
-      return Of(c).distinct > Of(*best).distinct;
-    };
-    for (size_t c = 0; c < sample_.columns.size(); ++c) {
-      const bool ordered = Of(c).ordered >= kTimeOrdered || IsTimeName(At(c));
-      if (UnitOf(c) && ordered && Of(c).distinct > 1 && better(c)) best = c;
-    }
-    if (!best) return;
-    roles_.time = UnitOf(*best);
-    taken_[*best] = 1;
-    if (evidence_.TellsWords()) TellOfBadTimes();
-  }
-
-  // A few times that cannot be read, or are of another age, do not make the column another thing.
-  void TellOfBadTimes() {
-    const auto& [c, unit, ms_per_unit] = *roles_.time;
-    const Column& column = At(c);
-    const auto of = [&](uint64_t bad) {
-      return fmt::format("{} of the {} values of {}, the record's time, are ", WithThousands(bad),
-                         WithThousands(Of(c).present), config::QuotedYaml(column.place));
-    };
-    const uint64_t read = unit == event::TimeUnit::kRfc3339    ? column.times
-                          : unit == event::TimeUnit::kDatetime ? column.datetimes
-                                                               : column.numbers();
-    if (const uint64_t bad = Of(c).present - read; bad > 0)
-      roles_.warnings.push_back(
-          fmt::format("{}not {}: these records cannot be learnt from. Correct them, or leave "
-                      "source.{}.timestamp empty, so that all are learnt from without a time",
-                      of(bad), FormOfTimes(unit), NameOf(sample_.shape.format)));
-    if (unit == event::TimeUnit::kRfc3339 || unit == event::TimeUnit::kDatetime) return;
-    const auto odd = [&](double number) {
-      return !std::isnan(number) && !IsUsualTime(number * ms_per_unit);
-    };
-    const auto first = std::ranges::find_if(column.number, odd);
-    if (first == column.number.end()) return;
-    roles_.warnings.push_back(
-        fmt::format("{}before 1990 or after 2100, the first at {}: they are taken as they are",
-                    of(static_cast<uint64_t>(std::ranges::count_if(column.number, odd))),
-                    sample_.PlaceOf(static_cast<uint64_t>(first - column.number.begin()))));
-  }
-  static std::string_view FormOfTimes(event::TimeUnit unit) {
-    if (unit == event::TimeUnit::kRfc3339) return "of the form 2026-11-25T03:22:06Z (RFC 3339)";
-    if (unit == event::TimeUnit::kDatetime) return "of the form 2026-11-25 03:22:06";
-    return "numbers";
-  }
-
-  std::optional<TimeRole> UnitOf(size_t c) const {
-    if (!Of(c).time_unit) return std::nullopt;
-    TimeRole time{.column = c, .unit = *Of(c).time_unit, .ms_per_unit = 1};
-    for (const auto& [unit, factor] : kTimeUnits)
-      if (unit == time.unit) time.ms_per_unit = factor;
-    return time;
   }
 
   bool IsZeroOrOne(size_t c) const { return Of(c).zero_or_one; }
@@ -178,7 +122,8 @@ class RoleFinder {
   bool MayBeId(size_t c) const {
     const Column& column = At(c);
     return taken_[c] == 0 && Of(c).present > 0 && column.fractions == 0 && column.flags == 0 &&
-           column.lists == 0 && column.nested == 0 && column.times + column.datetimes == 0;
+           column.lists == 0 && column.nested == 0 && column.times + column.datetimes == 0 &&
+           !SeemsTime(column, Of(c));
   }
 
   void FindItem() {
@@ -255,19 +200,15 @@ class RoleFinder {
   }
   void TellOfHeavy(std::string_view bound, double share, std::string_view place) {
     roles_.warnings.push_back(fmt::format(
-        "one user has {}{:.1f} % of the records{}: with unit user it is one person, clipped as "
+        "one user has {}{} of the records{}: with unit user it is one person, clipped as "
         "one, with one allowance",
-        bound, 100 * share, place));
+        bound, PercentText(share), place));
   }
   // A number may be a label or a category too, so that a person has to list it.
   void TellOfNone(const Column& column, const std::string& text, double share) {
-    const bool label =
-        roles_.label && std::ranges::any_of(roles_.label->values,
-                                            [&](const auto& value) { return value.first == text; });
-    const bool listed = !label && !event::ReadNumber(text);
-    if (listed) ListAsMissing(text);
+    const bool listed = roles_.ListAsMissing(text);
     roles_.warnings.push_back(fmt::format(
-        "{:.1f} % of the records have the user {}, who seems to be none: {}", 100 * share,
+        "{} of the records have the user {}, who seems to be none: {}", PercentText(share),
         config::QuotedYaml(text),
         listed
             ? "the proposal lists it as missing, so that these records have no user, and none is "
@@ -326,20 +267,10 @@ class RoleFinder {
     if (column.lists > 0) return Add(c, Kind::kMultiHot, "a list");
     const bool unique =
         static_cast<double>(profile.distinct) > kNearlyAll * static_cast<double>(profile.present);
+    if (SeemsTime(column, profile))
+      return LeaveOut(c, LeaveTimeOut(sample_, evidence_, c, &roles_));
     if (IsNumeric(c)) return JudgeNumber(c, unique);
-    if (profile.time_unit && column.times + column.datetimes > 0)
-      return LeaveOut(c, "it is a time beside the record's own");
-    if (HasUnreadTimes(c)) {
-      if (!roles_.time)
-        roles_.warnings.push_back(fmt::format(
-            "{} seems to be the time, and is left out: {} of its {} texts are times by RFC 3339 "
-            "(2026-11-25T03:22:06Z), {} are times without a zone (2026-11-25 03:22:06), and nearly "
-            "all have to be of one of these forms: write them so, or learn without a time",
-            config::QuotedYaml(column.place), WithThousands(column.times),
-            WithThousands(column.words), WithThousands(column.datetimes)));
-      return LeaveOut(c, "its texts are not times of one form");
-    }
-    TellOfNumbersWithTexts(c);
+    TellOfTexts(c);
     if (unique && profile.present > kTextsMost)
       return LeaveOut(c, "nearly every record has a value of its own");
     if (sample_.shape.format == Format::kCsv && sample_.shape.separator != '|' &&
@@ -349,38 +280,42 @@ class RoleFinder {
     Add(c, Kind::kCategorical, column.words > 0 ? "texts" : "flags");
   }
 
-  // A number with a text for none in its place makes a dead letter, so that such amounts are names.
-  void TellOfNumbersWithTexts(size_t c) {
+  // A text that stands for none would be a name like the others. A number cannot be read from any
+  // text, so that amounts with texts among them are names too.
+  void TellOfTexts(size_t c) {
     const Column& column = At(c);
-    if (!evidence_.TellsWords() || column.words == 0 || column.numbers() == 0 ||
-        column.numbers() + column.words != column.present() || IsIdName(column))
-      return;
-    std::map<uint32_t, std::string> none;
-    for (const auto& [code, text] : column.texts)
-      if (!event::ReadNumber(text) && StandsForNone(text)) none.emplace(code, text);
-    const auto records = static_cast<uint64_t>(
-        std::ranges::count_if(column.code, [&](uint32_t code) { return none.contains(code); }));
-    if (records != column.words || AreNames(Of(c).distinct - none.size())) return;
+    if (!evidence_.TellsWords() || column.words == 0) return;
+    const TextsForNone none = TextsForNoneOf(column);
+    bool listed = true;
+    for (const auto& [code, text] : none.texts) listed &= roles_.ListAsMissing(text);
+    const uint64_t others = column.words - none.records;
+    const bool amounts = others < column.numbers() && 2 * column.quoted <= column.numbers() &&
+                         c != roles_.item && !IsIdName(column) &&
+                         !AreNames(Of(c).distinct - none.texts.size());
     std::string texts;
-    for (const auto& [code, text] : none) {
-      texts += (texts.empty() ? "" : ", ") + config::QuotedYaml(text);
-      ListAsMissing(text);
-    }
-    roles_.warnings.push_back(fmt::format(
-        "{} has numbers, and {} in {}: a number cannot be read from a text, so that the column is "
-        "taken for names, and the text for none. Without a value in such records it is an amount",
-        config::QuotedYaml(column.place), texts, Counted(records, "record")));
-  }
-  void ListAsMissing(const std::string& text) {
-    if (std::ranges::find(roles_.missing, text) == roles_.missing.end())
-      roles_.missing.push_back(text);
-  }
-
-  // True if it seems to have times, some of which cannot be read or are of another form.
-  bool HasUnreadTimes(size_t c) const {
-    const Column& column = At(c);
-    return 2 * (column.times + column.datetimes) > Of(c).present ||
-           (column.words > 0 && IsTimeName(column) && Of(c).distinct > kTextsMost);
+    if (none.records > 0)
+      texts = fmt::format("{} in {}", none.Quoted(), Counted(none.records, "record"));
+    if (amounts && others > 0)
+      texts += fmt::format("{}{} in {}", texts.empty() ? "" : ", ",
+                           texts.empty() ? "texts" : "other texts", Counted(others, "record"));
+    if (texts.empty()) return;
+    const bool one = none.texts.size() == 1;
+    const std::string done =
+        listed ? fmt::format("the proposal lists {} as missing", one ? "it" : "them")
+               : "what is a label too is not listed as missing";
+    if (!amounts)
+      roles_.warnings.push_back(fmt::format("{} has {}, which stand{} for none: {}",
+                                            config::QuotedYaml(column.place), texts, one ? "s" : "",
+                                            done));
+    else
+      roles_.warnings.push_back(fmt::format(
+          "{} has numbers, and {}: a number cannot be read from a text, so that the column is "
+          "taken "
+          "for names. Without a value in such records it is an amount{}",
+          config::QuotedYaml(column.place), texts,
+          none.records == 0
+              ? ""
+              : fmt::format("; {} stand{} for none, and {}", none.Quoted(), one ? "s" : "", done)));
   }
 
   // Says why a column looks like what is known only with the label; "" if it does not.
@@ -401,7 +336,7 @@ class RoleFinder {
   void JudgeNumber(size_t c, bool unique) {
     const Column& column = At(c);
     if (column.fractions > 0) return Add(c, Kind::kDense, "numbers");
-    if (unique && Of(c).ordered >= kTimeOrdered && sample_.rows > kTextsMost)
+    if (unique && Of(c).ordered >= kCounting && sample_.rows > kTextsMost)
       return LeaveOut(c, "it counts the records");
     if (AreNames(Of(c).distinct))
       return Add(c, Kind::kCategorical, "whole numbers, few enough to be names");
@@ -490,6 +425,14 @@ class RoleFinder {
 };
 
 }  // namespace
+
+bool Roles::ListAsMissing(const std::string& text) {
+  const auto is_text = [&](const auto& value) { return value.first == text; };
+  if (event::ReadNumber(text) || (label && std::ranges::any_of(label->values, is_text)))
+    return false;
+  if (std::ranges::find(missing, text) == missing.end()) missing.push_back(text);
+  return true;
+}
 
 Roles FindRoles(const Sample& sample, std::vector<Profile> profiles, const Evidence& evidence,
                 const Named& named) {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +16,19 @@
 #include "inspect/sample.h"
 
 namespace tacit::inspect {
+
+// Times of 1990 to 2100, in milliseconds.
+inline constexpr double kTimesFrom = 631'152'000'000, kTimesTo = 4'102'444'800'000;
+inline bool IsUsualTime(double ms) { return ms >= kTimesFrom && ms <= kTimesTo; }
+struct TimeUnitRow {
+  event::TimeUnit unit;
+  double ms_per_unit;
+  std::string_view name;  // as timestamp_unit has it
+};
+inline constexpr TimeUnitRow kTimeUnits[] = {{event::TimeUnit::kSeconds, 1000, "s"},
+                                             {event::TimeUnit::kMilliseconds, 1, "ms"},
+                                             {event::TimeUnit::kMicroseconds, 1e-3, "us"},
+                                             {event::TimeUnit::kNanoseconds, 1e-6, "ns"}};
 
 // A column in numbers.
 struct Profile {
@@ -31,21 +46,11 @@ struct Profile {
   uint64_t elements = 0;       // different ones, of lists and sets
   bool zero_or_one = false;    // numbers or flags, and there are both
   bool hidden = false;         // by noise: its counts say nothing
+  std::array<uint64_t, std::size(kTimeUnits)> times_in = {};  // numbers of 1990 to 2100, by unit
+  double times_ordered = 0;                       // the same as `ordered`, of these alone
   std::optional<event::TimeUnit> time_unit = {};  // in which nearly all are times of 1990 to 2100
 };
 Profile ProfileOf(const Column& column, uint64_t rows);
-
-// Times of 1990 to 2100, in milliseconds.
-inline constexpr double kTimesFrom = 631'152'000'000, kTimesTo = 4'102'444'800'000;
-inline bool IsUsualTime(double ms) { return ms >= kTimesFrom && ms <= kTimesTo; }
-struct TimeUnitRow {
-  event::TimeUnit unit;
-  double ms_per_unit;
-};
-inline constexpr TimeUnitRow kTimeUnits[] = {{event::TimeUnit::kSeconds, 1000},
-                                             {event::TimeUnit::kMilliseconds, 1},
-                                             {event::TimeUnit::kMicroseconds, 1e-3},
-                                             {event::TimeUnit::kNanoseconds, 1e-6}};
 
 // The label's column and rule.
 struct LabelRole {
@@ -75,18 +80,21 @@ struct TimeRole {
 struct Roles {
   std::vector<Profile> profiles;  // by column
   std::optional<LabelRole> label;
+  std::string label_refused;  // why a person's label is none; if empty, it is one or none was named
   std::optional<TimeRole> time;
   std::optional<size_t> user, item, event_id;
   std::string user_reason, item_reason;
   std::vector<FeatureRole> features;
   std::vector<std::pair<size_t, std::string>> left_out;  // with the reason
   std::vector<std::string> warnings;
-  std::vector<std::string> missing;  // texts in place of a user that stand for none
+  std::vector<std::string> missing;  // texts in place of a value that stand for none
   bool plain_json = false;           // records are of schemas/interaction.schema.json
   bool label_denied = false;         // a person says that there is none
 
   // There is no label: each record says that a user has met an item.
   bool are_meetings() const { return !label && user && item; }
+  // Lists a text as missing, unless it is a label, or a number: that may be a category too.
+  bool ListAsMissing(const std::string& text);
 };
 
 // The AUC with which a column foretells the label, by being there and by its value.
@@ -106,8 +114,6 @@ class Evidence {
   virtual std::vector<std::pair<double, uint64_t>> Numbers(size_t column) const = 0;
   // True if words of the records may be told.
   virtual bool TellsWords() const = 0;
-  // The label of each word of a column. REQUIRES TellsWords().
-  virtual config::Words LabelWords(size_t column) const = 0;
   // True if most pairs of user and value are there once.
   virtual bool MetOnce(size_t user, size_t column) const = 0;
   // The loss of the second half's labels foretold by a column's values, and by the bins they lie

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "base/words.h"
 #include "config/config.h"
 #include "inspect/rules.h"
 #include "inspect/topic_report.h"
@@ -128,17 +129,17 @@ std::string FeatureYaml(const Sample& sample, const Roles& roles, const FeatureR
   const Profile& profile = roles.profiles[feature.column];
   const std::string name = QuotedYaml(feature.name);
   std::string missing = profile.missing < 0.0005 ? ""
-                                                 : fmt::format("; {:.1f} % of the records lack it",
-                                                               100 * profile.missing);
+                                                 : fmt::format("; {} of the records lack it",
+                                                               PercentText(profile.missing));
   if (feature.kind == FeatureKind::kDense)
     return fmt::format("    - {{name: {}, kind: dense}}  # {}{}\n", name, feature.reason, missing);
   const bool set = feature.kind == FeatureKind::kMultiHot;
   const double distinct = CountedValues(roles, feature);
   const double values = ExpectedValues(sample, roles, feature);
   return fmt::format(
-      "    - {{name: {}, kind: {}, buckets: {}}}  # {}: {} values{}{}\n", name,
+      "    - {{name: {}, kind: {}, buckets: {}}}  # {}: {}{}{}\n", name,
       set ? "multi_hot" : "categorical", RowsOf(sample, roles, feature), feature.reason,
-      WithThousands(static_cast<uint64_t>(distinct)),
+      Counted(static_cast<uint64_t>(distinct), "value"),
       sample.whole ? ""
                    : fmt::format(", some {} in all", WithThousands(static_cast<uint64_t>(values))),
       missing);

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "base/text.h"
+#include "base/words.h"
 #include "inspect/report.h"
 #include "inspect/source_yaml.h"
 
@@ -85,7 +86,9 @@ std::string KeyText(const Sample& sample, const Roles& roles) {
                                                                    : "a field";
     text = fmt::format("{}, '{}'", part, field);
   }
-  if (raw.keyless > 0) text += fmt::format("; {} have none", Counted(raw.keyless, "record"));
+  if (raw.keyless > 0)
+    text += fmt::format("; {} {} none", Counted(raw.keyless, "record"),
+                        WordFor(raw.keyless, "has", "have"));
   return text;
 }
 
@@ -136,9 +139,10 @@ void WarnOfRawThings(const Sample& sample, const Roles& roles, std::vector<std::
         "of brokers");
   if (const uint64_t offsets = OffsetsLookedAt(topic); raw.records * 20 < offsets * 19)
     warnings->push_back(fmt::format(
-        "{} offsets have {}: transactions, or compaction. Steps are cut by offsets, and "
-        "are shorter than they seem",
-        WithThousands(offsets), Counted(raw.records, "record")));
+        "{} {} {}: transactions, or compaction. Steps are cut by offsets, and are shorter than "
+        "they seem",
+        Counted(offsets, "offset"), WordFor(offsets, "has", "have"),
+        Counted(raw.records, "record")));
   if (topic.spread == stream::KafkaSpread::kEvenly && !sample.whole && roles.user)
     warnings->emplace_back(
         "the sample is of short stretches: users seem to come back less than they do, and so do "
@@ -219,8 +223,8 @@ std::vector<std::string> TopicWarnings(const Sample& sample, const Roles& roles)
         "does not start again until that is accepted",
         DurationText(*retention)));
   if (const uint64_t lost = RecordsLost(topic); lost > 0)
-    warnings.push_back(
-        fmt::format("{} before the first are gone already", Counted(lost, "offset")));
+    warnings.push_back(fmt::format("{} before the first {} gone already", Counted(lost, "offset"),
+                                   WordFor(lost, "is", "are")));
   if (sample.noised.empty()) WarnOfRawThings(sample, roles, &warnings);
   return warnings;
 }

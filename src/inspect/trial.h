@@ -17,6 +17,7 @@ struct Days {
   double events = 0, users = 0;    // the means
   std::string from = {}, to = {};  // UTC
   double ordered = 0;              // share of neighbours whose times do not fall
+  uint64_t others = 0;             // times of another age, on no day of these
 };
 
 // The outcome of reading a sample's records with the codec that tacitd would have.

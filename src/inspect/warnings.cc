@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "base/words.h"
 #include "inspect/report.h"
 #include "inspect/rules.h"
 #include "inspect/source_yaml.h"
@@ -64,11 +65,13 @@ std::string FewLabels(const Sample& sample, const Trial& trial) {
   const double rarer = sample.lines_in_all * RateOfRarer(trial);
   const double known = 1.96 / std::sqrt(12 * kHeldOut * std::max(1.0, rarer));
   if (known <= kAucKnown) return "";
+  const auto labels = static_cast<uint64_t>(std::round(rarer));
   return fmt::format(
-      "there are some {:.0f} labels of {} in all: a fifth of the records, held out, tells an AUC "
+      "there {} some {} of {} in all: a fifth of the records, held out, tells an AUC "
       "to {:.2f} or worse, and hardly any model from chance. Have more records, or a label that is "
       "{} more often (a click in place of a purchase)",
-      rarer, RarerLabel(trial), known, RarerLabel(trial));
+      WordFor(labels, "is", "are"), Counted(labels, "label"), RarerLabel(trial), known,
+      RarerLabel(trial));
 }
 
 }  // namespace
@@ -96,9 +99,13 @@ std::optional<Days> DaysOf(const Sample& sample, const Roles& roles,
   };
   std::map<int64_t, OneDay> by_day;
   double first = kTimesTo, last = kTimesFrom;
+  uint64_t others = 0;
   for (uint64_t row = 0; row < sample.rows; ++row) {
     const double time = column.number[row] * roles.time->ms_per_unit;
-    if (!IsUsualTime(time)) continue;
+    if (!IsUsualTime(time)) {
+      others += std::isnan(time) ? 0 : 1;
+      continue;
+    }
     first = std::min(first, time);
     last = std::max(last, time);
     OneDay& day = by_day[static_cast<int64_t>(std::floor(time / kMsPerDay))];
@@ -109,7 +116,8 @@ std::optional<Days> DaysOf(const Sample& sample, const Roles& roles,
   Days days{.days = by_day.size(),
             .from = UtcText(first),
             .to = UtcText(last),
-            .ordered = profile.ordered};
+            .ordered = profile.ordered,
+            .others = others};
   for (const auto& [day, one] : by_day) {
     days.events += static_cast<double>(one.events) / static_cast<double>(by_day.size());
     days.users += static_cast<double>(one.users.size()) / static_cast<double>(by_day.size());
@@ -133,16 +141,18 @@ std::vector<std::string> WarningsAbout(const Sample& sample, const Roles& roles,
   const uint64_t enough = PeriodRecords({}, 0);
   if (sample.lines_in_all < static_cast<double>(enough))
     warnings.push_back(
-        fmt::format("there are {}: with fewer than some {} in a period, noise hides "
-                    "nearly all there is to learn",
-                    Counted(sample.lines, "record"), WithThousands(enough)));
+        fmt::format("there {} {}: with fewer than some {} in a period, noise hides nearly all "
+                    "there is to learn",
+                    WordFor(sample.lines, "is", "are"), Counted(sample.lines, "record"),
+                    WithThousands(enough)));
   if (sample.repeats > 0)
-    warnings.push_back(fmt::format("{} are there before, byte for byte: each is learnt from again",
-                                   Counted(sample.repeats, "record")));
+    warnings.push_back(fmt::format("{} {} there before, byte for byte, and learnt from again",
+                                   Counted(sample.repeats, "record"),
+                                   WordFor(sample.repeats, "is", "are")));
   if (roles.time && roles.profiles[roles.time->column].ordered < 1)
     warnings.push_back(fmt::format(
-        "{:.1f} % of the records are older than the one before: they are learnt in the {} order",
-        100 * (1 - roles.profiles[roles.time->column].ordered),
+        "{} of the records are older than the one before: they are learnt in the {} order",
+        PercentText(1 - roles.profiles[roles.time->column].ordered),
         sample.topic() != nullptr ? "topic's" : "files'"));
   if (trial && roles.label && !roles.label->values_open)
     if (std::string few = FewLabels(sample, *trial); !few.empty())
@@ -162,10 +172,12 @@ std::string FewLabelsInNoise(const Proposal& proposal, const Sample& sample, con
   const auto period = static_cast<double>(opening > 0 ? opening : learner.participation.batch);
   const double rarer = std::min(sample.lines_in_all, period) * RateOfRarer(trial);
   if (rarer >= kDeviationsKnown * proposal.noise_in_units) return "";
+  const auto labels = static_cast<uint64_t>(std::round(rarer));
   return fmt::format(
-      "{:.0f} labels of {} in the first period are few, where noise is {:.2g} times what one adds: "
-      "longer periods or a larger epsilon",
-      rarer, RarerLabel(trial), proposal.noise_in_units);
+      "{} of {} in the first period {} few, where noise is {:.2g} times what one adds: longer "
+      "periods or a larger epsilon",
+      Counted(labels, "label"), RarerLabel(trial), WordFor(labels, "is", "are"),
+      proposal.noise_in_units);
 }
 
 }  // namespace tacit::inspect

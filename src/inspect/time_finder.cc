@@ -1,0 +1,204 @@
+#include "inspect/time_finder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+
+#include "base/text.h"
+#include "base/words.h"
+#include "event/shape_rules.h"
+#include "inspect/names.h"
+#include "inspect/rules.h"
+#include "inspect/shape.h"
+
+namespace tacit::inspect {
+namespace {
+
+using event::TimeUnit;
+
+constexpr double kTimeOrdered = 0.9;  // neighbours whose times do not fall
+
+// Ids of ten digits may look like seconds, and those of thirteen like milliseconds.
+bool IsNamedId(const Column& column) {
+  return IsIdName(column) || IsUserName(column) || IsItemName(column);
+}
+
+bool IsOfTexts(TimeUnit unit) { return unit == TimeUnit::kRfc3339 || unit == TimeUnit::kDatetime; }
+
+// Ends "N values are times".
+std::string FormOf(TimeUnit unit) {
+  if (unit == TimeUnit::kRfc3339) return "by RFC 3339 (2026-11-25T03:22:06Z)";
+  if (unit == TimeUnit::kDatetime) return "without a zone (2026-11-25 03:22:06)";
+  const auto row = std::ranges::find(kTimeUnits, unit, &TimeUnitRow::unit);
+  return fmt::format("in unit {}", row->name);
+}
+
+TimeRole RoleOf(size_t column, TimeUnit unit) {
+  TimeRole time{.column = column, .unit = unit, .ms_per_unit = 1};
+  for (const TimeUnitRow& row : kTimeUnits)
+    if (row.unit == unit) time.ms_per_unit = row.ms_per_unit;
+  return time;
+}
+
+// The values of a column that are no usual times of a form.
+struct OddTimes {
+  uint64_t unread = 0, other_age = 0;
+  std::optional<uint64_t> first_unread = {}, first_of_other_age = {};  // rows
+};
+
+// Tells what the codec makes of the values of a raw column.
+class TimeReader {
+ public:
+  TimeReader(const Column& column, TimeUnit unit) : column_(column), role_(RoleOf(0, unit)) {
+    shape_.timestamp_unit = unit;
+  }
+
+  OddTimes Odd() const {
+    OddTimes odd;
+    for (uint64_t row = 0; row < column_.code.size(); ++row) {
+      if (column_.code[row] == 0) continue;
+      const double number = column_.number.empty() ? NAN : column_.number[row];
+      const bool read = !std::isnan(number) && Reads(row, number);
+      if (read && IsUsualTime(number * role_.ms_per_unit)) continue;
+      ++(read ? odd.other_age : odd.unread);
+      auto& first = read ? odd.first_of_other_age : odd.first_unread;
+      if (!first) first = row;
+    }
+    return odd;
+  }
+
+ private:
+  // A column has the numbers of texts that are times, and plain numbers, which have the code of
+  // their digits.
+  bool Reads(uint64_t row, double number) const {
+    const bool whole = number == std::floor(number) && std::abs(number) < 0x1p63;
+    const std::string digits = whole ? fmt::format("{:.0f}", number) : fmt::format("{}", number);
+    if (IsOfTexts(role_.unit)) return column_.code[row] != CodeOfValue(digits);
+    return event::ReadTime(digits, shape_).has_value();
+  }
+
+  const Column& column_;
+  const TimeRole role_;
+  event::RecordShape shape_;
+};
+
+// ", the first at FILE:LINE".
+std::string FirstAt(const Sample& sample, const std::optional<uint64_t>& row) {
+  return row ? ", the first at " + sample.PlaceOf(*row) : "";
+}
+
+// A few times that cannot be read, or are of another age, do not make the column another thing.
+void TellOfOddTimes(const Sample& sample, Roles* roles) {
+  const Column& column = sample.columns[roles->time->column];
+  const TimeUnit unit = roles->time->unit;
+  OddTimes odd = TimeReader(column, unit).Odd();
+  // Texts of the other form have numbers too, and the codec reads one form.
+  const uint64_t other_form = unit == TimeUnit::kRfc3339    ? column.datetimes
+                              : unit == TimeUnit::kDatetime ? column.times
+                                                            : column.times + column.datetimes;
+  odd.unread += other_form;
+  const auto tell = [&](uint64_t count, std::string_view what) {
+    if (count > 0)
+      roles->warnings.push_back(fmt::format("{} of the {} values of {}, the record's time, {} {}",
+                                            WithThousands(count), WithThousands(column.present()),
+                                            config::QuotedYaml(column.place),
+                                            WordFor(count, "is", "are"), what));
+  };
+  tell(odd.unread,
+       fmt::format("no {} {}{}: such records cannot be learnt from. Correct them, or leave "
+                   "source.{}.timestamp empty, so that all are learnt from without a time",
+                   WordFor(odd.unread, "time", "times"), FormOf(unit),
+                   FirstAt(sample, odd.first_unread), NameOf(sample.shape.format)));
+  tell(odd.other_age, fmt::format("before 1990 or after 2100{}: such times are taken as they are",
+                                  FirstAt(sample, odd.first_of_other_age)));
+}
+
+// The form that most values of a column have, and how many.
+std::pair<TimeUnit, uint64_t> LikeliestForm(const Column& column, const Profile& profile) {
+  std::pair<TimeUnit, uint64_t> best{TimeUnit::kRfc3339, column.times};
+  if (column.datetimes > best.second) best = {TimeUnit::kDatetime, column.datetimes};
+  for (size_t i = 0; column.numbers() > 0 && i < std::size(kTimeUnits); ++i)
+    if (profile.times_in[i] > best.second) best = {kTimeUnits[i].unit, profile.times_in[i]};
+  return best;
+}
+
+}  // namespace
+
+void FindTime(const Sample& sample, const Evidence& evidence, std::vector<uint8_t>* taken,
+              Roles* roles) {
+  std::optional<size_t> best;
+  const auto better = [&](size_t c) {
+    if (!best) return true;
+    const bool named = IsTimeName(sample.columns[c]),
+               best_named = IsTimeName(sample.columns[*best]);
+    if (named != best_named) return named;
+    return roles->profiles[c].distinct > roles->profiles[*best].distinct;
+  };
+  for (size_t c = 0; c < sample.columns.size(); ++c) {
+    const Column& column = sample.columns[c];
+    const Profile& profile = roles->profiles[c];
+    const bool ordered = profile.ordered >= kTimeOrdered || IsTimeName(column);
+    const bool id = IsNamedId(column) && column.times + column.datetimes == 0;
+    if (profile.time_unit && ordered && !id && profile.distinct > 1 && better(c)) best = c;
+  }
+  if (!best) return;
+  roles->time = RoleOf(*best, *roles->profiles[*best].time_unit);
+  (*taken)[*best] = 1;
+  if (evidence.TellsWords()) TellOfOddTimes(sample, roles);
+}
+
+bool SeemsTime(const Column& column, const Profile& profile) {
+  const auto most = [&](uint64_t values) { return 2 * values > profile.present; };
+  if (most(column.times + column.datetimes)) return true;
+  if (IsNamedId(column)) return false;
+  const bool named = IsTimeName(column);
+  const uint64_t usual = std::reduce(profile.times_in.begin(), profile.times_in.end());
+  if (column.numbers() > 0 && most(usual))
+    return named || profile.times_ordered >= kTimeOrdered ||
+           (profile.time_unit && most(profile.distinct));
+  if (!named || column.numbers() + column.words == 0) return false;
+  // Clocks and hours are called times too, and are few.
+  return usual > 0 ||
+         (column.words > 0 ? profile.distinct > kTextsMost : !AreNames(profile.distinct));
+}
+
+std::string LeaveTimeOut(const Sample& sample, const Evidence& evidence, size_t c, Roles* roles) {
+  const Column& column = sample.columns[c];
+  const Profile& profile = roles->profiles[c];
+  if (profile.time_unit && roles->time) return "it is a time beside the record's own";
+  const auto [unit, count] = LikeliestForm(column, profile);
+  const uint64_t others = profile.present - std::min(profile.present, count);
+  std::string first;
+  if (evidence.TellsWords() && column.times == 0 && column.datetimes == 0) {
+    const OddTimes odd = TimeReader(column, unit).Odd();
+    const auto row = odd.first_unread && odd.first_of_other_age
+                         ? std::min(*odd.first_unread, *odd.first_of_other_age)
+                         : odd.first_unread.value_or(odd.first_of_other_age.value_or(0));
+    first = FirstAt(sample, row);
+  }
+  if (count == 0)
+    roles->warnings.push_back(fmt::format(
+        "{} seems to be the time by its name, and is left out: not one of its {} values is a time "
+        "by RFC 3339 or without a zone, or a number of 1990 to 2100 in unit s, ms, us or ns. Write "
+        "times so; if it is none, name it in schema.features",
+        config::QuotedYaml(column.place), WithThousands(profile.present)));
+  else if (others == 0)
+    roles->warnings.push_back(fmt::format(
+        "{} seems to be a time, and is left out: its values are times {}, and not in their order. "
+        "If it "
+        "is the record's time, name it in source.{}.timestamp; if it is none, in schema.features",
+        config::QuotedYaml(column.place), FormOf(unit), NameOf(sample.shape.format)));
+  else
+    roles->warnings.push_back(fmt::format(
+        "{} seems to be the time, and is left out: {} of its {} values are times{} {}, and {} {} "
+        "not{}; nearly all have to be. Correct them, or learn without a time",
+        config::QuotedYaml(column.place), WithThousands(count), WithThousands(profile.present),
+        IsOfTexts(unit) ? "" : " of 1990 to 2100", FormOf(unit), WithThousands(others),
+        WordFor(others, "is", "are"), first));
+  return "its values are not times of one form";
+}
+
+}  // namespace tacit::inspect
