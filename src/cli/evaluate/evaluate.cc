@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/text.h"
+#include "base/words.h"
 #include "cli/evaluate/evaluate_config.h"
 #include "cli/evaluate/evaluate_sequence.h"
 #include "cli/parts/command.h"
@@ -40,8 +41,9 @@ Status CheckOptions(const EvaluateClicksOptions& options) {
   if (options.train_to != 0 && options.train_files != 0)
     return BadUsage("--train-to and --train-files say the same thing; use one of them");
   if (options.train_files > options.data.size())
-    return BadUsage(fmt::format("--train-files {}: there are {} files", options.train_files,
-                                options.data.size()));
+    return BadUsage(fmt::format("--train-files {}: there {} {}", options.train_files,
+                                WordFor(options.data.size(), "is", "are"),
+                                Counted(options.data.size(), "file")));
   for (const std::string& file : options.data)
     if (std::error_code error; !std::filesystem::exists(file, error))
       return Fail(ErrorCode::kNotFound,
@@ -65,12 +67,12 @@ Result<lab::ExperimentOptions> MakeExperiment(const EvaluateClicksOptions& optio
   if (options.train_files != 0) experiment.train_to = log.file_ends()[options.train_files - 1];
   if (experiment.train_to == std::numeric_limits<uint64_t>::max()) return experiment;
   if (experiment.train_to >= log.records())
-    return BadUsage(fmt::format("nothing is left to predict after the {} records learnt from",
-                                experiment.train_to));
+    return BadUsage(fmt::format("nothing is left to predict after the {} learnt from",
+                                Counted(experiment.train_to, "record")));
   experiment.measure_from = std::max(experiment.measure_from, experiment.train_to);
   if (experiment.measure_to <= experiment.measure_from)
-    return BadUsage(fmt::format("--to {} must be greater than the {} records learnt from",
-                                options.to, experiment.train_to));
+    return BadUsage(fmt::format("--to {} must be greater than the {} learnt from", options.to,
+                                Counted(experiment.train_to, "record")));
   return experiment;
 }
 

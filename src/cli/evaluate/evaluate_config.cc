@@ -71,8 +71,8 @@ Result<int> Evaluate(const EvaluateConfigOptions& options) {
   else
     fmt::print("{}", run.tables);
   if (run.records_dead > 0)
-    fmt::print(stderr, "tacit: {} of {} records could not be learnt from\n",
-               WithThousands(run.records_dead), WithThousands(run.records));
+    fmt::print(stderr, "tacit: {} of {} could not be learnt from\n",
+               WithThousands(run.records_dead), Counted(run.records, "record"));
   if (run.stopped) fmt::print(stderr, "tacit: stopped before the end of the files\n");
   return int{run.stopped ? console::kExitFailed : console::kExitDone};
 }
