@@ -12,7 +12,7 @@ namespace {
 
 // The minutes that a zone's clock is ahead of UTC. Nothing if the text is no fixed offset.
 std::optional<int32_t> ZoneMinutes(std::string_view text) {
-  if (text == "UTC") return 0;
+  if (text == "UTC" || text == "Etc/UTC") return 0;
   const auto is_digit = [&](size_t at) { return text[at] >= '0' && text[at] <= '9'; };
   if (text.size() != 6 || (text[0] != '+' && text[0] != '-') || text[3] != ':' || !is_digit(1) ||
       !is_digit(2) || !is_digit(4) || !is_digit(5))
@@ -102,12 +102,14 @@ Status CheckLabelValues(const Place& values) {
 
 Status CheckZone(const Place& shape) {
   const Place zone = shape.Key("timestamp_zone"), unit = shape.Key("timestamp_unit");
-  if (zone.tree() == nullptr || zone.tree()->text == "UTC") return {};
+  if (zone.tree() == nullptr) return {};
+  const auto minutes = ZoneMinutes(zone.tree()->text);
+  if (minutes == 0) return {};
   if (unit.tree() == nullptr || unit.tree()->text != "datetime")
     return zone.Fail(
         "is for timestamp_unit datetime alone: times of the other units say themselves what time "
         "it is in UTC");
-  if (ZoneMinutes(zone.tree()->text)) return {};
+  if (minutes) return {};
   return zone.Fail(fmt::format(
       "must be UTC or a fixed offset such as +02:00, is '{}'; the offset of a named zone changes "
       "over the year, so write times in UTC where it does",

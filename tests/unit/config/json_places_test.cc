@@ -62,6 +62,7 @@ TEST(JsonPlaces, AZoneIsUtcOrAFixedOffset) {
     return config->source.json.timestamp_zone_minutes;
   };
   EXPECT_EQ(zone("UTC"), 0);
+  EXPECT_EQ(zone("Etc/UTC"), 0);
   EXPECT_EQ(zone("+00:00"), 0);
   EXPECT_EQ(zone("+02:00"), 120);
   EXPECT_EQ(zone("-03:30"), -210);
@@ -79,8 +80,10 @@ TEST(JsonPlaces, AZoneIsUtcOrAFixedOffset) {
   for (const char* unit : {"timestamp_unit: rfc3339, ", "timestamp_unit: s, ", ""}) {
     EXPECT_THAT(RefusalOf(fmt::format("  json: {{{}timestamp_zone: \"+02:00\"}}\n", unit)),
                 HasSubstr("source.json.timestamp_zone: is for timestamp_unit datetime alone"));
-    EXPECT_TRUE(
-        Parse(JsonSample(fmt::format("  json: {{{}timestamp_zone: UTC}}\n", unit)), "c.yaml", {}));
+    for (const char* utc : {"UTC", "Etc/UTC", "\"+00:00\"", "\"-00:00\""})
+      EXPECT_TRUE(Parse(JsonSample(fmt::format("  json: {{{}timestamp_zone: {}}}\n", unit, utc)),
+                        "c.yaml", {}))
+          << unit << utc;
   }
 }
 
