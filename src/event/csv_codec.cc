@@ -129,7 +129,7 @@ class CsvCodec final : public RunCodec<CsvCodec> {
       case PartKind::kTime:
         scratch->own.timestamp_ms = ReadTime(value, shape_);
         if (scratch->own.timestamp_ms) return std::nullopt;
-        return Wrong(part, "is no such time", BadPart::kTime);
+        return Wrong(part, WhyNoTime(value), BadPart::kTime);
       case PartKind::kWeight: {
         const auto weight = WeightOf(ReadNumber(value));
         if (!weight) return Wrong(part, "is no number of at least 0", BadPart::kField);

@@ -271,7 +271,7 @@ class ShapedJsonCodec final : public RunCodec<ShapedJsonCodec> {
         return std::nullopt;
       case PartKind::kTime:
         scratch->own.timestamp_ms = ReadTime(scalar.text, shape_);
-        if (!scratch->own.timestamp_ms) return Wrong(part, "is no such time");
+        if (!scratch->own.timestamp_ms) return Wrong(part, WhyNoTime(scalar.text));
         return std::nullopt;
       case PartKind::kWeight:
         return SetWeight(part, scalar, scratch);

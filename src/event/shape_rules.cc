@@ -150,6 +150,13 @@ std::optional<int64_t> ReadTime(std::string_view text, const RecordShape& shape)
   return static_cast<int64_t>(std::floor(time));
 }
 
+std::string_view WhyNoTime(std::string_view text) {
+  if (ReadRfc3339(text)) return "is no such time; timestamp_unit rfc3339 reads it";
+  if (ReadDatetime(text, 0)) return "is no such time; timestamp_unit datetime reads it";
+  if (ReadNumber(text)) return "is no such time; timestamp_unit s, ms, us or ns reads numbers";
+  return "is no such time";
+}
+
 std::vector<ShapePart> PartsOf(
     const RecordShape& shape, const FeatureNames& names,
     const std::function<std::string(const std::string&, FeatureNames::Place)>& place_of) {

@@ -23,6 +23,8 @@ std::optional<int64_t> ReadRfc3339(std::string_view text);
 std::optional<int64_t> ReadDatetime(std::string_view text, int32_t zone_minutes);
 // Reads a time in the shape's unit, in milliseconds since 1970. nullopt if it is none.
 std::optional<int64_t> ReadTime(std::string_view text, const RecordShape& shape);
+// Ends a message about a text that is no time of the shape: it names a unit that would read it.
+std::string_view WhyNoTime(std::string_view text);
 
 // A part of the example that is read from a place.
 enum class PartKind : uint8_t { kLabel, kUser, kItem, kEventId, kTime, kWeight, kFeature };

@@ -155,6 +155,10 @@ TEST_F(CsvTest, ReasonsNameTheColumn) {
   EXPECT_EQ(ReasonOf("e,u,x,,,,,1,"), "feature 'n1' (column 'n1'): is no number");
   EXPECT_EQ(ReasonOf("e,u,inf,,,,,1,"), "feature 'n1' (column 'n1'): is no number");
   EXPECT_EQ(ReasonOf("e,u,,,,,,1,noon"), "timestamp (column 'when'): is no such time");
+  EXPECT_EQ(ReasonOf("e,u,,,,,,1,2026-11-25"),
+            "timestamp (column 'when'): is no such time; timestamp_unit datetime reads it");
+  EXPECT_EQ(ReasonOf("e,u,,,,,,1,2026-11-25T03:22:06Z"),
+            "timestamp (column 'when'): is no such time; timestamp_unit rfc3339 reads it");
   EXPECT_EQ(ReasonOf("e,u,,,,,,1"), "8 values instead of 9");
   EXPECT_EQ(ReasonOf("e,u,,,,,,1,,"), "10 values instead of 9");
   EXPECT_EQ(ReasonOf(""), "the record is empty");

@@ -120,6 +120,8 @@ TEST_F(JsonShapeTest, ABadPartIsNamedWithItsPlace) {
   EXPECT_EQ(ReasonOf(with(R"("a/b":{"~":{}})")), "feature 'set' (/a~1b/~0): is an object");
   EXPECT_EQ(ReasonOf(R"({"event":{"type":"buy","time":"yesterday"}})"),
             "timestamp (/event/time): is no such time");
+  EXPECT_EQ(ReasonOf(R"({"event":{"type":"buy","time":"2026-11-25 03:22"}})"),
+            "timestamp (/event/time): is no such time; timestamp_unit datetime reads it");
   EXPECT_THAT(ReasonOf(R"({"event":{"type":"buy"})"), HasSubstr("no valid JSON"));
   EXPECT_THAT(ReasonOf(with(R"("what":{"price":nope})")), HasSubstr("no valid JSON"));
   EXPECT_THAT(ReasonOf(R"({"event":{"type":"buy"}} x)"), HasSubstr("no valid JSON"));
