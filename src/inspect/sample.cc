@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "inspect/shape.h"
 #include "inspect/topic_records.h"
+#include "stream/log/copies.h"
 #include "stream/log/input_file.h"
 
 namespace tacit::inspect {
@@ -252,7 +253,10 @@ Status CheckFiles(const std::vector<std::string>& files) {
 }
 
 Result<Sample> ReadSample(std::shared_ptr<const Records> records, const SampleOptions& options) {
-  if (records->topic() == nullptr) TACIT_RETURN_IF_ERROR(CheckFiles(records->origins()));
+  if (records->topic() == nullptr) {
+    TACIT_RETURN_IF_ERROR(CheckFiles(records->origins()));
+    TACIT_RETURN_IF_ERROR(stream::CheckNoCopies(records->origins()));
+  }
   Sample sample;
   sample.files = records->origins();
   for (size_t part = 0; part < records->parts().size(); ++part) {

@@ -112,8 +112,8 @@ struct SampleOptions {
 Status CheckFiles(const std::vector<std::string>& files);
 
 // Reads the first records, in their order; the first lines of each file are looked at in any case.
-// Fails where a file is missing, there twice, empty, binary, of no format that is known, or of
-// another format than the first, and where a topic's values are; the message names which.
+// Fails where a file is missing, there twice or a copy, empty, binary, of no format that is known,
+// or of another format than the first, and where a topic's values are; the message names which.
 Result<Sample> ReadSample(std::shared_ptr<const Records> records, const SampleOptions& options);
 // The same of files.
 Result<Sample> ReadSample(const std::vector<std::string>& files, const SampleOptions& options);

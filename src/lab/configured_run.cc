@@ -15,6 +15,7 @@
 #include "lab/part_of_log.h"
 #include "lab/passing_folder.h"
 #include "lab/silent_noise.h"
+#include "stream/log/copies.h"
 #include "wiring/day_table.h"
 #include "wiring/learning.h"
 #include "wiring/plans/source.h"
@@ -54,8 +55,6 @@ Result<Parts> OpenFiles(config::Source* source, size_t files) {
                 fmt::format("--held-out {}: there are {}, and nothing would be left to learn from; "
                             "--held-out 20% holds out the last records",
                             files, Counted(source->files.size(), "file")));
-  // A file of two names would be learnt from and judged by.
-  TACIT_RETURN_IF_ERROR(wiring::OpenSource(*source));
   config::Source held_out = *source;
   const auto first = source->files.end() - static_cast<ptrdiff_t>(files);
   held_out.files.assign(first, source->files.end());
@@ -68,7 +67,10 @@ Result<Parts> OpenFiles(config::Source* source, size_t files) {
 
 Result<Parts> OpenPercent(const config::Source& source, double percent) {
   TACIT_ASSIGN(const auto whole, wiring::OpenSource(source));
-  TACIT_ASSIGN(const uint64_t records, CountRecords(*whole));
+  uint64_t files = 0;
+  TACIT_ASSIGN(const uint64_t offsets, CountOffsets(*whole, &files));
+  const bool headers = source.format == config::FormatKind::kCsv && source.csv.header;
+  const uint64_t records = offsets - (headers ? files : 0);
   const auto held = static_cast<uint64_t>(static_cast<double>(records) * percent / 100);
   if (held == 0)
     return Fail(ErrorCode::kInvalidArgument,
@@ -76,8 +78,8 @@ Result<Parts> OpenPercent(const config::Source& source, double percent) {
                             Counted(records, "record")));
   TACIT_ASSIGN(auto learnt, wiring::OpenSource(source));
   TACIT_ASSIGN(auto held_out, wiring::OpenSource(source));
-  return Parts{.learnt = PartOfLog(std::move(learnt), 0, records - held),
-               .held_out = PartOfLog(std::move(held_out), records - held, records)};
+  return Parts{.learnt = PartOfLog(std::move(learnt), 0, offsets - held),
+               .held_out = PartOfLog(std::move(held_out), offsets - held, offsets)};
 }
 
 Result<Parts> OpenParts(const HeldOut& held_out, config::Source* source) {
@@ -87,6 +89,11 @@ Result<Parts> OpenParts(const HeldOut& held_out, config::Source* source) {
         ErrorCode::kInvalidArgument,
         fmt::format("--held-out: source.kind {} has no files to hold out{}", source->traits().name,
                     source->topic.empty() ? "" : ": topic " + source->topic));
+  // A file of two names, or a copy, would be learnt from and judged by.
+  if (holds_out) {
+    TACIT_RETURN_IF_ERROR(wiring::OpenSource(*source));
+    TACIT_RETURN_IF_ERROR(stream::CheckNoCopies(source->files));
+  }
   if (held_out.files > 0) return OpenFiles(source, held_out.files);
   if (held_out.percent > 0) return OpenPercent(*source, held_out.percent);
   Parts parts;

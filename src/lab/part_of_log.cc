@@ -96,12 +96,15 @@ std::unique_ptr<stream::Source> PartOfLog(std::unique_ptr<stream::Source> log, u
   return std::make_unique<LogPart>(std::move(log), from, to);
 }
 
-Result<uint64_t> CountRecords(stream::Source& log) {
+Result<uint64_t> CountOffsets(stream::Source& log, uint64_t* files) {
   RawRecords records;
+  *files = 0;
   for (uint64_t count = 0;;) {
     TACIT_ASSIGN(const stream::PollOutcome outcome, log.Poll(kPatience, &records));
     if (outcome == stream::PollOutcome::kEnd) return count;
-    if (outcome == stream::PollOutcome::kRecords) count = records.end_offset();
+    if (outcome != stream::PollOutcome::kRecords) continue;
+    count = records.end_offset();
+    *files += records.origin_line == 1 && records.size() > 0 ? 1 : 0;
   }
 }
 

@@ -14,7 +14,7 @@ namespace tacit::lab {
 std::unique_ptr<stream::Source> PartOfLog(std::unique_ptr<stream::Source> log, uint64_t from,
                                           uint64_t to);
 
-// Reads a log to its end, and counts its records.
-Result<uint64_t> CountRecords(stream::Source& log);
+// Reads a log to its end, and counts its offsets. `files`: how many of its files have a line.
+Result<uint64_t> CountOffsets(stream::Source& log, uint64_t* files);
 
 }  // namespace tacit::lab

@@ -469,7 +469,8 @@ TEST(ProposalTest, FilesOfFewRecordsMakeOnePeriodTogether) {
     std::vector<std::string> paths;
     for (int file = 0; file < files; ++file) {
       std::string text = "click,shelf\n";
-      for (int i = 1; i < records; ++i) text += fmt::format("{},s{}\n", i % 3 == 0 ? 1 : 0, i % 7);
+      for (int i = 1; i < records; ++i)
+        text += fmt::format("{},s{}\n", i % 3 == 0 ? 1 : 0, (i + file) % 7);
       paths.push_back(dir / fmt::format("{}-{}.csv", records, file));
       test::WriteFile(paths.back(), text);
     }
@@ -506,8 +507,8 @@ TEST(ProposalTest, PeriodsHaveRoomForHeaders) {
       // Each user comes in two files that follow each other.
       std::string text = "user,item,shelf,clicked\n";
       for (size_t i = 0; i < records; ++i)
-        text += fmt::format("u{},{},s{},{}\n", 1000 * (file / 2) + i * 7 % 1000, 1 + i % 3, i % 9,
-                            i % 5 == 0 ? 1 : 0);
+        text += fmt::format("u{},{},s{},{}\n", 1000 * (file / 2) + i * 7 % 1000, 1 + i % 3,
+                            (i + file) % 9, i % 5 == 0 ? 1 : 0);
       test::WriteFile(paths.back(), text);
     }
     const auto sample = ReadSample(paths, {});

@@ -64,6 +64,9 @@ TEST_F(SampleTest, FilesThatAreNoLogAreRefusedByName) {
   EXPECT_THAT(Refusal({Write("twice", "a,b,a\nx,1,y\n")}), HasSubstr("names 'a' twice"));
   const std::string one = Write("one", "{\"a\":1}\n");
   EXPECT_THAT(Refusal({one, one}), HasSubstr("is the same file as"));
+  std::string lines;
+  for (int i = 0; i < 30; ++i) lines += fmt::format("{{\"a\":{}}}\n", i);
+  EXPECT_THAT(Refusal({Write("log", lines), Write("copy", lines)}), HasSubstr("has the lines of"));
   EXPECT_THAT(Refusal({one, Write("two", "a,b\n1,2\n")}), HasSubstr("a source has one format"));
   EXPECT_THAT(Refusal({Write("three", "a,b\n1,2\n"), Write("four", "a,c\n1,2\n")}),
               HasSubstr("column 2 is called 'c', and in"));
@@ -101,9 +104,9 @@ TEST_F(SampleTest, ReasonsThatDifferInAValueAreOne) {
 
 // A part of the files tells how many records there are in all of them.
 TEST_F(SampleTest, WhatIsNotReadIsEstimated) {
-  const std::string csv = test::ShopAsCsv(1, 40'000);
-  const auto sample =
-      ReadSample({Write("a.csv", csv), Write("b.csv", csv)}, {.format = {}, .rows_most = 10'000});
+  const auto sample = ReadSample(
+      {Write("a.csv", test::ShopAsCsv(1, 40'000)), Write("b.csv", test::ShopAsCsv(2, 40'000))},
+      {.format = {}, .rows_most = 10'000});
   ASSERT_TRUE(sample) << sample.error().message;
   EXPECT_EQ(sample->lines, 10'000u);
   EXPECT_FALSE(sample->whole);

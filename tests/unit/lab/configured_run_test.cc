@@ -311,10 +311,28 @@ TEST(ConfiguredRun, WhatCannotBeHeldOutIsNamed) {
   const auto same = RunConfigured(twice, options);
   ASSERT_FALSE(same);
   EXPECT_THAT(same.error().message, HasSubstr("again.jsonl: is the same file as "));
+  // So would be a copy.
+  fs::remove(dir / "again.jsonl");
+  fs::copy_file(config.source.files.front(), dir / "again.jsonl");
+  for (const HeldOut& held_out : {HeldOut{.files = 1}, HeldOut{.percent = 20}}) {
+    options.held_out = held_out;
+    const auto copy = RunConfigured(twice, options);
+    ASSERT_FALSE(copy);
+    EXPECT_THAT(copy.error().message, HasSubstr("again.jsonl: has the lines of "));
+  }
   options.held_out = {.percent = 1e-6};
   const auto none = RunConfigured(config, options);
   ASSERT_FALSE(none);
   EXPECT_THAT(none.error().message, HasSubstr("not one would be held out"));
+  // A header is no record.
+  test::WriteFile(dir / "few.csv", "label,x\n1,2\n0,3\n");
+  config::Config few = config;
+  few.source.format = config::FormatKind::kCsv;
+  few.source.files = {dir / "few.csv"};
+  options.held_out = {.percent = 40};
+  const auto two = RunConfigured(few, options);
+  ASSERT_FALSE(two);
+  EXPECT_THAT(two.error().message, HasSubstr("of 2 records not one would be held out"));
 }
 
 // A share of the records is held out as files of the same records are.
@@ -396,8 +414,10 @@ TEST(PartOfLog, TwoPartsAreTheLog) {
   };
   const auto whole = open();
   const std::vector<std::string> expected = read(*whole);
-  const uint64_t records = *CountRecords(*open());
+  uint64_t files = 0;
+  const uint64_t records = *CountOffsets(*open(), &files);
   EXPECT_EQ(records, 8u);
+  EXPECT_EQ(files, 3u) << "one has no line";
   for (uint64_t at = 0; at <= records; ++at) {
     const auto first = PartOfLog(open(), 0, at), rest = PartOfLog(open(), at, records);
     std::vector<std::string> both = read(*first), wanted = expected;

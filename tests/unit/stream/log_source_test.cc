@@ -8,6 +8,7 @@
 #include <random>
 
 #include "log_files.h"
+#include "stream/log/copies.h"
 
 namespace tacit::stream {
 namespace {
@@ -239,6 +240,30 @@ TEST_F(LogSourceTest, RecordsAfterIsExactOnceTheEndsAreKnown) {
   EXPECT_GT(guess, 200u);
   ReadAll(*source);
   EXPECT_EQ(source->RecordsAfter({&at, 1}), 1200u);
+}
+
+TEST_F(LogSourceTest, ACopyIsKnownByItsLines) {
+  const std::string lines = Lines(0, 3000);
+  const std::string first = Write("first.log", lines);
+  const auto refused = [&](const std::string& name, const std::string& content) {
+    const Status status =
+        CheckNoCopies({Write("other.log", Lines(5000, 40)), first, Write(name, content)});
+    return status ? "" : status.error().message;
+  };
+  for (const std::string& copy : {lines, Gzip(lines), Zstd(lines), lines + Lines(3000, 20),
+                                  lines.substr(0, lines.size() - 1)})
+    EXPECT_EQ(refused("copy", copy), PathOf("copy") + ": has the lines of " + first +
+                                         "; a copy counts its records twice, so leave one of them "
+                                         "out");
+  EXPECT_EQ(refused("later.log", Lines(1, 3000)), "");
+  EXPECT_EQ(refused("other", "odd\n" + lines), "");
+  // A few lines may be alike by chance, and empty files are.
+  const auto twice = [&](const std::string& content) {
+    return CheckNoCopies({Write("a", content), Write("b", content)}).has_value();
+  };
+  EXPECT_TRUE(twice(""));
+  EXPECT_TRUE(twice(Lines(0, 19)));
+  EXPECT_FALSE(twice(Lines(0, 20)));
 }
 
 }  // namespace
