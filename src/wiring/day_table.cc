@@ -8,6 +8,7 @@
 
 #include "base/interval.h"
 #include "base/text.h"
+#include "base/words.h"
 #include "console/text_table.h"
 #include "train/learner/baseline.h"
 #include "wiring/plans/ground_truth.h"
@@ -44,10 +45,10 @@ std::string CostLine(double epsilon, const privacy::Promise& promise, std::strin
 std::string LeftOutLine(const UsersCame& came) {
   if (came.users_left_out == 0) return "";
   const auto share = [](uint64_t left_out, uint64_t all) {
-    return 100 * static_cast<double>(left_out) / static_cast<double>(all);
+    return PercentText(static_cast<double>(left_out) / static_cast<double>(all));
   };
   return fmt::format(
-      "{:.1f} % of users and {:.1f} % of records ({} of {}) were left out: allowances "
+      "{} of users and {} of records ({} of {}) were left out: allowances "
       "(participation.max_participations)\nwere used up. A user is counted once in each step.\n",
       share(came.users_left_out, came.users), share(came.records_left_out, came.records),
       WithThousands(came.records_left_out), WithThousands(came.records));
@@ -104,7 +105,8 @@ std::string BelowBaseline(const std::vector<train::DayRow>& days, const IsBelow&
   const auto below = std::ranges::count_if(days, [&](const train::DayRow& day) {
     return day.Judged() != nullptr && is_below(*day.Judged());
   });
-  return below == 0 ? "" : fmt::format("On {} of {} days {}.\n", below, days.size(), words);
+  return below == 0 ? ""
+                    : fmt::format("On {} of {} {}.\n", below, Counted(days.size(), "day"), words);
 }
 
 // The columns of predictions: log loss, NE, predicted clicks over clicks, AUC and its interval.
@@ -135,9 +137,9 @@ std::string WhyNobodyWasAsked(const std::vector<train::DayRow>& days,
     }
   if (silent == 0) return "";
   std::string text = fmt::format(
-      "On {} of {} days nobody was asked for a next item: {} came before anything had been "
+      "On {} of {} nobody was asked for a next item: {} came before anything had been "
       "learnt,\n{} had no history, {} took nothing that they had not had before.\n",
-      silent, days.size(), Counted(not_asked.without_model, "user"),
+      silent, Counted(days.size(), "day"), Counted(not_asked.without_model, "user"),
       WithThousands(not_asked.without_history), WithThousands(not_asked.without_news));
   const bool once = promise.unit == privacy::Unit::kUser && promise.bounds.allowance == 1;
   if (once && not_asked.without_history > 0)
@@ -210,6 +212,8 @@ std::string SideBySide(const std::vector<LearnerDays>& learners,
       before = &day;
     }
   }
+  std::map<std::pair<bool, std::string>, size_t> alike;  // rows by what is held out, and by name
+  for (const auto& [place, row] : rows) ++alike[{std::get<0>(place), row.name}];
   console::TextLines lines = {{"AUC"}, {"epsilon"}};
   for (const LearnerDays& learner : learners) {
     lines[0].push_back(learner.id);
@@ -221,7 +225,13 @@ std::string SideBySide(const std::vector<LearnerDays>& learners,
   }
   for (const auto& [place, row] : rows) {
     std::vector<std::string>& line = lines.emplace_back();
-    line.push_back(row.name);
+    const auto& [held_out, offset, files] = place;
+    // Files of two folders may have one name.
+    line.push_back(row.name +
+                   (alike[{held_out, row.name}] > 1
+                        ? fmt::format(", to offset {}", WithThousands(offset))
+                        : "") +
+                   (held_out ? ", held out" : ""));
     for (size_t i = 0; i < learners.size(); ++i)
       line.push_back(Figure(row.auc.contains(i) ? row.auc.at(i) : NAN));
     if (best_auc.empty()) continue;

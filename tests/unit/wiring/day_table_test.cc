@@ -71,7 +71,7 @@ TEST(DayTableTest, TheDayOfTheFirstReleaseHasARowForWhatCameAfterIt) {
   day.clicks = 2;
   day.loss_sum = 80;
   const std::string whole = DayTable({.epsilon = 1, .days = {day}}, {}, {});
-  EXPECT_THAT(whole, AllOf(Not(HasSubstr("since release 1")), HasSubstr("On 1 of 1 days")));
+  EXPECT_THAT(whole, AllOf(Not(HasSubstr("since release 1")), HasSubstr("On 1 of 1 day ")));
   day.after_release = {{.events = 4, .clicks = 1, .loss_sum = 1}, .75, .1};
   EXPECT_THAT(DayTable({.epsilon = 1, .days = {day}}, {}, {}),
               AllOf(HasSubstr("day-00                     8       2  10.0000"),
@@ -140,7 +140,7 @@ TEST(RankedDayTableTest, SetsBaselinesBesideTheModel) {
   EXPECT_THAT(RankedDayTable({.epsilon = 1, .days = {good}}, {}),
               Not(HasSubstr("the better answer")));
   good.ranked.model.gain = 30;
-  EXPECT_THAT(RankedDayTable({.epsilon = 1, .days = {good}}, {}), HasSubstr("On 1 of 1 days"))
+  EXPECT_THAT(RankedDayTable({.epsilon = 1, .days = {good}}, {}), HasSubstr("On 1 of 1 day "))
       << "as many hits, in worse places";
   EXPECT_THAT(RankedDayTable({.epsilon = 1, .days = {train::DayRow{}}}, {}),
               HasSubstr("        -           -       -         -       -         -       -"));
@@ -206,15 +206,15 @@ TEST(SideBySideTest, ComparesTheSameRecordsAlone) {
             .days = {DayOf("a", {10, 1}, .5), DayOf("a..b", {30, 2}, .6), DayOf("", {}, .7), held}},
            {.id = "short", .epsilon = 1, .days = {DayOf("a", {10, 1}, .8), DayOf("", {}, 1)}}},
           {}),
-      "AUC         one     two   short\n"
-      "epsilon  1.0000  1.0000  1.0000\n"
-      "a        0.1000  0.5000  0.8000\n"
-      "after a       -       -  1.0000\n"
-      "a        0.2000       -       -\n"
-      "b        0.3000       -       -\n"
-      "a..b          -  0.6000       -\n"
-      "after b  0.4000  0.7000       -\n"
-      "a        0.9000  0.9000       -\n");
+      "AUC                 one     two   short\n"
+      "epsilon          1.0000  1.0000  1.0000\n"
+      "a, to offset 10  0.1000  0.5000  0.8000\n"
+      "after a               -       -  1.0000\n"
+      "a, to offset 20  0.2000       -       -\n"
+      "b                0.3000       -       -\n"
+      "a..b                  -  0.6000       -\n"
+      "after b          0.4000  0.7000       -\n"
+      "a, held out      0.9000  0.9000       -\n");
 }
 
 TEST(DayTableTest, LongNamesHaveTheirRoom) {
