@@ -81,6 +81,17 @@ std::string Span(int64_t from_ms, int64_t to_ms) {
   return fmt::format("{:.0f} seconds", seconds);
 }
 
+// "0.53 of 3". Where the budget has run out, with as many digits as tell the two apart.
+std::string SpentOf(const Forecast& f) {
+  if (!std::isfinite(f.budget)) return fmt::format("{:.4g}", f.epsilon);
+  for (int digits = 4;; ++digits) {
+    const std::string spent = fmt::format("{:.{}g}", f.epsilon, digits),
+                      budget = fmt::format("{:.{}g}", f.budget, digits);
+    const bool apart = spent != budget || f.epsilon == f.budget;
+    if (apart || f.kind != Forecast::Kind::kExhausted) return spent + " of " + budget;
+  }
+}
+
 std::string SentenceOf(const Forecast& f, privacy::Unit unit) {
   const bool users = unit == privacy::Unit::kUser;
   switch (f.kind) {
@@ -256,11 +267,8 @@ Result<int> RunForecast(const ForecastOptions& options) {
   }
   if (lines.empty()) fmt::print("nothing has been charged yet\n");
   for (const Line& line : lines) {
-    fmt::print(
-        "{}: epsilon {:.4g}{} at delta {:g}: {}\n", line.name.empty() ? "all together" : line.name,
-        line.forecast.epsilon,
-        std::isfinite(line.forecast.budget) ? fmt::format(" of {:.4g}", line.forecast.budget) : "",
-        line.forecast.delta, Sentence(line, lines));
+    fmt::print("{}: epsilon {} at delta {:g}: {}\n", line.name.empty() ? "all together" : line.name,
+               SpentOf(line.forecast), line.forecast.delta, Sentence(line, lines));
     if (line.users) PrintUsers(line);
   }
   return int{console::kExitDone};

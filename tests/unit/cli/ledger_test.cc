@@ -158,6 +158,9 @@ TEST_F(LedgerCommandsTest, ForecastOfOnceNeverRunsOut) {
   EXPECT_EQ(lower.at("total").at("forecast"), "exhausted");
   const Ended said = Ledger({"forecast"});
   EXPECT_THAT(said.out, HasSubstr("ctr: epsilon 8 of 8 at delta 1e-06: does not run out"));
+  EXPECT_THAT(Ledger({"forecast", "--epsilon", "7.99999"}).out,
+              HasSubstr("of 7.99999 at delta 1e-06: has run out"))
+      << "it is not 8 of 8";
 }
 
 TEST_F(LedgerCommandsTest, ForecastOfAFewStepsSaysItIsTooLittle) {
