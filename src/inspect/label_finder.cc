@@ -35,8 +35,10 @@ class LabelFinder {
       if (IsZeroOrOne(0)) best = 0;
     } else if (!named_.label.empty()) {
       best = sample_.ColumnAt(named_.label);
-      if (best && named_.label_values.empty() && !MayHaveRule(*best) && !IsVeiled(*best))
-        return Refuse(*best);
+      const bool may_be = best && (!roles_->time || roles_->time->column != *best);
+      const bool has_rule =
+          may_be && (!named_.label_values.empty() || MayHaveRule(*best) || IsVeiled(*best));
+      if (best && !has_rule) return Refuse(*best);
     } else if (roles_->plain_json) {
       best = sample_.ColumnAt("/label");
     } else {
@@ -109,6 +111,7 @@ class LabelFinder {
             ? ""
             : fmt::format(", and is missing in {}",
                           Counted(sample_.rows - profile.present, "record"));
+    if (roles_->time && roles_->time->column == c) return "it is the record's time";
     if (profile.present == 0) return "no record has it";
     if (profile.distinct == 1 && !column.texts.empty())
       return fmt::format("it is {} in {}{}", config::QuotedYaml(column.texts.begin()->second),

@@ -289,8 +289,7 @@ class RoleFinder {
     bool listed = true;
     for (const auto& [code, text] : none.texts) listed &= roles_.ListAsMissing(text);
     const uint64_t others = column.words - none.records;
-    const bool amounts = others < column.numbers() && 2 * column.quoted <= column.numbers() &&
-                         c != roles_.item && !IsIdName(column) &&
+    const bool amounts = others < column.numbers() && c != roles_.item && !IsIdName(column) &&
                          !AreNames(Of(c).distinct - none.texts.size());
     std::string texts;
     if (none.records > 0)
@@ -343,7 +342,7 @@ class RoleFinder {
     const auto losses = roles_.label ? evidence_.Losses(*roles_.label, c) : std::nullopt;
     const bool decided = losses && std::abs(losses->first - losses->second) > kChanceOfNames;
     if (!decided && IsIdName(column)) return Add(c, Kind::kCategorical, "whole numbers, called id");
-    if (losses && losses->first < losses->second)
+    if (!unique && losses && losses->first < losses->second)
       return Add(c, Kind::kCategorical,
                  fmt::format("whole numbers that foretell the label better as names ({:.4f} nats) "
                              "than as amounts ({:.4f})",

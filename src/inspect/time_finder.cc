@@ -151,7 +151,8 @@ void FindTime(const Sample& sample, const Evidence& evidence, std::vector<uint8_
 }
 
 bool SeemsTime(const Column& column, const Profile& profile) {
-  const auto most = [&](uint64_t values) { return 2 * values > profile.present; };
+  const uint64_t present = profile.present - TextsForNoneOf(column).records;
+  const auto most = [&](uint64_t values) { return 2 * values > present; };
   if (most(column.times + column.datetimes)) return true;
   if (IsNamedId(column)) return false;
   const bool named = IsTimeName(column);

@@ -63,15 +63,15 @@ int RarerLabel(const Trial& trial) { return trial.label_rate() < 0.5 ? 1 : 0; }
 std::string FewLabels(const Sample& sample, const Trial& trial) {
   constexpr double kHeldOut = 0.2, kAucKnown = 0.05;
   const double rarer = sample.lines_in_all * RateOfRarer(trial);
-  const double known = 1.96 / std::sqrt(12 * kHeldOut * std::max(1.0, rarer));
+  const double known = std::min(0.5, 1.96 / std::sqrt(12 * kHeldOut * std::max(1.0, rarer)));
   if (known <= kAucKnown) return "";
   const auto labels = static_cast<uint64_t>(std::round(rarer));
   return fmt::format(
-      "there {} some {} of {} in all: a fifth of the records, held out, tells an AUC "
+      "there {} {}{} of {} in all: a fifth of the records, held out, tells an AUC "
       "to {:.2f} or worse, and hardly any model from chance. Have more records, or a label that is "
       "{} more often (a click in place of a purchase)",
-      WordFor(labels, "is", "are"), Counted(labels, "label"), RarerLabel(trial), known,
-      RarerLabel(trial));
+      WordFor(labels, "is", "are"), sample.whole && sample.noised.empty() ? "" : "some ",
+      Counted(labels, "label"), RarerLabel(trial), known, RarerLabel(trial));
 }
 
 }  // namespace

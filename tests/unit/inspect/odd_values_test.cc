@@ -149,6 +149,10 @@ TEST_F(OddValuesTest, AColumnThatSeemsToBeTheTimeIsNoFeature) {
   const Roles grouped = RolesOf("user_id", ids);
   EXPECT_FALSE(grouped.time);
   EXPECT_EQ(NameOfColumn(*sample_, grouped.user), "user_id");
+  const Roles paid = RolesOf("paid_at", [](int i) {
+    return i % 9 > 0 ? std::string("NULL") : fmt::format("2024-02-11 0{}:{:02}", i / 600, i % 60);
+  });
+  EXPECT_EQ(Feature(paid, "paid_at"), nullptr) << "most values are none, and the others times";
   // A second time is none of the record's.
   const Roles two = RolesOf("ts,then", [&](int i) {
     return fmt::format("{},{}", 1'700'000'000 + i * 7, 1'600'000'000 + i);
@@ -181,6 +185,13 @@ TEST_F(OddValuesTest, NumbersWithTextsAreToldOf) {
   EXPECT_THAT(words.missing, ElementsAre("NULL"));
   EXPECT_THAT(words.warnings, ElementsAre(HasSubstr("\"paid\" has numbers, and \"NULL\" in 50 "
                                                     "records, other texts in 50 records")));
+  EXPECT_THAT(RolesOfJson("paid",
+                          [](int i) {
+                            return i % 20 == 0 ? std::string("\"NULL\"")
+                                               : fmt::format("\"{}\"", i * 17 % 907);
+                          })
+                  .warnings,
+              ElementsAre(HasSubstr("\"/paid\" has numbers, and \"NULL\" in 100 records")));
   EXPECT_THAT(roles_of({""}, 907).warnings, IsEmpty());
   EXPECT_THAT(roles_of({"dear"}, 7).warnings, IsEmpty()) << "so few numbers are names";
 }
@@ -270,6 +281,7 @@ TEST_F(OddValuesTest, ALabelThatSaysNothingIsRefused) {
   EXPECT_THAT(why([](int i) { return i % 2 == 0 ? "view" : "cart"; },
                   {.label = "bought", .label_values = {{"view", "0"}, {"buy", "1"}}}),
               HasSubstr("it has 2 different values, 2,000 texts"));
+  EXPECT_THAT(why(Seconds(3000, ""), named), HasSubstr("it is the record's time"));
   EXPECT_EQ(why([](int i) { return i % 9 == 0 ? "1" : "0"; }, named), "");
   // Without a person's word it is told of.
   const Roles roles = FindRoles(Read("seen.csv", ShopWith("click", all("0"))));

@@ -87,7 +87,7 @@ TEST_F(ReportTest, LabelsThatTellNoAucAreWarnedOf) {
   const double ones = 100 / 5.0, zeros = 19'900 / 5.0;
   const double known = 1.96 * std::sqrt((ones + zeros + 1) / (12 * ones * zeros));
   EXPECT_THAT(warning(20'000, 200),
-              AllOf(HasSubstr("there are some 100 labels of 1 in all"),
+              AllOf(HasSubstr("there are 100 labels of 1 in all"),
                     HasSubstr(fmt::format("tells an AUC to {:.2f} or worse", known)),
                     HasSubstr("a label that is 1 more often")));
   EXPECT_EQ(warning(20'000, 20), "");
