@@ -116,7 +116,7 @@ TEST_F(OddValuesTest, AFewTimesOfAnotherAgeOrNoneAreCounted) {
   }
 }
 
-// Where more than a few values are odd, the column is neither the time nor a feature.
+// A column with more than a few odd values is neither the time nor a feature.
 TEST_F(OddValuesTest, AColumnThatSeemsToBeTheTimeIsNoFeature) {
   const auto left_out = [&](const Roles& roles, const std::string& name, const std::string& how) {
     EXPECT_FALSE(roles.time) << name;
@@ -194,6 +194,16 @@ TEST_F(OddValuesTest, NumbersWithTextsAreToldOf) {
               ElementsAre(HasSubstr("\"/paid\" has numbers, and \"NULL\" in 100 records")));
   EXPECT_THAT(roles_of({""}, 907).warnings, IsEmpty());
   EXPECT_THAT(roles_of({"dear"}, 7).warnings, IsEmpty()) << "so few numbers are names";
+}
+
+// Names that come once foretell nothing: the difference between their losses is chance.
+TEST_F(OddValuesTest, NumbersOfOneRecordEachAreAmounts) {
+  for (const int step : {701, 911, 1201, 7919}) {
+    const Roles roles = RolesOf("stock", [=](int i) { return std::to_string(i * step % 2003); });
+    const FeatureRole* stock = Feature(roles, "stock");
+    ASSERT_NE(stock, nullptr);
+    EXPECT_EQ(stock->kind, FeatureKind::kDense) << step << stock->reason;
+  }
 }
 
 // A text that stands for none is no category, in any column of names.
