@@ -133,9 +133,10 @@ class LabelFinder {
   void TellOfNamesakes() {
     for (size_t c = 0; c < sample_.columns.size(); ++c)
       if (evidence_.TellsWords() && (*taken_)[c] == 0 && IsLabelName(sample_.columns[c]))
-        roles_->warnings.push_back(
-            fmt::format("{} is called as labels are, and is not taken for one: {}",
-                        config::QuotedYaml(sample_.columns[c].place), ValuesOf(c)));
+        roles_->warnings.push_back(fmt::format(
+            "{} is called as labels are, and is not taken for one: {}{}",
+            config::QuotedYaml(sample_.columns[c].place), ValuesOf(c),
+            Of(c).distinct > 1 && MayHaveRule(c) ? ". With --label it is one all the same" : ""));
   }
   // True if by this rule all records that have a label have the same. A raw sample keeps few words.
   bool HasOneLabel(const LabelRole& label) const {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include <filesystem>
 #include <random>
 
 #include "support/json.h"
@@ -67,6 +68,22 @@ TEST_F(BadFiles, AFieldOfJsonIsNamedWithOrWithoutItsSlash) {
     EXPECT_THAT(ended.out, HasSubstr("user       '/colour': it is given"));
   }
   ExpectRefused({file, "--user", "shape"}, "no field of these records is called '/shape'");
+}
+
+// Users and items are there, and no model of them takes the label's place.
+TEST_F(BadFiles, ALabelOfOneKindIsRefusedWithItsCounts) {
+  std::string text = "user,item,click\n";
+  for (int i = 0; i < 500; ++i) text += fmt::format("u{},i{},0\n", i % 97, i % 13);
+  const std::string file = Write("clicks.csv", text);
+  const Ended named = Inspect({file, "--label", "click", "--output", dir_ / "clicks.yaml"});
+  EXPECT_EQ(named.exit_code, 1);
+  EXPECT_THAT(named.err, HasSubstr("nothing is proposed: \"click\" cannot be the label: it is "
+                                   "\"0\" in 500 records"));
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "clicks.yaml"));
+  const Ended event = Inspect({file, "--unit", "event"});
+  EXPECT_EQ(event.exit_code, 2);
+  EXPECT_THAT(event.err, HasSubstr("no label is found"));
+  EXPECT_THAT(event.out, HasSubstr("\"click\" is called as labels are, and is not taken for one"));
 }
 
 TEST_F(BadFiles, OneRecordIsTooFew) {

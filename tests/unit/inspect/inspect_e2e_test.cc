@@ -271,7 +271,7 @@ TEST_F(InspectE2e, MeetingsWithoutALabelHaveAModelOfTheNextItem) {
   test::WriteFile(dir_ / "items.dat", items);
   const Ended event = Inspect({dir_ / "met.jsonl", "--unit", "event"}, "event.yaml");
   EXPECT_EQ(event.exit_code, 2);
-  EXPECT_THAT(event.err, HasSubstr("--unit event: these records have no label"));
+  EXPECT_THAT(event.err, HasSubstr("--unit event: no label is found"));
   const Ended inspected = Inspect({dir_ / "met.jsonl", "--items", dir_ / "items.dat", "--unit",
                                    "user", "--epsilon", "8", "--delta", "1e-5", "--mode", "once"},
                                   "met.yaml");

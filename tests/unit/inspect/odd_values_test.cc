@@ -266,7 +266,10 @@ TEST_F(OddValuesTest, TextsForNoneInPlaceOfALabelAreMissing) {
   ASSERT_TRUE(words.label);
   EXPECT_THAT(words.label->values, Not(Contains(testing::Pair("NULL", testing::_))));
   EXPECT_THAT(words.warnings, told);
-  EXPECT_FALSE(roles_of("click", "NULL", 5, click).label) << "a fifth is not a few";
+  const Roles fifth = roles_of("click", "NULL", 5, click);
+  EXPECT_FALSE(fifth.label) << "a fifth is not a few";
+  EXPECT_THAT(fifth.warnings, Contains(HasSubstr("it has 3 different values, 1,600 numbers, 400 "
+                                                 "texts. With --label it is one all the same")));
   EXPECT_FALSE(roles_of("click", "maybe", 20, click).label) << "it is no none";
 }
 
@@ -299,6 +302,8 @@ TEST_F(OddValuesTest, ALabelThatSaysNothingIsRefused) {
   EXPECT_THAT(roles.warnings,
               ElementsAre(HasSubstr("\"click\" is called as labels are, and is not "
                                     "taken for one: it is \"0\" in 2,000 records")));
+  const Roles word = FindRoles(Read("seen.csv", ShopWith("click", all("no"))));
+  EXPECT_THAT(word.warnings, ElementsAre(Not(HasSubstr("--label"))));
 }
 
 }  // namespace

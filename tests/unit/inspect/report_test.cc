@@ -111,6 +111,22 @@ TEST_F(ReportTest, UsersAndItemsAreNamedOrMissed) {
   EXPECT_EQ(unknown.Json().at("user"), nullptr);
 }
 
+// Little is not nothing, and one is not many.
+TEST_F(ReportTest, NumbersHaveTheirWords) {
+  const Looked looked = LookAt("click,shelf,ts", 4000, [](int i) {
+    const int old = i == 3000 ? 2999 : i;  // the same line again
+    return fmt::format("{},s{},{}", old == 1000 ? 1 : 0, old % 7,
+                       1'700'000'000 + (old == 9 ? 0 : old));
+  });
+  EXPECT_THAT(
+      looked.Text(),
+      AllOf(HasSubstr("; under 0.1 % are 1: 0.1 % of the first half, 0.0 % of the second"),
+            HasSubstr("1 record is there before, byte for byte"),
+            HasSubstr("under 0.1 % of the records are older than the one before"),
+            HasSubstr("there is 1 label of 1 in all: a fifth of the records, held out, tells "
+                      "an AUC to 0.50 or worse")));
+}
+
 // The time is proposed, and the records whose time cannot be read are counted with their reason.
 TEST_F(ReportTest, BadTimesAreCounted) {
   const Looked looked = LookAt("click,shelf,at", 2000, [](int i) {
