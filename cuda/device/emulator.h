@@ -63,7 +63,7 @@ class Meeting {
   template <class T>
   Meeting(uint32_t mask, const char* what, Line line, const T& mine) {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= kBytesMax);
-    Arrive(mask, what, line, &mine, sizeof(T));
+    Arrive(mask, what, line, static_cast<const void*>(&mine), sizeof(T));
   }
   ~Meeting();
   Meeting(const Meeting&) = delete;
@@ -73,7 +73,7 @@ class Meeting {
   template <class T>
   T Of(uint32_t lane) const {
     T value;
-    Read(lane, &value, sizeof(T));
+    Read(lane, static_cast<void*>(&value), sizeof(T));
     return value;
   }
 
