@@ -132,6 +132,7 @@ class LinearPlan final : public ModelPlan {
   Result<uint64_t> EventsOfPart(std::string_view bytes) const override {
     const train::LinearQuery query(options_);
     TACIT_ASSIGN(const auto part, train::LinearPart::Decode(bytes, query, options_.bins));
+    TACIT_RETURN_IF_ERROR(part.Check(query));
     return part.figures.examples;
   }
 
@@ -208,7 +209,8 @@ Result<std::shared_ptr<const ModelPlan>> PlanLinear(const PlanParts& parts) {
       .noise_multiplier = 0,
       .whole_column_most = learner.mechanism.whole_columns,
       .threshold_deviations = learner.mechanism.deviations,
-      .bins = learner.quality.bins};
+      .bins = learner.quality.bins,
+      .weighs = parts.config.source.weighs()};
   if (learner.mechanism.traits().adds_noise) {
     TACIT_ASSIGN(options.noise_multiplier, StepNoise(learner, parts.exposure, {}, parts.laws));
   }
