@@ -135,10 +135,6 @@ class Trainer {
   void Predicted(Seat& seat, const stream::StepBatch& batch, const StepReport& report);
   void Record(Seat& seat, const stream::StepBatch& batch, const StepReport& report,
               StepTotals::Phases seconds);
-  static bool TellBelowBaseline(const Seat& seat, const std::string& when,
-                                const QualityPoint& predicted);
-  static void TellTooGood(const Seat& seat, const std::string& when,
-                          const PredictedFigures& predicted);
   store::LearnerCommit TakePending(Seat& seat);
   Status CommitPending();
   Status HandOver();
