@@ -104,9 +104,9 @@ void Collector::Forget(std::map<BodyName, Held>::iterator held) {
 }
 
 Taken Collector::Count(const std::string& worker, const BodyName& name, Body body) {
-  Counted counted{.name = name, .worker = worker, .ranges = RangesOf(body)};
+  Counted counted{
+      .name = name, .worker = worker, .ranges = RangesOf(body), .dead = RecordsOf(body).all_dead()};
   for (const SummedRange& summed : body.ranges) {
-    counted.unreadable += summed.unreadable;
     if (Around(summed.range) == nullptr)
       return Refuse(Outcome::kRefused, fmt::format("worker '{}' has summed {}, outside the period",
                                                    worker, NameOf(summed.range)));
@@ -116,7 +116,7 @@ Taken Collector::Count(const std::string& worker, const BodyName& name, Body bod
       const Counted& other = counted_[met->body];
       // One worker may know a schema that another does not know yet: their sums differ rightly.
       if (other.own || other.name == name || other.ranges != counted.ranges ||
-          other.unreadable != counted.unreadable)
+          other.dead != counted.dead)
         return {Outcome::kCovered, "", {}};
       return Refuse(Outcome::kDiffers,
                     fmt::format("workers '{}' and '{}' have other sums of {}: one of them is wrong",

@@ -87,7 +87,7 @@ class Collector {
     BodyName name{};
     std::string worker{};
     Ranges ranges{};
-    uint64_t unreadable = 0;
+    uint64_t dead = 0;
     bool own = false;
   };
   struct Covered {

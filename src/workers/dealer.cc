@@ -117,7 +117,9 @@ Status Dealer::Check(const Body& body) const {
   if (!options_.events) return {};
   TACIT_ASSIGN(const uint64_t events, options_.events(part));
   uint64_t counted = events;
-  for (const SummedRange& one : body.ranges) counted += one.unreadable + one.opted_out + one.empty;
+  for (const SummedRange& one : body.ranges) counted += one.empty;
+  const event::SummedRecords records = RecordsOf(body);
+  counted += records.all_dead() + records.opted_out;
   const uint64_t offsets = CountOffsets(RangesOf(body));
   if (counted == offsets) return {};
   return Fail(ErrorCode::kCorruption,

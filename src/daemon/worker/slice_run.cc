@@ -52,7 +52,7 @@ void SliceRun::Count(const event::RawRecords& records, const event::Batch& batch
            records.end_offset() <= one.range.end;
   });
   TACIT_CHECK(summed != summed_.end(), "records of no range of the slice");
-  summed->unreadable += dead.size();
+  for (const event::DeadLetter& letter : dead) ++summed->dead[static_cast<size_t>(letter.part)];
   summed->opted_out += records.size() - batch.size() - dead.size();
   done_ += records.size();
 }

@@ -331,17 +331,18 @@ TEST_F(DealerTest, EachOffsetIsAnEventOrIsCountedAsNone) {
   Begin(1);
   Join({"w-1"});
   const Body body = Sum({{0, 10, 50}});
-  for (uint64_t SummedRange::*count :
-       {&SummedRange::unreadable, &SummedRange::opted_out, &SummedRange::empty}) {
-    Body other = body;
-    ++(other.ranges[0].*count);
+  std::vector<Body> wrong(3, body);
+  ++wrong[0].ranges[0].dead[3];
+  ++wrong[1].ranges[0].opted_out;
+  ++wrong[2].ranges[0].empty;
+  for (const Body& other : wrong) {
     Deliver("w-1", other);
     EXPECT_EQ(Next().kind, PeriodPiece::Kind::kNothing);
   }
   EXPECT_EQ(Count("tacit_slices_refused_total", {{"why", "period"}}), 3);
   // Two that make up for each other cannot be told.
   Body other = body;
-  other.ranges[0].unreadable += other.ranges[0].empty;
+  other.ranges[0].dead[0] += other.ranges[0].empty;
   other.ranges[0].empty = 0;
   Deliver("w-1", other);
   EXPECT_EQ(Next().kind, PeriodPiece::Kind::kSums);
