@@ -35,7 +35,8 @@ Result<int> RunWorker(const wiring::Assembly& assembly, const Start& start) {
                                                 .name = name,
                                                 .check_feed = start.check_feed}));
   TACIT_RETURN_IF_ERROR(
-      service->Answer({.latest = [] { return std::shared_ptr<const store::Snapshot>(); },
+      service->Answer({.serves = false,
+                       .latest = [] { return std::shared_ptr<const store::Snapshot>(); },
                        .models = {},
                        .readiness = [&worker] { return worker->readiness(); },
                        .dashboard = {.activity = [] { return "summing for a trainer"; }}},
