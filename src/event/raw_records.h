@@ -61,9 +61,13 @@ struct RawRecords {
   // The ranges of a period over several partitions that ends behind these records; empty: no such
   // period ends here.
   std::vector<OffsetRange> period;
-  // A part of a period that another process, `origin`, has summed up: its learner's bytes. There
-  // are no records beside it.
+  // A part of a period that another process, `origin`, has summed up: its learner's bytes, and the
+  // records that it read for it. There are no records beside it.
   std::string sums;
+  SummedRecords summed;
+  // Records that another process has summed up too. A frame without records ends them, and has the
+  // sums that they are compared with.
+  bool recount = false;
 
   size_t size() const { return end.size(); }
   int64_t TimeOf(size_t i) const { return timestamp_ms.empty() ? 0 : timestamp_ms[i]; }

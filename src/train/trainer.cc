@@ -399,18 +399,29 @@ Status Trainer::Preview(Seat& seat, const stream::StepBatch& batch) {
   StepReport report;
   const Clock::TimePoint begin = clock_.Now();
   const bool sums = batch.kind == stream::StepBatch::Kind::kSums;
-  const auto see = [&]() -> Status {
-    if (!sums) return seat.learner->Preview(batch, &report);
-    TACIT_RETURN_IF_ERROR(seat.learner->AddPart(batch.sums));
-    return {};
-  };
-  if (Status seen = see(); !seen)
-    return seat.Failed("after step", seat.position.step, std::move(seen.error()));
+  Status seen = sums ? TakeSums(seat, batch) : seat.learner->Preview(batch, &report);
+  if (!seen) return seat.Failed("after step", seat.position.step, std::move(seen.error()));
   totals_.AddPreview(seat.learner->index().value, Seconds(clock_.Now() - begin));
   if (!sums && batch.kind != stream::StepBatch::Kind::kPreviewAgain) Predicted(seat, batch, report);
   PrivateQuality* const quality = QualityOf(seat);
   if (quality != nullptr && batch.kind == stream::StepBatch::Kind::kPreview)
     quality->SeePart(report.logits, batch.examples.label);
+  return {};
+}
+
+// Takes what another process has summed up.
+Status Trainer::TakeSums(Seat& seat, const stream::StepBatch& batch) {
+  if (batch.recount) {
+    TACIT_ASSIGN(const bool same, seat.learner->EndRecount(batch.sums));
+    if (same) return {};
+    return Fail(ErrorCode::kRefused,
+                fmt::format("worker '{}' has sent other sums than this process has of the same "
+                            "records: one of the two is wrong",
+                            batch.sums_from));
+  }
+  TACIT_ASSIGN(const PartFigures figures, seat.learner->AddPart(batch.sums));
+  progress_.AddFigures(seat.learner->index().value, figures);
+  Judge(seat);
   return {};
 }
 
@@ -422,7 +433,13 @@ void Trainer::Predicted(Seat& seat, const stream::StepBatch& batch, const StepRe
   } else {
     progress_.AddRankings(learner, report.examples, report.ranked, times);
   }
+  Judge(seat);
+}
+
+// Judges a stretch of predictions once it is long enough.
+void Trainer::Judge(Seat& seat) {
   if (options_.has_days) return;
+  const size_t learner = seat.learner->index().value;
   const auto stretch = progress_.TakeStretch(learner);
   if (!stretch || clock_.Now() < seat.silent_until) return;
   if (TellBelowBaseline(seat.learner->id(),

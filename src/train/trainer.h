@@ -120,6 +120,7 @@ class Trainer {
   Learner* Announce(const LearnerStep* next);
   Status TakeStep(LearnerStep& step);  // skipped if the learner is exhausted or Run is ending
   Status Preview(Seat& seat, const stream::StepBatch& batch);
+  Status TakeSums(Seat& seat, const stream::StepBatch& batch);
   static privacy::Bill PendingWith(const Seat& seat, const stream::StepBatch& batch);
   bool WithinBudgets(Seat& seat, std::vector<privacy::CommitCharge> charges);
   void AddPendingOfOthers(const void* own, std::vector<privacy::CommitCharge>* charges) const;
@@ -133,6 +134,7 @@ class Trainer {
   void Exhaust(Seat& seat, privacy::Spent spent, const std::string& why);
   void ShowExhausted(Seat& seat, privacy::Spent spent, const std::string& message);
   void Predicted(Seat& seat, const stream::StepBatch& batch, const StepReport& report);
+  void Judge(Seat& seat);
   void Record(Seat& seat, const stream::StepBatch& batch, const StepReport& report,
               StepTotals::Phases seconds);
   store::LearnerCommit TakePending(Seat& seat);

@@ -449,6 +449,54 @@ TEST(LinearPartCheck, AVectorThatIsTooLongIsNotFound) {
   EXPECT_EQ(part.Found(), "");
 }
 
+// A learner that sees the records of a part itself says whether the part is theirs, bit for bit,
+// and learns the same period either way.
+TEST(LinearPart, ASumThatIsCheckedIsHeldAgainstItsRecords) {
+  for (const size_t threads : {1, 3}) {
+    std::mt19937_64 random(threads);
+    Trained alone(1), checking(threads);
+    for (Trained* trained : {&alone, &checking}) {
+      std::mt19937_64 same(8);
+      trained->Take(StepOf(SomeEvents(3000, same)));
+    }
+    const std::string released = *checking.learner.TakeReleased();
+    MemoryRows rows = RowsOf(checking);
+    for (int round = 0; round < 6; ++round) {
+      const std::vector<Event> others = SomeEvents(900, random), events = SomeEvents(700, random);
+      std::string theirs = PartOf({events}, released, rows, 2);
+      const bool wrong = round % 3 == 1, unknown = round % 3 == 2;
+      if (wrong) theirs[theirs.size() / 2] ^= 4;
+      if (unknown) theirs.clear();
+      for (Trained* trained : {&alone, &checking}) {
+        stream::StepBatch preview = StepOf(others);
+        preview.kind = stream::StepBatch::Kind::kPreview;
+        ASSERT_TRUE(trained->learner.Preview(preview, &trained->report));
+        for (const auto& piece : CutAtRandom(events, random)) {
+          stream::StepBatch again = StepOf(piece);
+          again.kind = stream::StepBatch::Kind::kPreview;
+          again.recount = trained == &checking;
+          ASSERT_TRUE(trained->learner.Preview(again, &trained->report));
+          EXPECT_EQ(trained->report.losses, piece.size());
+        }
+      }
+      const auto same = checking.learner.EndRecount(theirs);
+      ASSERT_TRUE(same);
+      EXPECT_EQ(*same, !wrong);
+    }
+    // A part without any event is one too.
+    EXPECT_EQ(checking.learner.EndRecount(PartOf({}, released, rows, 1)), true);
+    stream::StepBatch last;
+    last.examples.slots = 3;
+    last.examples.dense_width = 2;
+    alone.Take(last);
+    checking.Take(last);
+    EXPECT_EQ(checking.report.examples, 6u * 1600);
+    EXPECT_EQ(checking.report.units_clipped, alone.report.units_clipped);
+    EXPECT_NEAR(checking.report.earlier_loss_sum, alone.report.earlier_loss_sum, 9600 * 0x1p-17);
+    EXPECT_TRUE(checking.Parameters() == alone.Parameters());
+  }
+}
+
 // A refused part leaves a learner as it was.
 TEST(LinearPart, ARefusedPartChangesNothing) {
   std::mt19937_64 random(5);

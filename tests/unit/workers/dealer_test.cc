@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <iterator>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -63,6 +67,8 @@ class HeldTopics final : public TrainerTopics {
 
 class DealerTest : public ::testing::Test {
  protected:
+  explicit DealerTest(double check = 0) : check_(check) {}
+
   void Begin(uint64_t version, const Ranges& ranges = {{0, 10, 50}, {1, 20, 60}}) {
     head_ = Digest{static_cast<uint8_t>(100 + version)};
     stream::SharedPeriod period{
@@ -115,6 +121,7 @@ class DealerTest : public ::testing::Test {
     return registry_.AddCounter(name, labels).value();
   }
 
+  const double check_;
   const ToyTopic topic_{3, 2, 100};
   test::HeldClock clock_;
   metrics::Registry registry_;
@@ -127,7 +134,8 @@ class DealerTest : public ::testing::Test {
                     ToySums sums;
                     sums.Add(std::string(part));
                     return sums.count;
-                  }},
+                  },
+                  .check = check_},
                  topics_,
                  clock_,
                  registry_};
@@ -346,6 +354,128 @@ TEST_F(DealerTest, EachOffsetIsAnEventOrIsCountedAsNone) {
   other.ranges[0].empty = 0;
   Deliver("w-1", other);
   EXPECT_EQ(Next().kind, PeriodPiece::Kind::kSums);
+}
+
+// The records that a worker has read come with its sums.
+TEST_F(DealerTest, SumsComeWithTheCountsOfTheirRecords) {
+  Begin(1);
+  Join({"w-1"});
+  Body body = Sum({{0, 10, 50}, {1, 20, 60}});
+  const uint64_t empty = body.ranges[0].empty + body.ranges[1].empty;
+  // Three records are no events.
+  std::vector<LearnerPart> parts = DecodeParts(body.sums).value();
+  parts[0].bytes[16] = static_cast<char>(parts[0].bytes[16] - 3);
+  body.sums = EncodeParts(parts);
+  body.ranges[0].dead[3] = 1;
+  body.ranges[1].dead[5] = 1;
+  body.ranges[1].opted_out = 1;
+  Deliver("w-1", body);
+  const PeriodPiece piece = Next();
+  ASSERT_EQ(piece.kind, PeriodPiece::Kind::kSums);
+  EXPECT_FALSE(piece.recount);
+  EXPECT_EQ(piece.summed.records, 80 - empty);
+  EXPECT_THAT(piece.summed.dead, ElementsAre(0, 0, 0, 1, 0, 1, 0));
+  EXPECT_EQ(piece.summed.opted_out, 1u);
+}
+
+// The trainer reads what it checks, and only then gets the worker's sums, to compare them. The
+// period waits for it.
+class CheckingDealerTest : public DealerTest {
+ protected:
+  CheckingDealerTest() : DealerTest(/*check=*/1) {}
+};
+
+TEST_F(CheckingDealerTest, ABodyThatIsCheckedIsReadFirst) {
+  Begin(1);
+  Join({"w-1"});
+  const Ranges all{{0, 10, 50}, {1, 20, 60}};
+  const Body body = Sum(all);
+  Deliver("w-1", body);
+  Deliver("w-1", body);
+  const PeriodPiece ranges = Next();
+  ASSERT_EQ(ranges.kind, PeriodPiece::Kind::kRanges);
+  EXPECT_EQ(ranges.ranges, all);
+  EXPECT_TRUE(ranges.recount);
+  EXPECT_EQ(Next().kind, PeriodPiece::Kind::kNothing) << "the period has ended before its check";
+  EXPECT_EQ(Count("tacit_slices_checked_total"), 0);
+  Read(all);
+  const PeriodPiece sums = Next();
+  ASSERT_EQ(sums.kind, PeriodPiece::Kind::kSums);
+  EXPECT_TRUE(sums.recount);
+  EXPECT_EQ(sums.from, "w-1");
+  EXPECT_EQ(EncodeParts({{.key = 0, .bytes = sums.sums}}), body.sums);
+  EXPECT_EQ(Next().kind, PeriodPiece::Kind::kEnd);
+  EXPECT_EQ(Count("tacit_slices_checked_total"), 1);
+  EXPECT_EQ(Count("tacit_slices_total", {{"by", "workers"}}), 1);
+  EXPECT_EQ(Count("tacit_slices_total", {{"by", "trainer"}}), 0);
+  Begin(2);
+  EXPECT_EQ(Next().kind, PeriodPiece::Kind::kNothing);
+}
+
+// A slice that nobody else sums is not held up by a check, and neither is taken for the other.
+TEST_F(CheckingDealerTest, AnOwnSliceComesBeforeAChecked) {
+  Begin(1);
+  Join({"w-1", "w-2"});
+  const Ranges first = Planned("w-1"), second = Planned("w-2");
+  topics_.sums.push_back(
+      SealHello(kDealerKey, {.origin = {"w-2", head_, kDealerBuild}, .leaves = true}));
+  const PeriodPiece own = Next();
+  ASSERT_EQ(own.kind, PeriodPiece::Kind::kRanges);
+  EXPECT_EQ(own.ranges, second);
+  EXPECT_FALSE(own.recount);
+  Deliver("w-1", Sum(first));
+  EXPECT_EQ(Next().kind, PeriodPiece::Kind::kNothing);
+  Read(second);
+  const PeriodPiece checked = Next();
+  ASSERT_EQ(checked.kind, PeriodPiece::Kind::kRanges);
+  EXPECT_EQ(checked.ranges, first);
+  EXPECT_TRUE(checked.recount);
+  Read(first);
+  EXPECT_TRUE(Next().recount);
+  EXPECT_EQ(Next().kind, PeriodPiece::Kind::kEnd);
+  EXPECT_EQ(Count("tacit_slices_total", {{"by", "trainer"}}), 1);
+}
+
+// Bodies are drawn by a secret of the store: the share comes out, another store draws others, and a
+// restart the same.
+TEST(DealerCheckTest, BodiesAreDrawnByASecretOfTheStore) {
+  constexpr uint64_t kBodies = 4000;
+  const ToyTopic topic(3, 1, kBodies + 1);
+  const auto checked = [&](const std::string& secret, double share) {
+    test::HeldClock clock;
+    metrics::Registry registry;
+    HeldTopics topics;
+    Dealer dealer({.key = kDealerKey, .build = kDealerBuild, .check = share}, topics, clock,
+                  registry);
+    dealer.SetStore(0, secret);
+    const Digest head{101};
+    dealer.Begin({.store = {.lineage = "a", .sequence = 1, .head = ToHex(head)},
+                  .ranges = {{0, 0, kBodies + 1}}});  // one offset is not summed
+    for (uint64_t offset = 0; offset < kBodies; ++offset)
+      for (const KafkaRecord& record :
+           SealBody(kDealerKey, {"w", head, kDealerBuild},
+                    EncodeBody(ToyBody(topic, head, {{0, offset, offset + 1}}))))
+        topics.sums.push_back(record);
+    // Sums that are not checked come first; then the first check, which nobody reads.
+    std::set<uint64_t> others;
+    while (true) {
+      const PeriodPiece piece = dealer.Next(milliseconds(0)).value();
+      if (piece.kind != PeriodPiece::Kind::kSums) break;
+      others.insert(piece.ranges[0].begin);
+    }
+    std::set<uint64_t> checked;
+    for (uint64_t offset = 0; offset < kBodies; ++offset)
+      if (!others.contains(offset)) checked.insert(offset);
+    return checked;
+  };
+  const std::set<uint64_t> some = checked("a secret", 0.1);
+  EXPECT_NEAR(static_cast<double>(some.size()), 0.1 * kBodies, 6 * std::sqrt(0.09 * kBodies));
+  EXPECT_EQ(checked("a secret", 0.1), some);
+  std::set<uint64_t> both;
+  std::ranges::set_intersection(some, checked("another", 0.1), std::inserter(both, both.end()));
+  EXPECT_LT(both.size(), some.size() / 2);
+  EXPECT_TRUE(checked("a secret", 0).empty());
+  EXPECT_EQ(checked("a secret", 1).size(), kBodies);
 }
 
 TEST_F(DealerTest, AWorkerOfAnotherBuildIsToldAndGetsNothing) {
