@@ -234,6 +234,8 @@ inline constexpr Family kFamilies[] = {
      kWorkers},
     {"tacit_slices_repeated_total", Kind::kCounter, Audience::kOperator, "",
      "Chunks of sums that others had delivered before", kWorkers},
+    {"tacit_slices_sent_total", Kind::kCounter, Audience::kOperator, "",
+     "Slices that this worker has summed up and sent", kWorkers},
     {"tacit_slices_total", Kind::kCounter, Audience::kOperator, "by",
      "Slices of periods summed up by workers, and by the trainer itself", kWorkers},
     {"tacit_source_connected", Kind::kGauge, Audience::kPublic, "",

@@ -326,6 +326,7 @@ class WorkerRig : public ::testing::Test {
     }
     counted += records.all_dead() + records.opted_out;
     left_out_ += records.all_dead() + records.opted_out;
+    records_ += records.records;
     EXPECT_EQ(counted, workers::CountOffsets(ranges));
     Learn(ranges);  // another head, and weights that have moved
     Publish();
@@ -384,7 +385,7 @@ class WorkerRig : public ::testing::Test {
   std::unique_ptr<train::Learner> learner_;
   std::unique_ptr<feed::Publisher> publisher_;
   uint64_t steps_ = 0;
-  uint64_t left_out_ = 0, empty_ = 0;  // offsets of the slices so far
+  uint64_t left_out_ = 0, empty_ = 0, records_ = 0;  // offsets of the slices so far
 };
 
 }  // namespace tacit::daemon
