@@ -6,8 +6,10 @@
 
 #include <array>
 
+#include "base/files/log.h"
 #include "daemon/daemon.h"
 #include "daemon/service.h"
+#include "wiring/memory_plan.h"
 
 namespace tacit::daemon {
 namespace {
@@ -25,6 +27,10 @@ Result<int> RunWorker(const wiring::Assembly& assembly, const Start& start) {
   console::StopSignals signals;
   metrics::Registry registry;
   TACIT_ASSIGN(const auto service, Service::OpenToServe(assembly, start, registry, signals));
+  TACIT_ASSIGN(const uint64_t bytes, wiring::PlanWorker(assembly));
+  spdlog::info(
+      "memory: {} MiB of {} MiB at most for records and sums, and some 70 bytes a row of the model",
+      bytes >> 20, assembly.config.memory_total_bytes >> 20);
   const SystemClock clock;
   const std::string name = NewName();
   const std::string& topics = assembly.config.workers.topic;
