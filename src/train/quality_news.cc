@@ -1,4 +1,4 @@
-#include "train/watch/quality_news.h"
+#include "train/quality_news.h"
 
 #include <fmt/format.h>
 

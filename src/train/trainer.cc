@@ -12,8 +12,8 @@
 #include "base/text.h"
 #include "metrics/families.h"
 #include "train/learner/position.h"
+#include "train/quality_news.h"
 #include "train/watch/left_out_news.h"
-#include "train/watch/quality_news.h"
 
 namespace tacit::train {
 using privacy::Spent;
