@@ -25,7 +25,7 @@ class Dealing {
   stream::PeriodShare* share() { return &dealer_; }
   // Names the learner by its key in the store, before the source begins.
   Status NameLearner(const std::string& learner, const store::Releaser& store);
-  // Says why the trainer sums alone; empty if it need not. Any thread.
+  // Says what is wrong with workers and their topics; empty if nothing is. Any thread.
   std::string trouble() const { return dealer_.trouble(); }
 
  private:

@@ -31,7 +31,7 @@ Dealer::Dealer(const DealerOptions& options, TrainerTopics& topics, const Clock&
       topics_(topics),
       clock_(clock),
       collector_(options.key, options.held_bytes_most),
-      board_(BoardOptions{.build = options.build, .patience = options.patience}),
+      board_(options.patience),
       workers_(registry.AddGauge("tacit_workers")),
       period_seconds_(registry.AddGauge("tacit_period_seconds")),
       gap_seconds_(registry.AddGauge("tacit_period_gap_seconds")),
@@ -98,8 +98,9 @@ Status Dealer::Take(std::string_view key, std::string_view value) {
            fmt::format("a hello of '{}' {}", record->origin.worker, hello.error().message));
     return {};
   }
-  board_->Heard(*hello, clock_.Now());
-  if (hello->origin.build != options_.build)
+  if (hello->origin.build == options_.build)
+    board_.Heard(*hello, clock_.Now());
+  else
     Refuse(Outcome::kOtherBuild,
            fmt::format("worker '{}' has another program or configuration", hello->origin.worker));
   return {};
@@ -136,7 +137,7 @@ Status Dealer::TakeChunk(const SealedRecord& record) {
       return {};
     case Outcome::kCounted:
       by_workers_.Add();
-      board_->Covered(record.origin.worker, RangesOf(taken.body), clock_.Now());
+      board_.Covered(record.origin.worker, RangesOf(taken.body), clock_.Now());
       sums_.push_back({.kind = PeriodPiece::Kind::kSums,
                        .sums = PartOf(taken.body.sums).value(),
                        .from = record.origin.worker});
@@ -174,11 +175,11 @@ PeriodPiece Dealer::Look() {
   if (!dealt_ && !MayDeal()) return {};
   if (!dealt_)
     Deal();
-  else if (board_->Look(now) || now >= next_plan_)
+  else if (board_.Look(now) || now >= next_plan_)
     Announce();
   TakeBack();
-  NoteDeadly();
-  workers_.Set(static_cast<double>(board_->Workers().size()));
+  NoteWorkers();
+  workers_.Set(static_cast<double>(board_.Workers().size()));
   if (own_.empty() && LeaveSlice()) return {.kind = PeriodPiece::Kind::kRanges, .ranges = own_};
   return {};
 }
@@ -196,7 +197,7 @@ bool Dealer::MayDeal() {
 
 void Dealer::Deal() {
   dealt_ = true;
-  board_->Deal(collector_.Gaps(), clock_.Now());
+  board_.Deal(collector_.Gaps(), clock_.Now());
   Announce();
 }
 
@@ -208,24 +209,27 @@ void Dealer::Announce() {
                   .version = period_.store.sequence,
                   .time_ms = clock_.UnixMillis(),
                   .learners = {{.key = learner_, .step = period_.step}},
-                  .slices = board_->Announced()};
+                  .slices = board_.Announced()};
   topics_.WritePlan(EncodePlan(options_.key, plan));
 }
 
 void Dealer::TakeBack() {
   const Status written = topics_.plan_status();
   Note(kPlan, written);
-  const std::vector<Slice> slices = board_->Announced();
+  const std::vector<Slice> slices = board_.Announced();
   if (written || std::ranges::all_of(slices, &std::string::empty, &Slice::worker)) return;
-  // Workers are heard again with their next hellos.
-  board_.emplace(BoardOptions{.build = options_.build, .patience = options_.patience});
-  board_->Deal(Without(collector_.Gaps(), own_), clock_.Now());
+  board_.ForgetWorkers();
+  board_.Deal(Without(collector_.Gaps(), own_), clock_.Now());
   Announce();
 }
 
-void Dealer::NoteDeadly() {
+void Dealer::NoteWorkers() {
+  std::string names;
+  for (const auto& [name, slices] : board_.Late())
+    names += fmt::format("{}'{}' (late slices: {})", names.empty() ? "" : ", ", name, slices);
+  Note(kLate, names.empty() ? Status() : Fail(ErrorCode::kUnavailable, names));
   Status deadly;
-  for (const OpenSlice& slice : board_->open())
+  for (const OpenSlice& slice : board_.open())
     if (slice.holder == OpenSlice::Holder::kNobody && slice.ends >= kEndsMost)
       deadly = Fail(ErrorCode::kUnavailable,
                     fmt::format("it begins at offset {} of partition {}", slice.ranges[0].begin,
@@ -234,7 +238,7 @@ void Dealer::NoteDeadly() {
 }
 
 bool Dealer::LeaveSlice() {
-  for (const Slice& slice : board_->Announced())
+  for (const Slice& slice : board_.Announced())
     if (slice.worker.empty()) {
       own_ = slice.ranges;
       collector_.Claim(own_);
@@ -250,7 +254,7 @@ Status Dealer::HaveRead(const std::vector<std::optional<stream::LastRecord>>& la
   const Taken taken = collector_.TakeOwn(summed);
   if (taken.outcome != Outcome::kCounted) return Fail(ErrorCode::kRefused, taken.why);
   by_trainer_.Add();
-  board_->Covered("", ranges, clock_.Now());
+  board_.Covered("", ranges, clock_.Now());
   return {};
 }
 
@@ -259,6 +263,8 @@ void Dealer::Note(Trouble trouble, const Status& status) {
       "sums of workers are not read, and this trainer sums alone",
       "plans are not written, and this trainer sums alone",
       "sums that are committed are not deleted, and lie there until retention takes them",
+      "workers have delivered nothing since a slice came late, and get none, or a small one, for "
+      "growing pauses",
       "a slice has ended three workers: learning waits until a worker has summed it, and the "
       "trainer does not try it"};
   std::string text = status ? "" : fmt::format("{}: {}", kDoing[trouble], status.error().message);

@@ -80,11 +80,11 @@ class Dealer final : public stream::PeriodShare {
   Status HaveRead(const std::vector<std::optional<stream::LastRecord>>& last) override;
   std::map<int32_t, stream::LastRecord> Last() const override { return collector_.Last(); }
 
-  // Says why the trainer sums alone; empty if it need not. Any thread.
+  // Says what is wrong with workers and their topics; empty if nothing is. Any thread.
   std::string trouble() const;
 
  private:
-  enum Trouble : size_t { kSums, kPlan, kDeletion, kDeadly, kTroubles };
+  enum Trouble : size_t { kSums, kPlan, kDeletion, kLate, kDeadly, kTroubles };
 
   // Takes what has come to the topic of sums.
   Status Follow(std::chrono::milliseconds timeout);
@@ -102,8 +102,8 @@ class Dealer final : public stream::PeriodShare {
   void Announce();
   // Takes back from the workers what they were dealt, if plans are not written.
   void TakeBack();
-  // Notes a slice that has ended too many workers, and waits.
-  void NoteDeadly();
+  // Notes workers that are late, and a slice that has ended too many workers, and waits.
+  void NoteWorkers();
   // Leaves the next slice that is the trainer's to it, if there is one.
   bool LeaveSlice();
   void Note(Trouble trouble, const Status& status);
@@ -112,7 +112,7 @@ class Dealer final : public stream::PeriodShare {
   TrainerTopics& topics_;
   const Clock& clock_;
   Collector collector_;
-  std::optional<Board> board_;
+  Board board_;
 
   uint16_t learner_ = 0;
   stream::SharedPeriod period_;

@@ -296,6 +296,39 @@ TEST_F(DealerTest, ASliceThatEndsThreeWorkersIsTold) {
   EXPECT_EQ(dealer_.trouble(), "");
 }
 
+TEST_F(DealerTest, ALateWorkerIsNamedUntilItDelivers) {
+  Begin(1);
+  Join({"w-1"});
+  for (int i = 0; i < 2; ++i) {
+    Pass(milliseconds(2501));
+    Hello("w-1");
+    EXPECT_EQ(dealer_.trouble(), "");
+    EXPECT_EQ(Next().kind, i == 0 ? PeriodPiece::Kind::kNothing : PeriodPiece::Kind::kRanges);
+  }
+  EXPECT_THAT(dealer_.trouble(), AllOf(HasSubstr("have delivered nothing since a slice came late"),
+                                       HasSubstr(": 'w-1' (late slices: 1)")));
+  Read({{0, 10, 50}, {1, 20, 60}});
+  EXPECT_EQ(Next().kind, PeriodPiece::Kind::kEnd);
+  for (const uint64_t version : {2, 3}) {
+    Begin(version);
+    Hello("w-1");
+    const PeriodPiece piece = Next();
+    ASSERT_EQ(piece.kind, PeriodPiece::Kind::kRanges);
+    EXPECT_EQ(CountOffsets(Planned("w-1")), version == 2 ? 0u : 5u);
+    EXPECT_THAT(dealer_.trouble(), HasSubstr("'w-1'"));
+    Read(piece.ranges);
+  }
+  Deliver("w-1", Sum(Planned("w-1")));
+  Pass(milliseconds(100));
+  EXPECT_EQ(Next().kind, PeriodPiece::Kind::kSums);
+  EXPECT_EQ(Next().kind, PeriodPiece::Kind::kEnd);
+  Begin(4);
+  Hello("w-1");
+  Next();
+  EXPECT_EQ(dealer_.trouble(), "");
+  EXPECT_EQ(CountOffsets(Planned("w-1")), 80u);
+}
+
 TEST_F(DealerTest, CopiesThatDifferStopLearningAndNameBothWorkers) {
   Begin(1);
   Join({"w-1"});
