@@ -54,6 +54,7 @@ void KafkaTrainerTopics::WritePlan(std::string plan) {
   {
     const MutexLock lock(mutex_);
     new_plan_ = std::move(plan);
+    plan_written_ = false;
   }
   thread_.Wake();
 }
@@ -61,6 +62,11 @@ void KafkaTrainerTopics::WritePlan(std::string plan) {
 Status KafkaTrainerTopics::plan_status() const {
   const MutexLock lock(mutex_);
   return plan_status_;
+}
+
+bool KafkaTrainerTopics::plan_written() const {
+  const MutexLock lock(mutex_);
+  return plan_written_;
 }
 
 Status KafkaTrainerTopics::DeleteShown() {
@@ -152,6 +158,7 @@ void KafkaTrainerTopics::SendNewPlan() {
     plan_again_ = stays ? Steady::time_point::max() : Steady::now() + kPause;
   }
   const MutexLock lock(mutex_);
+  plan_written_ = sent && !new_plan_;
   if (!sent && !new_plan_) new_plan_ = std::move(plan);
   plan_status_ = std::move(sent);
 }

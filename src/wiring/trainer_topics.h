@@ -32,6 +32,7 @@ class KafkaTrainerTopics final : public workers::TrainerTopics {
   bool caught_up() const override;
   void WritePlan(std::string plan) override;
   Status plan_status() const override;
+  bool plan_written() const override;
   Status DeleteShown() override;
 
  private:
@@ -70,6 +71,7 @@ class KafkaTrainerTopics final : public workers::TrainerTopics {
   size_t old_ TACIT_GUARDED_BY(mutex_) = 0;              // old records that are not shown
   bool read_up_ TACIT_GUARDED_BY(mutex_) = false;        // to the ends that were there at first
   std::optional<std::string> new_plan_ TACIT_GUARDED_BY(mutex_);
+  bool plan_written_ TACIT_GUARDED_BY(mutex_) = false;
   std::optional<Positions> to_delete_ TACIT_GUARDED_BY(mutex_);
   Status sums_status_ TACIT_GUARDED_BY(mutex_), plan_status_ TACIT_GUARDED_BY(mutex_),
       deletion_status_ TACIT_GUARDED_BY(mutex_);

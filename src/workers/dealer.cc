@@ -32,6 +32,9 @@ Dealer::Dealer(const DealerOptions& options, TrainerTopics& topics, const Clock&
       clock_(clock),
       collector_(options.key, options.held_bytes_most),
       board_(options.patience),
+      plan_ms_(clock.UnixMillis()),
+      period_from_(plan_ms_ + 1),
+      fresh_from_(plan_ms_ + 1),
       workers_(registry.AddGauge("tacit_workers")),
       period_seconds_(registry.AddGauge("tacit_period_seconds")),
       gap_seconds_(registry.AddGauge("tacit_period_gap_seconds")),
@@ -53,6 +56,8 @@ void Dealer::Begin(stream::SharedPeriod period) {
                     .ranges = period_.ranges,
                     .before = period_.before,
                     .check = [this](const Body& body) { return Check(body); }});
+  fresh_from_ = std::exchange(period_from_, plan_ms_ + 1);
+  std::erase_if(heard_, [&](const auto& one) { return one.second.plan_ms < fresh_from_; });
   dealt_ = false;
   sums_.clear();
   own_.clear();
@@ -90,20 +95,36 @@ Status Dealer::Take(std::string_view key, std::string_view value) {
     return {};
   }
   if (record->place) return TakeChunk(*record);
-  // Hellos from before a start say nothing of who is there now.
-  if (!topics_.caught_up()) return {};
-  const auto hello = OpenHello(options_.key, *record);
-  if (!hello) {
-    Refuse(Outcome::kUnsealed,
-           fmt::format("a hello of '{}' {}", record->origin.worker, hello.error().message));
-    return {};
-  }
-  if (hello->origin.build == options_.build)
-    board_.Heard(*hello, clock_.Now());
-  else
-    Refuse(Outcome::kOtherBuild,
-           fmt::format("worker '{}' has another program or configuration", hello->origin.worker));
+  TakeHello(*record);
   return {};
+}
+
+void Dealer::TakeHello(const SealedRecord& record) {
+  const auto hello = OpenHello(options_.key, record);
+  if (!hello)
+    return Refuse(Outcome::kUnsealed,
+                  fmt::format("a hello of '{}' {}", record.origin.worker, hello.error().message));
+  if (!IsFresh(*hello)) return;
+  if (hello->origin.build != options_.build)
+    return Refuse(Outcome::kOtherBuild, fmt::format("worker '{}' has another program or "
+                                                    "configuration",
+                                                    hello->origin.worker));
+  board_.Heard(*hello, clock_.Now());
+}
+
+bool Dealer::IsFresh(const Hello& hello) {
+  if (hello.plan_ms > plan_ms_) {
+    // Workers have read a plan of a clock that is ahead of this one, and take no plan below it.
+    plan_ms_ = hello.plan_ms;
+    fresh_from_ = period_from_ = plan_ms_ + 1;
+    next_plan_ = {};
+    return false;
+  }
+  if (hello.plan_ms < fresh_from_) return false;
+  LastHello& last = heard_[hello.origin.worker];
+  if (hello.number <= last.number) return false;
+  last = {hello.plan_ms, hello.number};
+  return true;
 }
 
 Result<std::string> Dealer::PartOf(std::string_view sums) const {
@@ -187,10 +208,13 @@ PeriodPiece Dealer::Look() {
 bool Dealer::MayDeal() {
   if (joined_ || period_.store.sequence == 0) return true;
   const auto now = clock_.Now();
-  // Hellos count once reading has caught up, has failed, or takes too long.
+  if (!waits_since_ || now >= next_plan_) Announce();
+  // Hellos are waited for once reading and writing have come so far, have failed, or take too long.
   if (!waits_since_) reads_since_ = now;
-  const bool reads = !topics_.caught_up() && trouble().empty() && now - reads_since_ < kCatchUpMost;
-  if (!waits_since_ || reads) waits_since_ = now;
+  Note(kPlan, topics_.plan_status());
+  const bool comes_so_far = topics_.caught_up() && topics_.plan_written();
+  const bool waits = !comes_so_far && trouble().empty() && now - reads_since_ < kCatchUpMost;
+  if (!waits_since_ || waits) waits_since_ = now;
   joined_ = now - *waits_since_ >= kFirstHellos;
   return joined_;
 }
@@ -204,10 +228,11 @@ void Dealer::Deal() {
 void Dealer::Announce() {
   next_plan_ = clock_.Now() + kBetweenPlans;
   if (period_.store.sequence == 0) return;
+  plan_ms_ = std::max(plan_ms_ + 1, clock_.UnixMillis());
   const Plan plan{.head = head_,
                   .build = options_.build,
                   .version = period_.store.sequence,
-                  .time_ms = clock_.UnixMillis(),
+                  .time_ms = plan_ms_,
                   .learners = {{.key = learner_, .step = period_.step}},
                   .slices = board_.Announced()};
   topics_.WritePlan(EncodePlan(options_.key, plan));

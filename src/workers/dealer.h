@@ -36,9 +36,11 @@ class TrainerTopics {
   virtual Status ReadSums(std::chrono::milliseconds timeout, const Show& show) = 0;
   // True once all was shown that was there when reading began.
   virtual bool caught_up() const = 0;
-  // Has this plan written, and no older one any more; and how the last try to write one went.
+  // Has this plan written, and no older one any more; how the last try to write one went, and
+  // whether the newest plan is written.
   virtual void WritePlan(std::string plan) = 0;
   virtual Status plan_status() const = 0;
+  virtual bool plan_written() const = 0;
   // Has the sums deleted that were shown. Returns how it went the time before.
   virtual Status DeleteShown() = 0;
 };
@@ -56,16 +58,23 @@ struct DealerOptions {
   uint64_t held_bytes_most = kHeldBytesMost;
 };
 
-// Workers say hello each second: after a start a dealer waits for so long to hear who is there.
+// Workers say hello each second: after a start a dealer writes a plan without slices, and waits for
+// so long to hear who answers it.
 inline constexpr std::chrono::milliseconds kFirstHellos{1500};
-// A dealer waits so long at a start until it has read what lies in the topic of sums.
+// A dealer waits so long at a start until that plan is written, and until it has read what lies in
+// the topic of sums.
 inline constexpr std::chrono::seconds kCatchUpMost{30};
 // Plans are written again after so long, for workers that have missed one.
 inline constexpr std::chrono::seconds kBetweenPlans{10};
 
 // Deals a trainer's periods out to workers, and takes their sums. All that no worker delivers, the
 // trainer reads itself; where a topic is away, it reads all. The first period of a store is the
-// trainer's: no worker has a model yet. One thread, except for trouble().
+// trainer's: no worker has a model yet.
+//
+// A hello counts once, if it answers a plan that this process wrote in this period or in the one
+// before: a hello that somebody writes into the topic again says nothing of who is there.
+//
+// One thread, except for trouble().
 class Dealer final : public stream::PeriodShare {
  public:
   // The references must outlive the dealer.
@@ -94,6 +103,9 @@ class Dealer final : public stream::PeriodShare {
   // Each offset of a body is an event of its sums, or is counted as none.
   Status Check(const Body& body) const;
   Status TakeChunk(const SealedRecord& record);
+  void TakeHello(const SealedRecord& record);
+  // Tells whether a hello was said just now, and notes that it was heard.
+  bool IsFresh(const Hello& hello);
   void Refuse(Outcome outcome, const std::string& why);
   stream::PeriodPiece Look();
   bool MayDeal();
@@ -117,6 +129,13 @@ class Dealer final : public stream::PeriodShare {
   uint16_t learner_ = 0;
   stream::SharedPeriod period_;
   Digest head_{};
+  // The newest plan, or the start; the first plan of the period, and of the period before.
+  int64_t plan_ms_, period_from_, fresh_from_;
+  struct LastHello {
+    int64_t plan_ms = 0;
+    uint64_t number = 0;
+  };
+  std::map<std::string, LastHello> heard_;       // fresh ones, by worker
   bool joined_ = false;                          // it has waited for the first hellos
   bool dealt_ = false;                           // this period
   bool shown_ = false;                           // sums, since they were last deleted

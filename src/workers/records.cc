@@ -14,8 +14,8 @@
 //     sealed  := nonce:byte*12 byte* tag:byte*16                  the rest of the value
 // The associated data are key:string and the value before `sealed`. Sealed in it:
 //     of a chunk  its bytes of the body
-//     of a hello  version:u64 threads:u16 events_per_second:u64 offsets:u64 done:u64 leaves:flag
-//                 trouble:string
+//     of a hello  version:u64 plan:i64 number:u64 threads:u16 events_per_second:u64 offsets:u64
+//                 done:u64 leaves:flag trouble:string
 //
 //     body    := ranges:u32 summed*ranges sums:byte*                       the rest
 //     summed  := range before:seen last:seen unreadable:u64 opted_out:u64 empty:u64
@@ -320,7 +320,8 @@ std::vector<KafkaRecord> SealBody(const SharedKey& key, const Origin& origin,
 
 KafkaRecord SealHello(const SharedKey& key, const Hello& hello) {
   ByteWriter plain;
-  plain.Put(hello.version).Put(hello.threads).Put(hello.events_per_second);
+  plain.Put(hello.version).Put(hello.plan_ms).Put(hello.number);
+  plain.Put(hello.threads).Put(hello.events_per_second);
   plain.Put(hello.offsets).Put(hello.done).Put(static_cast<uint8_t>(hello.leaves));
   plain.PutString(hello.trouble);
   return Sealed(PeriodSeal(key, hello.origin.head), hello.origin, std::nullopt, plain.bytes());
@@ -357,6 +358,8 @@ Result<Hello> OpenHello(const SharedKey& key, const SealedRecord& record) {
   Fields in("hello of a worker", plain);
   Hello hello{.origin = record.origin};
   hello.version = in.Number<uint64_t>("version");
+  hello.plan_ms = in.Number<int64_t>("plan");
+  hello.number = in.Number<uint64_t>("number");
   hello.threads = in.Number<uint16_t>("threads");
   hello.events_per_second = in.Number<uint64_t>("events_per_second");
   hello.offsets = in.Number<uint64_t>("offsets");

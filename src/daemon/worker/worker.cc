@@ -154,8 +154,10 @@ Status Worker::ReadPlanOnce(milliseconds timeout) {
           refused = Fail(std::move(plan.error()).Context(fmt::format("offset {}", record.offset)));
           return {};
         }
+        if (plan_ && plan->time_ms <= plan_->time_ms) return {};
         if (!plan_ || plan_->head != plan->head) done_.clear();
         plan_ = *std::move(plan);
+        if (plan_->slices.empty()) hello_due_ = {};  // the trainer asks who is there
         return {};
       }));
   if (came) Note("the plan", refused);
@@ -269,6 +271,8 @@ void Worker::SayHello(bool leaves) {
   const auto latest = model_->Latest();
   workers::Hello hello{.origin = {parts_.name, latest ? latest->head() : Digest{}, build_},
                        .version = latest ? latest->version().value : 0,
+                       .plan_ms = plan_ ? plan_->time_ms : 0,
+                       .number = ++hellos_,
                        .threads = static_cast<uint16_t>(parts_.assembly.config.training.workers),
                        .events_per_second = events_per_second_,
                        .leaves = leaves,

@@ -121,7 +121,7 @@ class Worker {
   std::optional<Digest> loaded_;                             // the head that they have the model of
   std::optional<Slice> slice_;
   std::vector<workers::Ranges> done_;  // under the plan's head
-  uint64_t events_per_second_ = 0;
+  uint64_t events_per_second_ = 0, hellos_ = 0;
   std::map<std::string, std::string> troubles_;
 
   mutable Mutex mutex_;

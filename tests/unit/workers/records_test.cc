@@ -48,6 +48,8 @@ Origin SomeOrigin() { return {"w1-0a0b", DigestOf(1), DigestOf(100)}; }
 Hello SomeHello() {
   return {.origin = SomeOrigin(),
           .version = 812,
+          .plan_ms = 1795000000000,
+          .number = 77,
           .threads = 8,
           .events_per_second = 430000,
           .offsets = 1000,
@@ -319,9 +321,9 @@ TEST(WorkersRecordsTest, AHelloOrAPlanThatDoesNotAddUpIsRefused) {
     return read ? OpenHello(kKey, *read) : Fail(read.error());
   };
   ExpectRefused(hello([](Hello* h) { h->done = 1001; }),
-                "done at byte 26: more is done than was in hand");
+                "done at byte 42: more is done than was in hand");
   ExpectRefused(hello([](Hello* h) { h->trouble.resize(1025); }),
-                "trouble at byte 35: it is too long");
+                "trouble at byte 51: it is too long");
   ExpectRefused(hello([](Hello* h) { h->origin.worker = ""; }), "worker at byte 5: it is empty");
   ExpectRefused(hello([](Hello* h) { h->origin.worker.resize(256); }),
                 "worker at byte 5: it is too long");
@@ -331,7 +333,7 @@ TEST(WorkersRecordsTest, AHelloOrAPlanThatDoesNotAddUpIsRefused) {
   const std::string sealed =
       seal.Seal(seal.Open(longer.sealed, longer.associated).value() + '\0', longer.associated);
   longer.sealed = sealed;
-  ExpectRefused(OpenHello(kKey, longer), "the end at byte 65: there are more bytes");
+  ExpectRefused(OpenHello(kKey, longer), "the end at byte 81: there are more bytes");
   const auto plan = [](auto change) {
     Plan made = SomePlan();
     change(&made);
