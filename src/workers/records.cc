@@ -64,6 +64,11 @@ class Fields {
     Holds(text.size() <= most, "it is too long");
     return std::string(text);
   }
+  std::string Name(std::string_view field) {
+    std::string name = Text(field, kNameBytesMost);
+    Holds(std::ranges::all_of(name, IsOfName), "it has other letters than a name");
+    return name;
+  }
   template <size_t n>
   std::array<uint8_t, n> Bytes(std::string_view field) {
     std::array<uint8_t, n> bytes{};
@@ -212,6 +217,11 @@ uint64_t BytesOf(const ChunkPlace& place) {
 
 }  // namespace
 
+bool IsOfName(char letter) {
+  return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
+         (letter >= '0' && letter <= '9') || letter == '.' || letter == '_' || letter == '-';
+}
+
 std::string EncodePlan(const SharedKey& key, const Plan& plan) {
   ByteWriter out;
   for (const char letter : kPlanMagic) out.Put(letter);
@@ -243,7 +253,7 @@ Result<Plan> DecodePlan(const SharedKey& key, std::string_view bytes) {
   plan.slices.resize(in.Number<uint16_t>("slices"));
   uint32_t left = kRangesMost;
   for (Slice& slice : plan.slices) {
-    slice.worker = in.Text("worker", kNameBytesMost);
+    slice.worker = in.Name("worker");
     slice.ranges = ReadRanges(left, &in);
     left -= static_cast<uint32_t>(slice.ranges.size());
   }
@@ -332,7 +342,7 @@ Result<SealedRecord> ReadSums(std::string_view key, std::string_view value) {
   SealedRecord record;
   in.Magic(kSumsMagic);
   const bool hello = in.Flag("hello");
-  record.origin.worker = in.Text("worker", kNameBytesMost);
+  record.origin.worker = in.Name("worker");
   in.Holds(!record.origin.worker.empty(), "it is empty");
   record.origin.head = in.Bytes<32>("head");
   record.origin.build = in.Bytes<32>("build");

@@ -87,7 +87,8 @@ Result<Body> DecodeBody(std::string_view bytes);
 
 // The sender of a record of NAME.sums.
 struct Origin {
-  // Names one process: it ends with digits that were drawn at its start.
+  // Names one process: it ends with digits that were drawn at its start. Letters, digits, and
+  // "._-": a stranger who writes the topic chooses it as well, and people read it.
   std::string worker;
   Digest head{}, build{};
   friend bool operator==(const Origin&, const Origin&) = default;
@@ -121,7 +122,9 @@ inline constexpr uint64_t kChunkBytes = 512 << 10;
 inline constexpr uint64_t kBodyBytesMost = 1 << 30;
 // A plan, and a body, have at most this many ranges. So a plan stays below max.message.bytes.
 inline constexpr uint32_t kRangesMost = 1 << 15;
-inline constexpr uint32_t kNameBytesMost = 255, kTroubleBytesMost = 1024;
+inline constexpr uint32_t kNameBytesMost = 100, kTroubleBytesMost = 1024;
+// A letter that a worker's name may have.
+bool IsOfName(char letter);
 
 struct KafkaRecord {
   std::string key, value;

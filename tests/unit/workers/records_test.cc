@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <cstring>
 #include <random>
 
@@ -325,7 +326,7 @@ TEST(WorkersRecordsTest, AHelloOrAPlanThatDoesNotAddUpIsRefused) {
   ExpectRefused(hello([](Hello* h) { h->trouble.resize(1025); }),
                 "trouble at byte 51: it is too long");
   ExpectRefused(hello([](Hello* h) { h->origin.worker = ""; }), "worker at byte 5: it is empty");
-  ExpectRefused(hello([](Hello* h) { h->origin.worker.resize(256); }),
+  ExpectRefused(hello([](Hello* h) { h->origin.worker.assign(101, 'w'); }),
                 "worker at byte 5: it is too long");
   const KafkaRecord form = SealHello(kKey, SomeHello());
   SealedRecord longer = ReadSums(form.key, form.value).value();
@@ -339,8 +340,10 @@ TEST(WorkersRecordsTest, AHelloOrAPlanThatDoesNotAddUpIsRefused) {
     change(&made);
     return DecodePlan(kKey, EncodePlan(kKey, made));
   };
-  ExpectRefused(plan([](Plan* p) { p->slices[0].worker.resize(256); }),
+  ExpectRefused(plan([](Plan* p) { p->slices[0].worker.assign(101, 'w'); }),
                 "worker at byte 98: it is too long");
+  ExpectRefused(plan([](Plan* p) { p->slices[0].worker = "w 1"; }),
+                "worker at byte 98: it has other letters than a name");
   ExpectRefused(plan([](Plan* p) {
                   p->slices[0].ranges[1] = {0, 19, 30};
                 }),
@@ -349,6 +352,29 @@ TEST(WorkersRecordsTest, AHelloOrAPlanThatDoesNotAddUpIsRefused) {
                 "ranges at byte 157: there are too few or too many");
   ExpectRefused(plan([](Plan* p) { p->slices[1].ranges.clear(); }),
                 "ranges at byte 157: there are too few or too many");
+}
+
+// A stranger writes names too, and people read them in a log and on a terminal.
+TEST(WorkersRecordsTest, ANameHasLettersDigitsAndFewMore) {
+  const auto read = [](const std::string& worker, bool is_hello) {
+    Hello hello = SomeHello();
+    hello.origin.worker = worker;
+    const KafkaRecord record =
+        is_hello ? SealHello(kKey, hello) : SealBody(kKey, hello.origin, "a body")[0];
+    return ReadSums(record.key, record.value);
+  };
+  for (const bool hello : {true, false}) {
+    for (int letter = 0; letter < 256; ++letter) {
+      const bool good = std::strchr("._-", letter) != nullptr || (std::isalnum(letter) != 0);
+      const auto record = read(std::string("w1-") + static_cast<char>(letter), hello);
+      if (good && letter != 0)
+        EXPECT_TRUE(record) << letter;
+      else
+        ExpectRefused(record, "worker at byte 5: it has other letters than a name");
+    }
+    EXPECT_TRUE(read(std::string(100, 'w'), hello));
+    ExpectRefused(read(std::string(101, 'w'), hello), "worker at byte 5: it is too long");
+  }
 }
 
 Body RandomBody(std::mt19937_64& random) {
