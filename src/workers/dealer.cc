@@ -153,6 +153,9 @@ Status Dealer::TakeChunk(const SealedRecord& record) {
     case Outcome::kPart:
     case Outcome::kOldHead:
       return {};
+    case Outcome::kOtherRecords:
+      Tell(taken.why);
+      [[fallthrough]];
     case Outcome::kCovered:
       repeated_.Add();
       return {};
@@ -177,6 +180,10 @@ Status Dealer::TakeChunk(const SealedRecord& record) {
 
 void Dealer::Refuse(Outcome outcome, const std::string& why) {
   refused_.at(outcome).Add();
+  Tell(why);
+}
+
+void Dealer::Tell(const std::string& why) {
   if (told_.size() < kToldMost && told_.insert(why).second)
     spdlog::warn("sums of workers: {}", why);
 }

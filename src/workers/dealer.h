@@ -107,6 +107,8 @@ class Dealer final : public stream::PeriodShare {
   // Tells whether a hello was said just now, and notes that it was heard.
   bool IsFresh(const Hello& hello);
   void Refuse(Outcome outcome, const std::string& why);
+  // Once a period.
+  void Tell(const std::string& why);
   stream::PeriodPiece Look();
   bool MayDeal();
   void Deal();
@@ -145,7 +147,7 @@ class Dealer final : public stream::PeriodShare {
   Clock::TimePoint begun_, followed_, next_plan_;
   std::deque<stream::PeriodPiece> sums_;  // counted, and not handed on
   Ranges own_;                            // left to the trainer, which reads them now
-  std::set<std::string> told_;            // refusals of this period
+  std::set<std::string> told_;            // in this period
 
   const metrics::Gauge workers_, period_seconds_, gap_seconds_;
   const metrics::Counter by_trainer_, by_workers_, repeated_;

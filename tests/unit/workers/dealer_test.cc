@@ -503,6 +503,31 @@ TEST_F(DealerTest, CopiesThatDifferStopLearningAndNameBothWorkers) {
   EXPECT_THAT(piece.error().message, HasSubstr("workers 'w-1' and 'w-2' have other sums"));
 }
 
+// Records that were compacted away between two readings stop nothing, in either order.
+TEST_F(DealerTest, RecordsThatGoMeanwhileStopNothing) {
+  Begin(1);
+  Join({"w-1"});
+  const Body body = Sum({{0, 10, 30}, {1, 40, 60}});
+  Deliver("w-1", body);
+  EXPECT_EQ(Next().kind, PeriodPiece::Kind::kSums);
+  Body copy = body;
+  ++copy.ranges[0].empty;
+  copy.sums.back() ^= 1;
+  Deliver("w-2", copy);
+  EXPECT_EQ(Next().kind, PeriodPiece::Kind::kNothing);
+  EXPECT_EQ(Count("tacit_slices_repeated_total"), 1);
+  Pass(milliseconds(3500));  // the worker is gone
+  const PeriodPiece piece = Next();
+  ASSERT_EQ(piece.kind, PeriodPiece::Kind::kRanges);
+  ASSERT_EQ(piece.ranges, (Ranges{{0, 30, 50}, {1, 20, 40}}));
+  // The trainer does not find the record any more that the worker's range follows.
+  std::optional<stream::LastRecord> gone = Sum({{1, 20, 40}}).ranges[0].last;
+  --gone->offset;
+  gone->hash ^= 1;
+  EXPECT_TRUE(dealer_->HaveRead({Sum({{0, 30, 50}}).ranges[0].last, gone}));
+  EXPECT_EQ(Next().kind, PeriodPiece::Kind::kEnd);
+}
+
 TEST_F(DealerTest, PartsThatDoNotFitTheLearnerDoNotCount) {
   Begin(1);
   Join({"w-1"});

@@ -113,7 +113,7 @@ struct World {
       : random(seed),
         fault(planted),
         events(seed, kPartitions, kOffsets),
-        other_events(seed + 1'000'000, kPartitions, kOffsets),
+        other_events(events.MadeAnew(seed + 1'000'000)),
         auditor(events) {}
 
   bool Chance(double share) { return std::uniform_real_distribution<double>(0, 1)(random) < share; }
