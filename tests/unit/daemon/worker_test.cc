@@ -131,6 +131,31 @@ TEST_F(WorkerTest, APlanThatIsWrittenAgainDoesNotCount) {
   }));
 }
 
+TEST_F(WorkerTest, AProducerThatHasFailedIsReplaced) {
+  Begin(8);
+  kafka_.FailProducerIds(2);
+  const auto worker = Start("w-1");
+  ASSERT_TRUE(test::Eventually("the failure is told", [&] {
+    return worker->readiness().degraded_for_operators.find("the topic of sums: ") !=
+           std::string::npos;
+  }));
+  Announce(PlanOf({{1, 5, 60}}, "w-1"));
+  AwaitBodies(PeriodOf({{1, 5, 60}}));
+  AwaitReady(*worker, true, "");
+}
+
+// More writes fail than the worker needs for its hellos and its two bodies.
+TEST_F(WorkerTest, ABodyThatWasNotWrittenIsSummedAgain) {
+  Begin(9);
+  workers::Plan plan = PlanOf({{1, 5, 60}}, "w-1");
+  plan.slices.push_back({"w-1", {{2, 5, 60}}});
+  Announce(plan);
+  kafka_.FailWrites(6);
+  const auto worker = Start("w-1");
+  AwaitBodies(PeriodOf({{1, 5, 60}}));
+  AwaitBodies(PeriodOf({{2, 5, 60}}));
+}
+
 TEST_F(WorkerTest, AWorkerThatStopsSaysGoodbye) {
   Begin(6);
   auto worker = Start("w-1");
