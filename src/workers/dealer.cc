@@ -47,7 +47,7 @@ Dealer::Dealer(const DealerOptions& options, TrainerTopics& topics, const Clock&
 
 void Dealer::Begin(stream::SharedPeriod period) {
   // All that was shown is of periods that are committed, or of no period of this store.
-  if (std::exchange(shown_, false)) Note(kDeletion, topics_.DeleteShown());
+  Note(kDeletion, topics_.DeleteShown());
   period_ = std::move(period);
   head_ = {};
   FromHex(period_.store.head, head_);
@@ -81,7 +81,6 @@ Status Dealer::Follow(milliseconds timeout) {
   followed_ = now;
   Status taken;
   const Status read = topics_.ReadSums(timeout, [&](std::string_view key, std::string_view value) {
-    shown_ = true;
     if (Status one = Take(key, value); !one && taken) taken = std::move(one);
   });
   Note(kSums, read);

@@ -41,7 +41,8 @@ class TrainerTopics {
   virtual void WritePlan(std::string plan) = 0;
   virtual Status plan_status() const = 0;
   virtual bool plan_written() const = 0;
-  // Has the sums deleted that were shown. Returns how it went the time before.
+  // Has the sums deleted that were shown since reading last began. Returns how it went the time
+  // before.
   virtual Status DeleteShown() = 0;
 };
 
@@ -140,7 +141,6 @@ class Dealer final : public stream::PeriodShare {
   std::map<std::string, LastHello> heard_;       // fresh ones, by worker
   bool joined_ = false;                          // it has waited for the first hellos
   bool dealt_ = false;                           // this period
-  bool shown_ = false;                           // sums, since they were last deleted
   std::optional<Clock::TimePoint> waits_since_;  // for the first hellos
   Clock::TimePoint reads_since_{};               // what lay there at the start
   std::optional<Clock::TimePoint> ended_;        // the period before
