@@ -57,7 +57,7 @@ void PrintPlan(const Overview& overview) {
                      std::to_string(one.slice.ranges.size()), WithThousands(one.offsets),
                      WithThousands(one.delivered)});
   if (lines.size() == 1)
-    fmt::print("all of its period is covered\n");
+    fmt::print("no slice is open: its period is covered, or the trainer asks who is there\n");
   else
     fmt::print("{}", console::LayOut(lines, {0}));
 }

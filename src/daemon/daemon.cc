@@ -308,7 +308,7 @@ class Daemon {
       causes.push_back(readiness.degraded + ": " + unpublished);
     }
     if (const std::string alone = dealing_ ? dealing_->trouble() : ""; !alone.empty()) {
-      readiness.degraded = "workers are out of reach";
+      readiness.degraded = "workers are in trouble";
       causes.push_back(readiness.degraded + ": " + alone);
     }
     if (!letters.empty()) causes.push_back("dead letters cannot be written: " + letters);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 
 #include "base/files/log.h"
@@ -18,7 +19,10 @@ namespace {
 std::string NewName() {
   std::array<char, 128> host{};
   if (gethostname(host.data(), host.size() - 1) != 0 || host[0] == '\0') return "worker";
-  return fmt::format("{}-{}", host.data(), workers::NewKeyText().substr(0, 8));
+  std::string name(host.data());
+  std::ranges::replace_if(
+      name, [](char letter) { return !workers::IsOfName(letter); }, '-');
+  return fmt::format("{}-{}", name.substr(0, 80), workers::NewKeyText().substr(0, 8));
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ class Dealing {
   stream::PeriodShare* share() { return &dealer_; }
   // Tells the dealer of the learner and of its store, before the source begins.
   Status SetStore(const std::string& learner, const store::Store& store);
-  // Says why the trainer sums alone; empty if it need not. Any thread.
+  // Says what is wrong with workers and their topics; empty if nothing is. Any thread.
   std::string trouble() const { return dealer_.trouble(); }
 
  private:

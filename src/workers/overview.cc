@@ -7,10 +7,10 @@ namespace tacit::workers {
 
 void Overview::SeePlan(std::string_view value) {
   auto plan = DecodePlan(key_, value);
-  if (plan)
-    plan_ = *std::move(plan);
-  else
+  if (!plan)
     ++unread_["plans: " + plan.error().message];
+  else if (!plan_ || plan_->time_ms <= plan->time_ms)
+    plan_ = *std::move(plan);
 }
 
 void Overview::SeeSums(std::string_view key, std::string_view value, int64_t time_ms) {
@@ -26,6 +26,9 @@ void Overview::SeeSums(std::string_view key, std::string_view value, int64_t tim
     return;
   }
   const std::string& name = record->origin.worker;
+  uint64_t& newest = newest_hello_[name];
+  if (hello->number < newest) return;
+  newest = hello->number;
   if (hello->leaves)
     workers_.erase(name);
   else

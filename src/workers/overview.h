@@ -15,7 +15,8 @@
 namespace tacit::workers {
 
 // The two topics as an operator finds them: the newest plan, the workers that were heard, and what
-// of the plan's slices lies summed. Records come in their order, those of NAME.plan first. It
+// of the plan's slices lies summed. What was written again later counts as it did for its readers:
+// the plan of the latest time, and each worker's last hello. Records come in their order, those of NAME.plan first. It
 // counts a body by its ranges, and says nothing of its sums. Not thread-safe.
 class Overview {
  public:
@@ -55,6 +56,7 @@ class Overview {
   SharedKey key_;
   std::optional<Plan> plan_;
   std::map<std::string, Heard> workers_;
+  std::map<std::string, uint64_t> newest_hello_;  // by worker: its number
   std::map<BodyName, Body> bodies_;
   uint64_t others_ = 0;
   std::map<std::string, uint64_t> unread_;

@@ -14,8 +14,8 @@
 //     sealed  := nonce:byte*12 byte* tag:byte*16                  the rest of the value
 // The associated data are key:string and the value before `sealed`. Sealed in it:
 //     of a chunk  its bytes of the body
-//     of a hello  version:u64 threads:u16 events_per_second:u64 offsets:u64 done:u64 leaves:flag
-//                 trouble:string
+//     of a hello  version:u64 plan:i64 number:u64 threads:u16 events_per_second:u64 offsets:u64
+//                 done:u64 leaves:flag trouble:string
 //
 //     body    := ranges:u32 summed*ranges sums:byte*                       the rest
 //     summed  := range before:seen last:seen dead:u64*7 opted_out:u64 empty:u64
@@ -64,6 +64,11 @@ class Fields {
     Holds(reader_.ok(), "the bytes end there");
     Holds(text.size() <= most, "it is too long");
     return std::string(text);
+  }
+  std::string Name(std::string_view field) {
+    std::string name = Text(field, kNameBytesMost);
+    Holds(std::ranges::all_of(name, IsOfName), "it has other letters than a name");
+    return name;
   }
   template <size_t n>
   std::array<uint8_t, n> Bytes(std::string_view field) {
@@ -213,6 +218,11 @@ uint64_t BytesOf(const ChunkPlace& place) {
 
 }  // namespace
 
+bool IsOfName(char letter) {
+  return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
+         (letter >= '0' && letter <= '9') || letter == '.' || letter == '_' || letter == '-';
+}
+
 std::string EncodePlan(const SharedKey& key, const Plan& plan) {
   ByteWriter out;
   for (const char letter : kPlanMagic) out.Put(letter);
@@ -244,7 +254,7 @@ Result<Plan> DecodePlan(const SharedKey& key, std::string_view bytes) {
   plan.slices.resize(in.Number<uint16_t>("slices"));
   uint32_t left = kRangesMost;
   for (Slice& slice : plan.slices) {
-    slice.worker = in.Text("worker", kNameBytesMost);
+    slice.worker = in.Name("worker");
     slice.ranges = ReadRanges(left, &in);
     left -= static_cast<uint32_t>(slice.ranges.size());
   }
@@ -333,7 +343,8 @@ std::vector<KafkaRecord> SealBody(const SharedKey& key, const Origin& origin,
 
 KafkaRecord SealHello(const SharedKey& key, const Hello& hello) {
   ByteWriter plain;
-  plain.Put(hello.version).Put(hello.threads).Put(hello.events_per_second);
+  plain.Put(hello.version).Put(hello.plan_ms).Put(hello.number);
+  plain.Put(hello.threads).Put(hello.events_per_second);
   plain.Put(hello.offsets).Put(hello.done).Put(static_cast<uint8_t>(hello.leaves));
   plain.PutString(hello.trouble);
   return Sealed(PeriodSeal(key, hello.origin.head), hello.origin, std::nullopt, plain.bytes());
@@ -344,7 +355,7 @@ Result<SealedRecord> ReadSums(std::string_view key, std::string_view value) {
   SealedRecord record;
   in.Magic(kSumsMagic);
   const bool hello = in.Flag("hello");
-  record.origin.worker = in.Text("worker", kNameBytesMost);
+  record.origin.worker = in.Name("worker");
   in.Holds(!record.origin.worker.empty(), "it is empty");
   record.origin.head = in.Bytes<32>("head");
   record.origin.build = in.Bytes<32>("build");
@@ -370,6 +381,8 @@ Result<Hello> OpenHello(const SharedKey& key, const SealedRecord& record) {
   Fields in("hello of a worker", plain);
   Hello hello{.origin = record.origin};
   hello.version = in.Number<uint64_t>("version");
+  hello.plan_ms = in.Number<int64_t>("plan");
+  hello.number = in.Number<uint64_t>("number");
   hello.threads = in.Number<uint16_t>("threads");
   hello.events_per_second = in.Number<uint64_t>("events_per_second");
   hello.offsets = in.Number<uint64_t>("offsets");

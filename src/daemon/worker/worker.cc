@@ -27,6 +27,7 @@ constexpr Clock::Duration kBetweenHellos = std::chrono::seconds(1);
 // Between two tries of what cannot be reached, and of what is refused.
 constexpr Clock::Duration kAgain = std::chrono::milliseconds(500);
 constexpr Clock::Duration kRefusedAgain = std::chrono::seconds(5);
+constexpr Clock::Duration kProducerPauseMost = std::chrono::seconds(30);
 // The newest plan is the last record of its topic; behind it stand marks of transactions.
 constexpr uint64_t kPlansBack = 16;
 
@@ -57,8 +58,7 @@ Status Worker::Init() {
   const wiring::LiveParts live{
       .kafka = config.kafka, .clock = parts_.clock, .registry = parts_.registry};
   TACIT_ASSIGN(source_, wiring::OpenRanges(config.source, live));
-  TACIT_ASSIGN(producer_, stream::KafkaProducer::Open(
-                              {.properties = properties_, .topic = config.workers.sums_topic()}));
+  TACIT_RETURN_IF_ERROR(OpenProducer());
   codec_ = wiring::MakeCodec(config.source, *parts_.assembly.transform, parts_.assembly.items);
   if (config.source.opt_out.empty()) return {};
   SipHash::Key hash{};
@@ -85,7 +85,7 @@ void Worker::Loop() {
   }
   slice_.reset();
   SayHello(/*leaves=*/true);
-  if (const Status sent = producer_->Flush(kAnswer); !sent)
+  if (const Status sent = producer_ ? producer_->Flush(kAnswer) : producer_failure_; !sent)
     spdlog::warn("the trainer was not told that this worker leaves: {}", sent.error().message);
   heartbeat_.Rest();
 }
@@ -158,8 +158,10 @@ Status Worker::ReadPlanOnce(milliseconds timeout) {
           refused = Fail(std::move(plan.error()).Context(fmt::format("offset {}", record.offset)));
           return {};
         }
+        if (plan_ && plan->time_ms <= plan_->time_ms) return {};
         if (!plan_ || plan_->head != plan->head) done_.clear();
         plan_ = *std::move(plan);
+        if (plan_->slices.empty()) hello_due_ = {};  // the trainer asks who is there
         return {};
       }));
   if (came) Note("the plan", refused);
@@ -260,15 +262,47 @@ Status Worker::Deliver(const workers::Body& body) {
   const workers::Origin origin{parts_.name, slice_->head, build_};
   for (const workers::KafkaRecord& record : workers::SealBody(key_, origin, bytes))
     TACIT_RETURN_IF_ERROR(Send(record, kAnswer));
-  producer_->Wait(milliseconds(0));
   sent_.Add();
   return {};
 }
 
 // ---- hellos, and what people are told
 
+Status Worker::OpenProducer() {
+  TACIT_ASSIGN(producer_,
+               stream::KafkaProducer::Open({.properties = properties_,
+                                            .topic = parts_.assembly.config.workers.sums_topic()}));
+  return {};
+}
+
 Status Worker::Send(const workers::KafkaRecord& record, milliseconds timeout) {
-  return producer_->Send({.key = record.key, .value = record.value}, timeout);
+  if (producer_ == nullptr) {
+    if (parts_.clock.Now() < producer_again_) return producer_failure_;
+    TACIT_RETURN_IF_ERROR(OpenProducer());
+  }
+  Status sent = producer_->Send({.key = record.key, .value = record.value}, timeout);
+  if (sent || sent.error().code == ErrorCode::kUnavailable) return sent;
+  if (producer_->records_acked() > 0) producer_pause_ = {};
+  producer_pause_ = std::clamp<Clock::Duration>(2 * producer_pause_, kAgain, kProducerPauseMost);
+  producer_again_ = parts_.clock.Now() + producer_pause_;
+  producer_failure_ = std::move(sent);
+  producer_.reset();
+  done_.clear();
+  return producer_failure_;
+}
+
+Status Worker::TakeFailures() {
+  if (producer_ == nullptr) return producer_failure_;
+  producer_->Wait(milliseconds(0));
+  Status last;
+  for (const stream::FailedDelivery& failed : producer_->TakeFailures()) {
+    last = Fail(ErrorCode::kIo, failed.reason);
+    if (failed.too_large) continue;
+    // Perhaps it was a part of a body.
+    done_.clear();
+    slice_again_ = parts_.clock.Now() + kRefusedAgain;
+  }
+  return last;
 }
 
 void Worker::SayHello(bool leaves) {
@@ -276,6 +310,8 @@ void Worker::SayHello(bool leaves) {
   const auto latest = model_->Latest();
   workers::Hello hello{.origin = {parts_.name, latest ? latest->head() : Digest{}, build_},
                        .version = latest ? latest->version().value : 0,
+                       .plan_ms = plan_ ? plan_->time_ms : 0,
+                       .number = ++hellos_,
                        .threads = static_cast<uint16_t>(parts_.assembly.config.training.workers),
                        .events_per_second = events_per_second_,
                        .leaves = leaves,
@@ -285,9 +321,7 @@ void Worker::SayHello(bool leaves) {
     hello.done = slice_->run->done();
   }
   Status sent = Send(workers::SealHello(key_, hello), milliseconds(0));
-  producer_->Wait(milliseconds(0));
-  for (const stream::FailedDelivery& failed : producer_->TakeFailures())
-    sent = Fail(ErrorCode::kIo, failed.reason);
+  if (Status failed = TakeFailures(); !failed) sent = std::move(failed);
   Note("the topic of sums", sent);
 }
 

@@ -92,7 +92,12 @@ class Worker {
   Status Deliver(const workers::Body& body);
 
   void SayHello(bool leaves);
+  Status OpenProducer();
+  // A producer that has failed is replaced after a pause, which grows up to half a minute; what it
+  // had not delivered is lost, and summed again where the plan has it still.
   Status Send(const workers::KafkaRecord& record, Milliseconds timeout);
+  // Returns the last failure of what was sent, if there is one.
+  Status TakeFailures();
   // Says how it went; a failure is told until the next success. Returns the time before which it
   // is not tried again.
   Clock::TimePoint Note(const std::string& what, const Status& outcome);
@@ -113,7 +118,10 @@ class Worker {
   std::unique_ptr<stream::KafkaTopicReader> plans_;
   std::optional<workers::Plan> plan_;
   std::unique_ptr<stream::RangeSource> source_;
-  std::unique_ptr<stream::KafkaProducer> producer_;
+  std::unique_ptr<stream::KafkaProducer> producer_;  // null until the pause has ended
+  Status producer_failure_;
+  Clock::Duration producer_pause_{};
+  Clock::TimePoint producer_again_{};
   std::unique_ptr<event::Codec> codec_;
   train::RecordFilterOptions filter_;
   WorkerPool pool_;
@@ -121,7 +129,7 @@ class Worker {
   std::optional<Digest> loaded_;                             // the head that they have the model of
   std::optional<Slice> slice_;
   std::vector<workers::Ranges> done_;  // under the plan's head
-  uint64_t events_per_second_ = 0;
+  uint64_t events_per_second_ = 0, hellos_ = 0;
   std::map<std::string, std::string> troubles_;
   train::DeadLetterNews news_;
   train::StreamWatch watch_;

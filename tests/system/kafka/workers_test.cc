@@ -184,7 +184,7 @@ TEST_F(WorkersTest, WithoutTheirTopicsTheTrainerSumsAloneAndSaysSo) {
   ASSERT_TRUE(ready);
   EXPECT_EQ(ready->status, 200);
   for (const std::string& word :
-       {std::string("workers are out of reach"), workers_ + ".plan", workers_ + ".sums"})
+       {std::string("workers are in trouble"), workers_ + ".plan", workers_ + ".sums"})
     EXPECT_THAT(ready->body, HasSubstr(word));
   trainer.Signal(SIGTERM);
   EXPECT_EQ(trainer.Wait()->exit_code, 0);

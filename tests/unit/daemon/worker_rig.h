@@ -255,8 +255,15 @@ class WorkerRig : public ::testing::Test {
             .learners = {{.key = 0, .step = steps_}},
             .slices = {{worker, ranges}}};
   }
-  void Announce(const workers::Plan& plan) {
-    kafka_.Write("w.plan", 0, workers::EncodePlan(key_, plan));
+  // Writes the plan, as the newest one. Returns its bytes.
+  std::string Announce(workers::Plan plan) {
+    plan.time_ms = ++plan_ms_;
+    std::string bytes = workers::EncodePlan(key_, plan);
+    WritePlan(bytes);
+    return bytes;
+  }
+  void WritePlan(const std::string& bytes) {
+    kafka_.Write("w.plan", 0, bytes);
     kafka_.Flush();
   }
   workers::Period PeriodOf(const workers::Ranges& ranges) const {
@@ -385,6 +392,7 @@ class WorkerRig : public ::testing::Test {
   std::unique_ptr<train::Learner> learner_;
   std::unique_ptr<feed::Publisher> publisher_;
   uint64_t steps_ = 0;
+  int64_t plan_ms_ = 0;
   uint64_t left_out_ = 0, empty_ = 0, records_ = 0;  // offsets of the slices so far
 };
 

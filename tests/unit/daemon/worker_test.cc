@@ -111,14 +111,60 @@ TEST_F(WorkerTest, AForgedPlanIsNotSummed) {
   const auto worker = Start("w-1");
   workers::SharedKey another = key_;
   another[0] ^= 1;
-  kafka_.Write("w.plan", 0, workers::EncodePlan(another, PlanOf({{0, 0, 50}}, "w-1")));
-  kafka_.Flush();
+  WritePlan(workers::EncodePlan(another, PlanOf({{0, 0, 50}}, "w-1")));
   const workers::Ranges ranges = {{1, 5, 60}};
   Announce(PlanOf(ranges, "w-1"));
   AwaitBodies(PeriodOf(ranges));
   std::map<Outcome, int> outcomes;
   Collect(PeriodOf({{0, 0, 50}}), &outcomes);
   EXPECT_EQ(outcomes[Outcome::kCounted], 0);
+}
+
+// Somebody writes a plan into the topic again: the worker stays with the newest one, which its
+// hellos name.
+TEST_F(WorkerTest, APlanThatIsWrittenAgainDoesNotCount) {
+  Begin(7);
+  const auto worker = Start("w-1");
+  const std::string old = Announce(PlanOf({{1, 5, 60}}, "w-1"));
+  AwaitBodies(PeriodOf({{1, 5, 60}}));
+  Announce(PlanOf({{1, 60, 70}}, "w-1"));
+  AwaitBodies(PeriodOf({{1, 60, 70}}));
+  WritePlan(old);
+  const uint64_t said = ReadSums().hellos.back().number;
+  std::set<uint64_t> numbers;
+  ASSERT_TRUE(test::Eventually("hellos are said after that", [&] {
+    for (const workers::Hello& hello : ReadSums().hellos)
+      if (hello.number >= said + 2) {
+        EXPECT_EQ(hello.plan_ms, plan_ms_);
+        numbers.insert(hello.number);
+      }
+    return numbers.size() >= 2;
+  }));
+}
+
+TEST_F(WorkerTest, AProducerThatHasFailedIsReplaced) {
+  Begin(8);
+  kafka_.FailProducerIds(2);
+  const auto worker = Start("w-1");
+  ASSERT_TRUE(test::Eventually("the failure is told", [&] {
+    return worker->readiness().degraded_for_operators.find("the topic of sums: ") !=
+           std::string::npos;
+  }));
+  Announce(PlanOf({{1, 5, 60}}, "w-1"));
+  AwaitBodies(PeriodOf({{1, 5, 60}}));
+  AwaitReady(*worker, true, "");
+}
+
+// More writes fail than the worker needs for its hellos and its two bodies.
+TEST_F(WorkerTest, ABodyThatWasNotWrittenIsSummedAgain) {
+  Begin(9);
+  workers::Plan plan = PlanOf({{1, 5, 60}}, "w-1");
+  plan.slices.push_back({"w-1", {{2, 5, 60}}});
+  Announce(plan);
+  kafka_.FailWrites(6);
+  const auto worker = Start("w-1");
+  AwaitBodies(PeriodOf({{1, 5, 60}}));
+  AwaitBodies(PeriodOf({{2, 5, 60}}));
 }
 
 TEST_F(WorkerTest, AWorkerThatStopsSaysGoodbye) {

@@ -72,6 +72,29 @@ TEST_F(OverviewTest, TheNewestPlanAndTheLastHelloCount) {
   EXPECT_THAT(overview_.unread(), IsEmpty());
 }
 
+// Old records that somebody writes again change nothing.
+TEST_F(OverviewTest, WhatIsReplayedDoesNotCount) {
+  const auto plan = [](int64_t time_ms, uint64_t version) {
+    workers::Plan of_time;
+    of_time.time_ms = time_ms;
+    of_time.version = version;
+    return EncodePlan(kOverviewKey, of_time);
+  };
+  const auto hello = [&](uint64_t number, bool leaves) {
+    const KafkaRecord record = SealHello(
+        kOverviewKey,
+        {.origin = {"w", kOverviewHead, kOverviewBuild}, .number = number, .leaves = leaves});
+    overview_.SeeSums(record.key, record.value, static_cast<int64_t>(number));
+  };
+  for (const int64_t time_ms : {20, 30, 10}) overview_.SeePlan(plan(time_ms, 100 + time_ms));
+  EXPECT_EQ(overview_.plan()->version, 130u);
+  for (const uint64_t number : {1, 3, 2}) hello(number, false);
+  EXPECT_EQ(overview_.workers().at("w").at_ms, 3);
+  hello(4, true);
+  hello(3, false);
+  EXPECT_THAT(overview_.workers(), IsEmpty()) << "a worker that has left";
+}
+
 // Against a set of offsets: bodies that overlap, come twice, or lack a chunk.
 TEST_F(OverviewTest, SlicesAreDeliveredByWholeBodies) {
   std::mt19937_64 random(1);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <cstring>
 #include <random>
 
@@ -48,6 +49,8 @@ Origin SomeOrigin() { return {"w1-0a0b", DigestOf(1), DigestOf(100)}; }
 Hello SomeHello() {
   return {.origin = SomeOrigin(),
           .version = 812,
+          .plan_ms = 1795000000000,
+          .number = 77,
           .threads = 8,
           .events_per_second = 430000,
           .offsets = 1000,
@@ -324,11 +327,11 @@ TEST(WorkersRecordsTest, AHelloOrAPlanThatDoesNotAddUpIsRefused) {
     return read ? OpenHello(kKey, *read) : Fail(read.error());
   };
   ExpectRefused(hello([](Hello* h) { h->done = 1001; }),
-                "done at byte 26: more is done than was in hand");
+                "done at byte 42: more is done than was in hand");
   ExpectRefused(hello([](Hello* h) { h->trouble.resize(1025); }),
-                "trouble at byte 35: it is too long");
+                "trouble at byte 51: it is too long");
   ExpectRefused(hello([](Hello* h) { h->origin.worker = ""; }), "worker at byte 5: it is empty");
-  ExpectRefused(hello([](Hello* h) { h->origin.worker.resize(256); }),
+  ExpectRefused(hello([](Hello* h) { h->origin.worker.assign(101, 'w'); }),
                 "worker at byte 5: it is too long");
   const KafkaRecord form = SealHello(kKey, SomeHello());
   SealedRecord longer = ReadSums(form.key, form.value).value();
@@ -336,14 +339,16 @@ TEST(WorkersRecordsTest, AHelloOrAPlanThatDoesNotAddUpIsRefused) {
   const std::string sealed =
       seal.Seal(seal.Open(longer.sealed, longer.associated).value() + '\0', longer.associated);
   longer.sealed = sealed;
-  ExpectRefused(OpenHello(kKey, longer), "the end at byte 65: there are more bytes");
+  ExpectRefused(OpenHello(kKey, longer), "the end at byte 81: there are more bytes");
   const auto plan = [](auto change) {
     Plan made = SomePlan();
     change(&made);
     return DecodePlan(kKey, EncodePlan(kKey, made));
   };
-  ExpectRefused(plan([](Plan* p) { p->slices[0].worker.resize(256); }),
+  ExpectRefused(plan([](Plan* p) { p->slices[0].worker.assign(101, 'w'); }),
                 "worker at byte 98: it is too long");
+  ExpectRefused(plan([](Plan* p) { p->slices[0].worker = "w 1"; }),
+                "worker at byte 98: it has other letters than a name");
   ExpectRefused(plan([](Plan* p) {
                   p->slices[0].ranges[1] = {0, 19, 30};
                 }),
@@ -352,6 +357,29 @@ TEST(WorkersRecordsTest, AHelloOrAPlanThatDoesNotAddUpIsRefused) {
                 "ranges at byte 157: there are too few or too many");
   ExpectRefused(plan([](Plan* p) { p->slices[1].ranges.clear(); }),
                 "ranges at byte 157: there are too few or too many");
+}
+
+// A stranger writes names too, and people read them in a log and on a terminal.
+TEST(WorkersRecordsTest, ANameHasLettersDigitsAndFewMore) {
+  const auto read = [](const std::string& worker, bool is_hello) {
+    Hello hello = SomeHello();
+    hello.origin.worker = worker;
+    const KafkaRecord record =
+        is_hello ? SealHello(kKey, hello) : SealBody(kKey, hello.origin, "a body")[0];
+    return ReadSums(record.key, record.value);
+  };
+  for (const bool hello : {true, false}) {
+    for (int letter = 0; letter < 256; ++letter) {
+      const bool good = std::strchr("._-", letter) != nullptr || (std::isalnum(letter) != 0);
+      const auto record = read(std::string("w1-") + static_cast<char>(letter), hello);
+      if (good && letter != 0)
+        EXPECT_TRUE(record) << letter;
+      else
+        ExpectRefused(record, "worker at byte 5: it has other letters than a name");
+    }
+    EXPECT_TRUE(read(std::string(100, 'w'), hello));
+    ExpectRefused(read(std::string(101, 'w'), hello), "worker at byte 5: it is too long");
+  }
 }
 
 Body RandomBody(std::mt19937_64& random) {

@@ -59,7 +59,7 @@ struct World {
         fault(planted),
         check(checked),
         events(seed, kPartitions, kOffsets),
-        other_events(seed + 1'000'000, kPartitions, kOffsets),
+        other_events(events.MadeAnew(seed + 1'000'000)),
         auditor(events) {}
 
   bool Chance(double share) { return std::uniform_real_distribution<double>(0, 1)(random) < share; }
@@ -106,7 +106,8 @@ class Worker {
     }
     if (plan_bytes_ != world_.brokers.plan) {
       plan_bytes_ = world_.brokers.plan;
-      plan_ = DecodePlan(kSimulationKey, plan_bytes_).value_or(Plan());
+      Plan plan = DecodePlan(kSimulationKey, plan_bytes_).value_or(Plan());
+      if (plan.time_ms > plan_.time_ms) plan_ = std::move(plan);
     }
     Follow(plan_);
     if (job_ && world_.now >= job_->done_at) Deliver();
@@ -123,9 +124,14 @@ class Worker {
 
   void Greet(bool leaves) {
     next_hello_ = world_.now + 1000;
-    Hello hello{.origin = origin_};
+    Hello hello{.origin = origin_, .plan_ms = plan_.time_ms, .number = ++hellos_};
     hello.origin.head = world_.feed;
     hello.events_per_second = world_.Chance(0.5) ? 0 : static_cast<uint64_t>(1000 / pace_ms_);
+    if (job_) {
+      hello.offsets = CountOffsets(job_->ranges);
+      const int64_t left = std::max<int64_t>(0, job_->done_at - world_.now) / pace_ms_;
+      hello.done = hello.offsets - std::min(hello.offsets, static_cast<uint64_t>(left));
+    }
     hello.leaves = leaves;
     world_.Send(SealHello(kSimulationKey, hello));
   }
@@ -198,6 +204,7 @@ class Worker {
 
   World& world_;
   Origin origin_;
+  uint64_t hellos_ = 0;
   int64_t pace_ms_ = 0, next_hello_ = 0, paused_until_ = 0;
   std::string plan_bytes_;
   Plan plan_;
@@ -232,6 +239,7 @@ class Topics final : public TrainerTopics {
     full_ = world_.Chance(0.02);
     if (!full_ && !world_.Chance(0.1)) world_.brokers.plan = std::move(plan);
   }
+  bool plan_written() const override { return !full_; }
   Status plan_status() const override {
     return full_ ? Fail(ErrorCode::kUnavailable, "no broker answers") : Status();
   }
