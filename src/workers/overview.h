@@ -16,8 +16,8 @@ namespace tacit::workers {
 
 // The two topics as an operator finds them: the newest plan, the workers that were heard, and what
 // of the plan's slices lies summed. What was written again later counts as it did for its readers:
-// the plan of the latest time, and each worker's last hello. Records come in their order, those of NAME.plan first. It
-// counts a body by its ranges, and says nothing of its sums. Not thread-safe.
+// the plan of the latest time, and each worker's last hello. Records come in their order, those of
+// NAME.plan first. It counts a body by its ranges, and says nothing of its sums. Not thread-safe.
 class Overview {
  public:
   struct Heard {
