@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "metrics/registry.h"
-#include "store/releaser.h"
+#include "store/store.h"
 #include "stream/kafka/period_share.h"
 #include "wiring/assembly.h"
 #include "wiring/trainer_topics.h"
@@ -23,8 +23,8 @@ class Dealing {
                                                metrics::Registry& registry);
 
   stream::PeriodShare* share() { return &dealer_; }
-  // Names the learner by its key in the store, before the source begins.
-  Status NameLearner(const std::string& learner, const store::Releaser& store);
+  // Tells the dealer of the learner and of its store, before the source begins.
+  Status SetStore(const std::string& learner, const store::Store& store);
   // Says what is wrong with workers and their topics; empty if nothing is. Any thread.
   std::string trouble() const { return dealer_.trouble(); }
 

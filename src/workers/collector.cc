@@ -127,8 +127,8 @@ Taken Collector::Count(const std::string& worker, const BodyName& name, Body bod
                                   "deleted meanwhile, and the sums that came first count",
                                   other.worker, worker, NameOf(summed.range)));
       // One worker may know a schema that another does not know yet: their sums differ rightly.
-      if (!std::ranges::equal(other.ranges, body.ranges, {}, &SummedRange::unreadable,
-                              &SummedRange::unreadable))
+      if (!std::ranges::equal(other.ranges, body.ranges, {}, &SummedRange::dead,
+                              &SummedRange::dead))
         return {Outcome::kCovered, "", {}};
       return Refuse(Outcome::kDiffers,
                     fmt::format("workers '{}' and '{}' have other sums of {}: one of them is wrong",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/bytes.h"
 #include "base/files/log.h"
 #include "base/text.h"
 #include "metrics/families.h"
@@ -40,6 +41,7 @@ Dealer::Dealer(const DealerOptions& options, TrainerTopics& topics, const Clock&
       gap_seconds_(registry.AddGauge("tacit_period_gap_seconds")),
       by_trainer_(registry.AddCounter("tacit_slices_total", {{"by", "trainer"}})),
       by_workers_(registry.AddCounter("tacit_slices_total", {{"by", "workers"}})),
+      checked_(registry.AddCounter("tacit_slices_checked_total")),
       repeated_(registry.AddCounter("tacit_slices_repeated_total")) {
   for (const auto& [outcome, why] : kRefusals)
     refused_[outcome] = registry.AddCounter("tacit_slices_refused_total", {{"why", why}});
@@ -60,7 +62,9 @@ void Dealer::Begin(stream::SharedPeriod period) {
   std::erase_if(heard_, [&](const auto& one) { return one.second.plan_ms < fresh_from_; });
   dealt_ = false;
   sums_.clear();
+  checks_.clear();
   own_.clear();
+  checking_ = false;
   told_.clear();
   begun_ = clock_.Now();
   if (ended_) gap_seconds_.Set(Seconds(begun_ - *ended_));
@@ -138,7 +142,9 @@ Status Dealer::Check(const Body& body) const {
   if (!options_.events) return {};
   TACIT_ASSIGN(const uint64_t events, options_.events(part));
   uint64_t counted = events;
-  for (const SummedRange& one : body.ranges) counted += one.unreadable + one.opted_out + one.empty;
+  for (const SummedRange& one : body.ranges) counted += one.empty;
+  const event::SummedRecords records = RecordsOf(body);
+  counted += records.all_dead() + records.opted_out;
   const uint64_t offsets = CountOffsets(RangesOf(body));
   if (counted == offsets) return {};
   return Fail(ErrorCode::kCorruption,
@@ -161,9 +167,12 @@ Status Dealer::TakeChunk(const SealedRecord& record) {
     case Outcome::kCounted:
       by_workers_.Add();
       board_.Covered(record.origin.worker, RangesOf(taken.body), clock_.Now());
-      sums_.push_back({.kind = PeriodPiece::Kind::kSums,
-                       .sums = PartOf(taken.body.sums).value(),
-                       .from = record.origin.worker});
+      (IsChecked(record.place->body) ? checks_ : sums_)
+          .push_back({.kind = PeriodPiece::Kind::kSums,
+                      .ranges = RangesOf(taken.body),
+                      .sums = PartOf(taken.body.sums).value(),
+                      .from = record.origin.worker,
+                      .summed = RecordsOf(taken.body)});
       return {};
     case Outcome::kOtherBuild:
     case Outcome::kUnsealed:
@@ -194,6 +203,7 @@ PeriodPiece Dealer::Look() {
     sums_.pop_front();
     return piece;
   }
+  if (collector_.complete() && !checks_.empty()) return LeaveOwn();
   if (collector_.complete()) {
     ended_ = now;
     period_seconds_.Set(Seconds(now - begun_));
@@ -207,8 +217,7 @@ PeriodPiece Dealer::Look() {
   TakeBack();
   NoteWorkers();
   workers_.Set(static_cast<double>(board_.Workers().size()));
-  if (own_.empty() && LeaveSlice()) return {.kind = PeriodPiece::Kind::kRanges, .ranges = own_};
-  return {};
+  return LeaveOwn();
 }
 
 bool Dealer::MayDeal() {
@@ -268,6 +277,11 @@ void Dealer::NoteWorkers() {
   Note(kDeadly, deadly);
 }
 
+PeriodPiece Dealer::LeaveOwn() {
+  if (!own_.empty() || !(LeaveSlice() || LeaveCheck())) return {};
+  return {.kind = PeriodPiece::Kind::kRanges, .ranges = own_, .recount = checking_};
+}
+
 bool Dealer::LeaveSlice() {
   for (const Slice& slice : board_.Announced())
     if (slice.worker.empty()) {
@@ -278,10 +292,32 @@ bool Dealer::LeaveSlice() {
   return false;
 }
 
+bool Dealer::LeaveCheck() {
+  checking_ = !checks_.empty();
+  if (checking_) own_ = checks_.front().ranges;
+  return checking_;
+}
+
+bool Dealer::IsChecked(const BodyName& body) const {
+  ByteWriter text;
+  text.PutString("tacit checked sums").PutArray(std::span<const uint8_t>(body));
+  const Digest drawn = Hmac(secret_, text.bytes());
+  uint64_t number = 0;
+  for (size_t i = 0; i < sizeof(number); ++i) number = number << 8 | drawn[i];
+  return static_cast<double>(number) * 0x1p-64 < options_.check;
+}
+
 Status Dealer::HaveRead(const std::vector<std::optional<stream::LastRecord>>& last) {
   std::vector<SummedRange> summed;
   for (size_t i = 0; i < own_.size(); ++i) summed.push_back({.range = own_[i], .last = last[i]});
   const Ranges ranges = std::exchange(own_, {});
+  if (std::exchange(checking_, false)) {
+    checked_.Add();
+    sums_.push_back(std::move(checks_.front()));
+    sums_.back().recount = true;
+    checks_.pop_front();
+    return {};
+  }
   const Taken taken = collector_.TakeOwn(summed);
   if (taken.outcome != Outcome::kCounted) return Fail(ErrorCode::kRefused, taken.why);
   by_trainer_.Add();

@@ -56,6 +56,7 @@ struct DealerOptions {
   // parts are taken as they come.
   std::function<Result<uint64_t>(std::string_view part)> events = {};
   Clock::Duration patience = std::chrono::seconds(5);
+  double check = 0;  // the share of bodies that the trainer sums up too
   uint64_t held_bytes_most = kHeldBytesMost;
 };
 
@@ -82,8 +83,13 @@ class Dealer final : public stream::PeriodShare {
   Dealer(const DealerOptions& options, TrainerTopics& topics, const Clock& clock,
          metrics::Registry& registry);
 
-  // The learner whose periods these are, by its key in the store. REQUIRES a call before Begin.
-  void SetLearner(uint16_t key) { learner_ = key; }
+  // The learner whose periods these are, by its key in the store; and a secret that workers do not
+  // know: which bodies are checked follows from it, so that they are the same after a restart.
+  // REQUIRES a call before Begin.
+  void SetStore(uint16_t learner, std::string secret) {
+    learner_ = learner;
+    secret_ = std::move(secret);
+  }
 
   void Begin(stream::SharedPeriod period) override;
   Result<stream::PeriodPiece> Next(std::chrono::milliseconds timeout) override;
@@ -119,8 +125,12 @@ class Dealer final : public stream::PeriodShare {
   void TakeBack();
   // Notes workers that are late, and a slice that has ended too many workers, and waits.
   void NoteWorkers();
-  // Leaves the next slice that is the trainer's to it, if there is one.
+  // Leaves to the trainer what it has to read next, if it reads nothing now.
+  stream::PeriodPiece LeaveOwn();
+  // Leaves the next slice that is the trainer's to it, if there is one; or the next check.
   bool LeaveSlice();
+  bool LeaveCheck();
+  bool IsChecked(const BodyName& body) const;
   void Note(Trouble trouble, const Status& status);
 
   const DealerOptions options_;
@@ -130,6 +140,7 @@ class Dealer final : public stream::PeriodShare {
   Board board_;
 
   uint16_t learner_ = 0;
+  std::string secret_;
   stream::SharedPeriod period_;
   Digest head_{};
   // The newest plan, or the start; the first plan of the period, and of the period before.
@@ -145,12 +156,14 @@ class Dealer final : public stream::PeriodShare {
   Clock::TimePoint reads_since_{};               // what lay there at the start
   std::optional<Clock::TimePoint> ended_;        // the period before
   Clock::TimePoint begun_, followed_, next_plan_;
-  std::deque<stream::PeriodPiece> sums_;  // counted, and not handed on
-  Ranges own_;                            // left to the trainer, which reads them now
-  std::set<std::string> told_;            // in this period
+  std::deque<stream::PeriodPiece> sums_;    // counted, and not handed on
+  std::deque<stream::PeriodPiece> checks_;  // the same with their ranges: they are read first
+  Ranges own_;                              // left to the trainer, which reads them now
+  bool checking_ = false;                   // they are those of the first check
+  std::set<std::string> told_;              // in this period
 
   const metrics::Gauge workers_, period_seconds_, gap_seconds_;
-  const metrics::Counter by_trainer_, by_workers_, repeated_;
+  const metrics::Counter by_trainer_, by_workers_, checked_, repeated_;
   std::map<Outcome, metrics::Counter> refused_;
   mutable Mutex mutex_;
   std::array<std::string, kTroubles> troubles_ TACIT_GUARDED_BY(mutex_);

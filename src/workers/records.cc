@@ -18,7 +18,8 @@
 //                 done:u64 leaves:flag trouble:string
 //
 //     body    := ranges:u32 summed*ranges sums:byte*                       the rest
-//     summed  := range before:seen last:seen unreadable:u64 opted_out:u64 empty:u64
+//     summed  := range before:seen last:seen dead:u64*7 opted_out:u64 empty:u64
+//                `dead` by event::BadPart
 //     seen    := there:flag [offset:u64 time:i64 hash:u64]                 where there = 1
 //     sums    := learners:u16 (key:u16 part:string)*learners               keys ascend
 #include "workers/records.h"
@@ -177,7 +178,7 @@ SummedRange ReadSummed(const SummedRange* before, Fields* in) {
     left -= std::min(left, count);
     return count;
   };
-  summed.unreadable = part("unreadable");
+  for (uint64_t& dead : summed.dead) dead = part("dead");
   summed.opted_out = part("opted_out");
   summed.empty = part("empty");
   in->Holds((summed.empty < summed.range.size()) == moved, "it does not go with the last record");
@@ -294,6 +295,17 @@ Ranges RangesOf(const Body& body) {
   return ranges;
 }
 
+event::SummedRecords RecordsOf(const Body& body) {
+  event::SummedRecords records;
+  for (const SummedRange& summed : body.ranges) {
+    records.records += summed.range.size() - summed.empty;
+    records.opted_out += summed.opted_out;
+    for (size_t part = 0; part < summed.dead.size(); ++part)
+      records.dead[part] += summed.dead[part];
+  }
+  return records;
+}
+
 std::string EncodeBody(const Body& body) {
   ByteWriter out;
   out.Put(static_cast<uint32_t>(body.ranges.size()));
@@ -301,7 +313,8 @@ std::string EncodeBody(const Body& body) {
     Put(summed.range, &out);
     Put(summed.before, &out);
     Put(summed.last, &out);
-    out.Put(summed.unreadable).Put(summed.opted_out).Put(summed.empty);
+    for (const uint64_t dead : summed.dead) out.Put(dead);
+    out.Put(summed.opted_out).Put(summed.empty);
   }
   return std::move(out).Take() + body.sums;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 #include "base/hash.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "event/raw_records.h"
 #include "stream/kafka/identity.h"
 #include "workers/seal.h"
 #include "workers/slices.h"
@@ -56,8 +58,9 @@ using Seen = std::optional<stream::LastRecord>;
 // A summed range: each of its offsets is an event of the sums or is counted here.
 struct SummedRange {
   OffsetRange range;
-  Seen before{}, last{};  // up to its begin and up to its end
-  uint64_t unreadable = 0, opted_out = 0;
+  Seen before{}, last{};                          // up to its begin and up to its end
+  std::array<uint64_t, event::kBadParts> dead{};  // records that could not be learnt from
+  uint64_t opted_out = 0;
   uint64_t empty = 0;  // offsets without a record: marks of transactions, and compaction
   friend bool operator==(const SummedRange&, const SummedRange&) = default;
 };
@@ -82,6 +85,8 @@ struct Body {
 };
 
 Ranges RangesOf(const Body& body);
+// Returns the records of all its ranges.
+event::SummedRecords RecordsOf(const Body& body);
 std::string EncodeBody(const Body& body);
 Result<Body> DecodeBody(std::string_view bytes);
 

@@ -36,7 +36,11 @@ std::string Short(const Digest& digest) { return ToHex(std::span(digest).first(6
 }  // namespace
 
 Worker::Worker(const WorkerParts& parts)
-    : parts_(parts), pool_({.workers = parts.assembly.config.training.workers}) {}
+    : parts_(parts),
+      pool_({.workers = parts.assembly.config.training.workers}),
+      news_(parts.clock, parts.registry, wiring::PlaceOfDeadLetters(parts.assembly.config)),
+      watch_(parts.assembly.transform->schema(), parts.clock, parts.registry),
+      sent_(parts.registry.AddCounter("tacit_slices_sent_total")) {}
 
 Result<std::unique_ptr<Worker>> Worker::Open(const WorkerParts& parts) {
   std::unique_ptr<Worker> worker(new Worker(parts));
@@ -220,6 +224,8 @@ Status Worker::BeginSlice(const workers::Slice& slice) {
                               .codec = *codec_,
                               .transform = *parts_.assembly.transform,
                               .dead_letters = *dead_letters,
+                              .news = news_,
+                              .watch = watch_,
                               .learners = std::move(learners),
                               .filter = filter_,
                               .decode_threads = config.source.decode_threads,
@@ -256,6 +262,7 @@ Status Worker::Deliver(const workers::Body& body) {
   const workers::Origin origin{parts_.name, slice_->head, build_};
   for (const workers::KafkaRecord& record : workers::SealBody(key_, origin, bytes))
     TACIT_RETURN_IF_ERROR(Send(record, kAnswer));
+  sent_.Add();
   return {};
 }
 
@@ -332,6 +339,8 @@ std::string Worker::Trouble() const {
   std::string all;
   for (const auto& [what, why] : troubles_)
     all += fmt::format("{}{}: {}", all.empty() ? "" : "; ", what, why);
+  for (const std::string& seen : {news_.trouble(), watch_.trouble()})
+    if (!seen.empty()) all += (all.empty() ? "" : "; ") + seen;
   return all;
 }
 

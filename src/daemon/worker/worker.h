@@ -131,6 +131,9 @@ class Worker {
   std::vector<workers::Ranges> done_;  // under the plan's head
   uint64_t events_per_second_ = 0, hellos_ = 0;
   std::map<std::string, std::string> troubles_;
+  train::DeadLetterNews news_;
+  train::StreamWatch watch_;
+  const metrics::Counter sent_;
 
   mutable Mutex mutex_;
   serve::Readiness readiness_ TACIT_GUARDED_BY(mutex_);

@@ -162,9 +162,9 @@ class WorkerRig : public ::testing::Test {
     *counts = {.range = range,
                .before = Before(events, range.begin),
                .last = Before(events, range.end),
-               .unreadable = dead.size(),
                .opted_out = step.examples.size() - kept.size(),
                .empty = range.size() - records.size()};
+    for (const event::DeadLetter& letter : dead) ++counts->dead[static_cast<size_t>(letter.part)];
     step.examples = std::move(kept);
     for (uint32_t i = 0; i < step.examples.size(); ++i) step.unit_of.push_back(i);
     step.units = static_cast<uint32_t>(step.examples.size());
@@ -326,11 +326,14 @@ class WorkerRig : public ::testing::Test {
     const auto figures = learner_->AddPart((*parts)[0].bytes);
     ASSERT_TRUE(figures) << figures.error().message;
     uint64_t counted = figures->examples;
+    const event::SummedRecords records = workers::RecordsOf(expected);
     for (const workers::SummedRange& range : expected.ranges) {
-      counted += range.unreadable + range.opted_out + range.empty;
-      left_out_ += range.unreadable + range.opted_out;
+      counted += range.empty;
       empty_ += range.empty;
     }
+    counted += records.all_dead() + records.opted_out;
+    left_out_ += records.all_dead() + records.opted_out;
+    records_ += records.records;
     EXPECT_EQ(counted, workers::CountOffsets(ranges));
     Learn(ranges);  // another head, and weights that have moved
     Publish();
@@ -390,7 +393,7 @@ class WorkerRig : public ::testing::Test {
   std::unique_ptr<feed::Publisher> publisher_;
   uint64_t steps_ = 0;
   int64_t plan_ms_ = 0;
-  uint64_t left_out_ = 0, empty_ = 0;  // offsets of the slices so far
+  uint64_t left_out_ = 0, empty_ = 0, records_ = 0;  // offsets of the slices so far
 };
 
 }  // namespace tacit::daemon

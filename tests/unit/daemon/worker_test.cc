@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "metrics/families.h"
 #include "unit/stream/mock_kafka.h"
 #include "worker_rig.h"
 
@@ -34,6 +35,16 @@ TEST_F(WorkerTest, ABodyIsTheSumsOfOneThread) {
   const auto worker = Start("w-1");
   for (int period = 0; period < 4; ++period) SumAtRandom("w-1", random_);
   EXPECT_GT(left_out_, 0u);
+  // Its own page counts what it has read.
+  const auto count = [&](metrics::CounterName name, const metrics::Labels& labels = {}) {
+    return registry_.AddCounter(name, labels).value();
+  };
+  EXPECT_TRUE(test::Eventually("all that was sent is counted",
+                               [&] { return count("tacit_slices_sent_total") == 4; }));
+  EXPECT_EQ(count("tacit_records_read_total"), static_cast<double>(records_));
+  EXPECT_EQ(count("tacit_dead_letters_total", {{"part", "syntax"}}) +
+                count("tacit_records_opted_out_total"),
+            static_cast<double>(left_out_));
 }
 
 // The slices of two workers meet within a partition, and are a period for the collector.

@@ -171,7 +171,7 @@ TEST_F(CollectorTest, ACopyWithOtherSumsIsTold) {
   EXPECT_EQ(taken.outcome, Outcome::kDiffers);
   EXPECT_THAT(taken.why, HasSubstr("workers 'v' and 'w' have other sums of partition 0"));
   // One of the two did not know a schema yet.
-  ++body.ranges[0].unreadable;
+  ++body.ranges[0].dead[1];
   EXPECT_EQ(TakeBody(body, "w").outcome, Outcome::kCovered);
 }
 

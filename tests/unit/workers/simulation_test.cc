@@ -14,6 +14,7 @@
 
 #include "base/text.h"
 #include "metrics/families.h"
+#include "simulation_auditor.h"
 #include "toy_topic.h"
 #include "workers/dealer.h"
 
@@ -32,73 +33,17 @@ enum class Fault {
   kForeignChunk,   // a worker sends chunks of one body under another's name
   kOtherTopic,     // a worker reads another topic
   kEarlyDeletion,  // the trainer deletes sums before its commit
+  kWrongBit,       // a worker's sums have another bit
 };
 
 constexpr int32_t kPartitions = 4;
 constexpr uint64_t kOffsets = 400;
-constexpr uint64_t kBegin = 10;  // the store has learnt the records before
 constexpr size_t kCommits = 8;
 constexpr int64_t kTickMs = 100, kLimitMs = 60 * 60 * 1000;
 constexpr SharedKey kSimulationKey{42};
 constexpr Digest kBuild{1};
 
 Clock::TimePoint TimeOf(int64_t ms) { return Clock::TimePoint(std::chrono::milliseconds(ms)); }
-
-struct Commit {
-  Digest head;  // that the period began at
-  Ranges ranges;
-  ToySums released;
-};
-
-// All of a trainer that survives its death.
-struct Store {
-  Digest head{2};
-  uint64_t version = 1;
-  std::map<int32_t, uint64_t> positions;
-  std::map<int32_t, stream::LastRecord> last;
-  std::vector<Commit> commits;
-};
-
-// The auditor knows the topic of events and the stores, and nothing of plans and messages.
-class Auditor {
- public:
-  explicit Auditor(const ToyTopic& events) : events_(events) {}
-
-  void Audit(const Store& store) {
-    std::map<int32_t, uint64_t> next;
-    for (const Commit& commit : store.commits) {
-      ToySums due;
-      for (const OffsetRange& range : commit.ranges) {
-        uint64_t& from = next.try_emplace(range.partition, kBegin).first->second;
-        if (range.begin != from) complaints.push_back("a period does not follow the one before");
-        for (; from < range.end; ++from)
-          if (const uint64_t* value = events_.At(range.partition, from)) {
-            due.weighted += *value + *value * commit.head[0] * 2;
-            due.placed += *value * from + *value;
-            due.count += 1;
-          }
-      }
-      if (due != commit.released) complaints.push_back("a release is not the sum of its records");
-    }
-    for (const auto& [partition, position] : store.positions)
-      if (position != next.try_emplace(partition, kBegin).first->second)
-        complaints.push_back("a position is not the end of what was learnt");
-  }
-  // Chunks name their head in the clear, behind 5 bytes and the sender's name.
-  void SeesDeletion(const Store& store, const KafkaRecord& record) {
-    if (record.key[0] != 'c') return;
-    ByteReader in(std::string_view(record.value).substr(5));
-    in.GetString();
-    Digest head{};
-    in.GetArray(std::span<uint8_t>(head));
-    if (head == store.head) complaints.push_back("sums were deleted before their commit");
-  }
-
-  std::vector<std::string> complaints;
-
- private:
-  const ToyTopic& events_;
-};
 
 // Both topics, and what is on its way to them.
 struct Brokers {
@@ -109,9 +54,10 @@ struct Brokers {
 };
 
 struct World {
-  World(uint64_t seed, Fault planted)
+  World(uint64_t seed, Fault planted, double checked)
       : random(seed),
         fault(planted),
+        check(checked),
         events(seed, kPartitions, kOffsets),
         other_events(events.MadeAnew(seed + 1'000'000)),
         auditor(events) {}
@@ -130,6 +76,7 @@ struct World {
 
   std::mt19937_64 random;
   const Fault fault;
+  const double check;  // the share of bodies that the trainer sums up too
   const ToyTopic events, other_events;
   Auditor auditor;
   Brokers brokers;
@@ -212,6 +159,7 @@ class Worker {
     origin_.head = job_->head;
     auto records = SealBody(kSimulationKey, origin_, EncodeBody(body));
     if (world_.Faulty(Fault::kForeignChunk)) records = Mixed(body);
+    if (world_.Faulty(Fault::kWrongBit)) records = WithWrongBit(body);
     int64_t at = world_.now;
     for (KafkaRecord& record : records) out_.emplace_back(at += world_.Upto(300), record);
     job_.reset();
@@ -232,6 +180,14 @@ class Worker {
     out.Put(sums.count + times * one.count);
     parts[0].bytes.replace(0, out.size(), out.bytes());
     body->sums = EncodeParts(parts);
+  }
+
+  // Sums with a bit that no count tells of.
+  std::vector<KafkaRecord> WithWrongBit(Body body) {
+    auto parts = DecodeParts(body.sums).value();
+    parts[0].bytes[5] ^= 16;
+    body.sums = EncodeParts(parts);
+    return SealBody(kSimulationKey, origin_, EncodeBody(body));
   }
 
   // Sealed as a chunk of `body`, with other sums inside.
@@ -339,9 +295,13 @@ class Trainer {
       case PeriodPiece::Kind::kRanges:
         own_.emplace(piece->ranges,
                      world_.now + 25 * static_cast<int64_t>(CountOffsets(piece->ranges)));
+        recounts_ = piece->recount;
         break;
       case PeriodPiece::Kind::kSums:
-        sums_.Add(piece->sums);
+        if (!piece->recount)
+          sums_.Add(piece->sums);
+        else if (EncodeParts({{.key = 0, .bytes = piece->sums}}) != recounted_)
+          stopped = "sums of " + piece->from + " are not those of their records";
         break;
       case PeriodPiece::Kind::kEnd:
         return CommitPeriod();
@@ -388,6 +348,7 @@ class Trainer {
     }
     own_.reset();
     if (Status read = dealer_.HaveRead(last); !read) stopped = read.error().message;
+    if (recounts_) recounted_ = body.sums;
     Add(body);
   }
 
@@ -439,6 +400,7 @@ class Trainer {
   Dealer dealer_{{.key = kSimulationKey,
                   .build = kBuild,
                   .patience = std::chrono::seconds(2),
+                  .check = world_.check,
                   .held_bytes_most = 4 * kChunkBytes},
                  topics_,
                  clock_,
@@ -447,6 +409,8 @@ class Trainer {
   ToySums sums_;
   int repeated_ = 0;
   std::optional<std::pair<Ranges, int64_t>> own_;
+  bool recounts_ = false;  // a worker has summed them up too
+  std::string recounted_;
 };
 
 // Messages of workers that were taken, or not.
@@ -475,7 +439,7 @@ struct Report {
 
 class Simulation {
  public:
-  Simulation(uint64_t seed, Fault fault) : world_(seed, fault) {
+  Simulation(uint64_t seed, Fault fault, double check = 0.05) : world_(seed, fault, check) {
     for (int32_t partition = 0; partition < kPartitions; ++partition) {
       store_.positions[partition] = kBegin;
       store_.last[partition] = *world_.events.Before(partition, kBegin);
@@ -570,13 +534,13 @@ TEST(WorkersSimulationTest, EachRecordIsInExactlyOneRelease) {
 
 class PlantedFaults : public ::testing::Test {
  protected:
-  // Plays seeds with the fault: the auditor sees it, or a refusal keeps it out of the releases. In
-  // some seeds it may have had no occasion.
+  // Plays seeds with the fault, without checks: the auditor sees it, or a refusal keeps it out of
+  // the releases. In some seeds it may have had no occasion.
   void Expect(Fault fault, const std::string& complaint, int Messages::*refused) {
     int seen = 0;
     for (uint64_t seed = 0; seed < 5; ++seed) {
       SCOPED_TRACE(::testing::Message() << "seed " << seed);
-      Report report = Simulation(seed, fault).Play();
+      Report report = Simulation(seed, fault, /*check=*/0).Play();
       if (refused != nullptr) {
         EXPECT_THAT(report.complaints, IsEmpty());
         seen += report.messages.*refused > 0;
@@ -595,6 +559,16 @@ TEST_F(PlantedFaults, AStaleHead) { Expect(Fault::kStaleHead, kWrong, nullptr); 
 TEST_F(PlantedFaults, AZombiesCopyAdded) { Expect(Fault::kCopyAdded, kWrong, nullptr); }
 TEST_F(PlantedFaults, AChunkOfAnotherBody) { Expect(Fault::kForeignChunk, "", &Messages::period); }
 TEST_F(PlantedFaults, ARecordOfAnotherTopic) { Expect(Fault::kOtherTopic, "", &Messages::topic); }
+TEST_F(PlantedFaults, AWrongBitWithoutChecks) { Expect(Fault::kWrongBit, kWrong, nullptr); }
+// A check finds it before anything is released, and names the worker.
+TEST_F(PlantedFaults, AWrongBitIsFoundByChecks) {
+  for (uint64_t seed = 0; seed < 5; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    const Report report = Simulation(seed, Fault::kWrongBit, /*check=*/1).Play();
+    EXPECT_THAT(report.complaints, IsEmpty());
+    EXPECT_THAT(report.stopped, ::testing::StartsWith("sums of w-"));
+  }
+}
 TEST_F(PlantedFaults, DeletionBeforeTheCommit) {
   Expect(Fault::kEarlyDeletion, "sums were deleted before their commit", nullptr);
 }
