@@ -94,7 +94,7 @@ class MockKafka {
   void FailWrites(size_t count) {
     constexpr int16_t kProduce = 0;
     const std::vector<rd_kafka_resp_err_t> errors(count,
-                                                  RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED);
+                                                  RD_KAFKA_RESP_ERR_INVALID_RECORD);
     rd_kafka_mock_push_request_errors_array(cluster_, kProduce, count, errors.data());
   }
   void SetDown(bool down) {
