@@ -276,6 +276,7 @@ class Trainer {
     topics_.deletes = [this](const KafkaRecord& record) {
       world_.auditor.SeesDeletion(store_, record);
     };
+    dealer_.SetStore(0, kBuild, "");
     if (feeds_) Publish();
     BeginPeriod();
   }
@@ -398,7 +399,6 @@ class Trainer {
   metrics::Registry registry_;
   Topics topics_{world_, [this](const KafkaRecord& record) { Shown(record); }};
   Dealer dealer_{{.key = kSimulationKey,
-                  .build = kBuild,
                   .patience = std::chrono::seconds(2),
                   .check = world_.check,
                   .held_bytes_most = 4 * kChunkBytes},
