@@ -43,6 +43,7 @@ Result<int> RunWorker(const wiring::Assembly& assembly, const Start& start) {
                                                 .clock = clock,
                                                 .registry = registry,
                                                 .name = name,
+                                                .sources = start.sources,
                                                 .check_feed = start.check_feed}));
   TACIT_RETURN_IF_ERROR(
       service->Answer({.serves = false,

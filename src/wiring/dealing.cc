@@ -16,7 +16,6 @@ Result<std::unique_ptr<Dealing>> Dealing::Make(const Assembly& assembly, const C
   const config::Workers& config = assembly.config.workers;
   workers::DealerOptions options;
   TACIT_ASSIGN(options.key, ReadWorkersKey(config));
-  TACIT_ASSIGN(options.build, BuildOf(assembly));
   options.events = [model = assembly.learners[0].model](std::string_view part) {
     return model->EventsOfPart(part);
   };
@@ -27,13 +26,16 @@ Result<std::unique_ptr<Dealing>> Dealing::Make(const Assembly& assembly, const C
       new Dealing(config, std::move(properties), options, clock, registry));
 }
 
-Status Dealing::SetStore(const std::string& learner, const store::Store& store) {
+Status Dealing::SetStore(const Assembly& assembly, const store::Store& store,
+                         std::string_view sources, const train::OptOut* opt_out) {
+  const Digest build =
+      BuildOf({.assembly = assembly, .key = key_, .sources = sources, .opt_out = opt_out});
   TACIT_ASSIGN(const store::Release release, store.LatestRelease());
   for (const store::ReleasedLearner& one : release.learners) {
     TACIT_ASSIGN(const auto record, store::DecodeLearner(one.key, one.record));
     const SipHash::Key secret = store.user_key();
-    if (record.name == learner)
-      dealer_.SetStore(one.key, std::string(secret.begin(), secret.end()));
+    if (record.name == assembly.learners[0].id)
+      dealer_.SetStore(one.key, build, std::string(secret.begin(), secret.end()));
   }
   return {};
 }

@@ -54,7 +54,7 @@ void Dealer::Begin(stream::SharedPeriod period) {
   head_ = {};
   FromHex(period_.store.head, head_);
   collector_.Begin({.head = head_,
-                    .build = options_.build,
+                    .build = build_,
                     .ranges = period_.ranges,
                     .before = period_.before,
                     .check = [this](const Body& body) { return Check(body); }});
@@ -108,7 +108,7 @@ void Dealer::TakeHello(const SealedRecord& record) {
     return Refuse(Outcome::kUnsealed,
                   fmt::format("a hello of '{}' {}", record.origin.worker, hello.error().message));
   if (!IsFresh(*hello)) return;
-  if (hello->origin.build != options_.build)
+  if (hello->origin.build != build_)
     return Refuse(Outcome::kOtherBuild, fmt::format("worker '{}' has another program or "
                                                     "configuration",
                                                     hello->origin.worker));
@@ -245,7 +245,7 @@ void Dealer::Announce() {
   if (period_.store.sequence == 0) return;
   plan_ms_ = std::max(plan_ms_ + 1, clock_.UnixMillis());
   const Plan plan{.head = head_,
-                  .build = options_.build,
+                  .build = build_,
                   .version = period_.store.sequence,
                   .time_ms = plan_ms_,
                   .learners = {{.key = learner_, .step = period_.step}},

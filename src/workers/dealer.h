@@ -51,7 +51,6 @@ inline constexpr uint64_t kHeldBytesMost = uint64_t{128} << 20;
 
 struct DealerOptions {
   SharedKey key{};
-  Digest build{};
   // Returns the events of a part for the learner, or says what is wrong with its bytes. If empty,
   // parts are taken as they come.
   std::function<Result<uint64_t>(std::string_view part)> events = {};
@@ -83,11 +82,12 @@ class Dealer final : public stream::PeriodShare {
   Dealer(const DealerOptions& options, TrainerTopics& topics, const Clock& clock,
          metrics::Registry& registry);
 
-  // The learner whose periods these are, by its key in the store; and a secret that workers do not
-  // know: which bodies are checked follows from it, so that they are the same after a restart.
-  // REQUIRES a call before Begin.
-  void SetStore(uint16_t learner, std::string secret) {
+  // The learner whose periods these are, by its key in the store; this trainer's build; and a
+  // secret that workers do not know: which bodies are checked follows from it, so that they are the
+  // same after a restart. REQUIRES a call before Begin.
+  void SetStore(uint16_t learner, const Digest& build, std::string secret) {
     learner_ = learner;
+    build_ = build;
     secret_ = std::move(secret);
   }
 
@@ -140,6 +140,7 @@ class Dealer final : public stream::PeriodShare {
   Board board_;
 
   uint16_t learner_ = 0;
+  Digest build_{};
   std::string secret_;
   stream::SharedPeriod period_;
   Digest head_{};

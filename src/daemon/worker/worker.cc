@@ -53,18 +53,27 @@ Result<std::unique_ptr<Worker>> Worker::Open(const WorkerParts& parts) {
 Status Worker::Init() {
   const config::Config& config = parts_.assembly.config;
   TACIT_ASSIGN(key_, wiring::ReadWorkersKey(config.workers));
-  TACIT_ASSIGN(build_, wiring::BuildOf(parts_.assembly));
+  TACIT_RETURN_IF_ERROR(ReadOptOut());
+  build_ = wiring::BuildOf({.assembly = parts_.assembly,
+                            .key = key_,
+                            .sources = parts_.sources,
+                            .opt_out = filter_.opt_out.get()});
   TACIT_ASSIGN(properties_, wiring::KafkaPropertiesOf(config.kafka));
   const wiring::LiveParts live{
       .kafka = config.kafka, .clock = parts_.clock, .registry = parts_.registry};
   TACIT_ASSIGN(source_, wiring::OpenRanges(config.source, live));
   TACIT_RETURN_IF_ERROR(OpenProducer());
   codec_ = wiring::MakeCodec(config.source, *parts_.assembly.transform, parts_.assembly.items);
-  if (config.source.opt_out.empty()) return {};
+  return {};
+}
+
+Status Worker::ReadOptOut() {
+  const std::string& path = parts_.assembly.config.source.opt_out;
+  if (path.empty()) return {};
   SipHash::Key hash{};
   TACIT_ASSIGN(const workers::SharedKey drawn, workers::ParseKey(workers::NewKeyText()));
   std::copy_n(drawn.begin(), hash.size(), hash.begin());
-  auto opt_out = train::OptOut::Read(config.source.opt_out, hash);
+  auto opt_out = train::OptOut::Read(path, hash);
   if (!opt_out) return Fail(std::move(opt_out.error()).Context("source.opt_out"));
   filter_.opt_out = std::make_shared<const train::OptOut>(*std::move(opt_out));
   filter_.opted_out = parts_.registry.AddCounter("tacit_records_opted_out_total");

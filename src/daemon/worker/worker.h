@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -36,6 +37,7 @@ struct WorkerParts {
   const Clock& clock;
   metrics::Registry& registry;
   std::string name;  // of this process: it ends with digits that were drawn at its start
+  std::string_view sources = {};  // of the program (console::BuildInfo)
   // Checks the settings of feed.topic; if empty, feed::CheckCompacted.
   std::function<Status()> check_feed = {};
 };
@@ -70,6 +72,7 @@ class Worker {
 
   explicit Worker(const WorkerParts& parts);
   Status Init();
+  Status ReadOptOut();
   void Loop();
 
   // The model.

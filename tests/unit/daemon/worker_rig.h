@@ -73,6 +73,10 @@ class WorkerRig : public ::testing::Test {
     ASSERT_EQ(chmod((dir_ / "key").c_str(), 0600), 0);
     std::ofstream(dir_ / "out") << "nobody\nu13\n";
     assembly_ = Assemble({});
+    const auto opt_out = train::OptOut::Read(dir_ / "out", {});
+    ASSERT_TRUE(opt_out) << opt_out.error().message;
+    build_ = wiring::BuildOf(
+        {.assembly = *assembly_, .key = key_, .sources = "s", .opt_out = &*opt_out});
     auto store = store::Store::Open(wiring::MakeStoreOptions(*assembly_));
     ASSERT_TRUE(store) << store.error().message;
     store_ = *std::move(store);
@@ -244,13 +248,14 @@ class WorkerRig : public ::testing::Test {
                                 .clock = clock_,
                                 .registry = registry_,
                                 .name = name,
+                                .sources = "s",
                                 .check_feed = [] { return Status(); }});
     EXPECT_TRUE(worker) << worker.error().message;
     return *std::move(worker);
   }
   workers::Plan PlanOf(const workers::Ranges& ranges, const std::string& worker) const {
     return {.head = store_->Latest()->head(),
-            .build = wiring::BuildOf(*assembly_).value(),
+            .build = build_,
             .version = store_->Latest()->version().value,
             .learners = {{.key = 0, .step = steps_}},
             .slices = {{worker, ranges}}};
@@ -267,10 +272,8 @@ class WorkerRig : public ::testing::Test {
     kafka_.Flush();
   }
   workers::Period PeriodOf(const workers::Ranges& ranges) const {
-    workers::Period period{.head = store_->Latest()->head(),
-                           .build = wiring::BuildOf(*assembly_).value(),
-                           .ranges = ranges,
-                           .before = {}};
+    workers::Period period{
+        .head = store_->Latest()->head(), .build = build_, .ranges = ranges, .before = {}};
     const auto events = Events();
     for (const OffsetRange& range : ranges)
       if (const auto seen = Before(events.at(range.partition), range.begin))
@@ -383,6 +386,7 @@ class WorkerRig : public ::testing::Test {
   const SystemClock clock_;
   metrics::Registry registry_;
   workers::SharedKey key_{};
+  Digest build_{};
   std::shared_ptr<const wiring::Assembly> assembly_;
   std::vector<std::shared_ptr<const wiring::Assembly>> started_;
   std::unique_ptr<store::Store> store_;

@@ -90,11 +90,12 @@ class MockKafka {
                                                   RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED);
     rd_kafka_mock_push_request_errors_array(cluster_, kInitProducerId, count, errors.data());
   }
-  // Refuses the next requests to write: their records fail.
-  void FailWrites(size_t count) {
+  // Refuses requests to write until it does no more: their records fail.
+  void FailWrites(bool fail) {
     constexpr int16_t kProduce = 0;
-    const std::vector<rd_kafka_resp_err_t> errors(count,
-                                                  RD_KAFKA_RESP_ERR_INVALID_RECORD);
+    rd_kafka_mock_clear_request_errors(cluster_, kProduce);
+    const size_t count = fail ? 10'000 : 0;
+    const std::vector<rd_kafka_resp_err_t> errors(count, RD_KAFKA_RESP_ERR_INVALID_RECORD);
     rd_kafka_mock_push_request_errors_array(cluster_, kProduce, count, errors.data());
   }
   void SetDown(bool down) {

@@ -160,9 +160,8 @@ class DealerTest : public ::testing::Test {
 
  private:
   std::unique_ptr<Dealer> NewDealer() {
-    return std::make_unique<Dealer>(
+    auto dealer = std::make_unique<Dealer>(
         DealerOptions{.key = kDealerKey,
-                      .build = kDealerBuild,
                       .events = [](std::string_view part) -> Result<uint64_t> {
                         if (part.ends_with("bad")) return Fail(ErrorCode::kCorruption, "bad part");
                         ToySums sums;
@@ -171,6 +170,8 @@ class DealerTest : public ::testing::Test {
                       },
                       .check = check_},
         topics_, clock_, registry_);
+    dealer->SetStore(0, kDealerBuild, "");
+    return dealer;
   }
 };
 

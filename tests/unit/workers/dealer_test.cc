@@ -322,9 +322,8 @@ TEST(DealerCheckTest, BodiesAreDrawnByASecretOfTheStore) {
     const SetClock clock;
     metrics::Registry registry;
     HeldTopics topics;
-    Dealer dealer({.key = kDealerKey, .build = kDealerBuild, .check = share}, topics, clock,
-                  registry);
-    dealer.SetStore(0, secret);
+    Dealer dealer({.key = kDealerKey, .check = share}, topics, clock, registry);
+    dealer.SetStore(0, kDealerBuild, secret);
     const Digest head{101};
     dealer.Begin({.store = {.lineage = "a", .sequence = 1, .head = ToHex(head)},
                   .ranges = {{0, 0, kBodies + 1}}});  // one offset is not summed

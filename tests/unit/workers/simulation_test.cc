@@ -33,6 +33,7 @@ enum class Fault {
   kForeignChunk,   // a worker sends chunks of one body under another's name
   kOtherTopic,     // a worker reads another topic
   kEarlyDeletion,  // the trainer deletes sums before its commit
+  kReplays,        // a stranger writes into both topics again what has lain there
   kWrongBit,       // a worker's sums have another bit
 };
 
@@ -40,6 +41,8 @@ constexpr int32_t kPartitions = 4;
 constexpr uint64_t kOffsets = 400;
 constexpr size_t kCommits = 8;
 constexpr int64_t kTickMs = 100, kLimitMs = 60 * 60 * 1000;
+// A message is late by this much at most; so long after its end a worker may seem to be there.
+constexpr int64_t kLateMostMs = 60'000, kSeemsThereMs = kLateMostMs + 4000;
 constexpr SharedKey kSimulationKey{42};
 constexpr Digest kBuild{1};
 
@@ -47,7 +50,7 @@ Clock::TimePoint TimeOf(int64_t ms) { return Clock::TimePoint(std::chrono::milli
 
 // Both topics, and what is on its way to them.
 struct Brokers {
-  std::string plan;  // the newest
+  std::vector<std::string> plans;
   std::vector<KafkaRecord> sums;
   size_t begin = 0;  // sums before it are deleted
   std::multimap<int64_t, KafkaRecord> coming;
@@ -71,7 +74,7 @@ struct World {
   void Send(const KafkaRecord& record) {
     if (Chance(0.05)) return;
     for (int copies = Chance(0.1) ? 2 : 1; copies > 0; --copies)
-      brokers.coming.emplace(now + (Chance(0.1) ? Upto(60'000) : Upto(200)), record);
+      brokers.coming.emplace(now + (Chance(0.1) ? Upto(kLateMostMs) : Upto(200)), record);
   }
 
   std::mt19937_64 random;
@@ -84,6 +87,7 @@ struct World {
   uint8_t heads = 2;              // each commit has a head of its own: noise is drawn anew
   std::map<Digest, Ranges> cuts;  // by the head that a period begins at
   Digest feed{2}, feed_before{};
+  std::map<std::string, int64_t> alive;  // when each worker was last at work
 };
 
 class Worker {
@@ -95,6 +99,7 @@ class Worker {
   }
 
   void Tick() {
+    world_.alive[origin_.worker] = world_.now;
     if (world_.now < paused_until_) return;
     if (world_.Chance(0.001)) paused_until_ = world_.now + world_.Upto(20'000);
     const bool leaves = world_.Chance(0.0005);
@@ -104,9 +109,9 @@ class Worker {
       world_.Send(out_.front().second);
       out_.pop_front();
     }
-    if (plan_bytes_ != world_.brokers.plan) {
-      plan_bytes_ = world_.brokers.plan;
-      Plan plan = DecodePlan(kSimulationKey, plan_bytes_).value_or(Plan());
+    const std::vector<std::string>& plans = world_.brokers.plans;
+    for (plans_read_ = std::min(plans_read_, plans.size()); plans_read_ < plans.size();) {
+      Plan plan = DecodePlan(kSimulationKey, plans[plans_read_++]).value();
       if (plan.time_ms > plan_.time_ms) plan_ = std::move(plan);
     }
     Follow(plan_);
@@ -127,11 +132,7 @@ class Worker {
     Hello hello{.origin = origin_, .plan_ms = plan_.time_ms, .number = ++hellos_};
     hello.origin.head = world_.feed;
     hello.events_per_second = world_.Chance(0.5) ? 0 : static_cast<uint64_t>(1000 / pace_ms_);
-    if (job_) {
-      hello.offsets = CountOffsets(job_->ranges);
-      const int64_t left = std::max<int64_t>(0, job_->done_at - world_.now) / pace_ms_;
-      hello.done = hello.offsets - std::min(hello.offsets, static_cast<uint64_t>(left));
-    }
+    if (job_) hello.offsets = hello.done = static_cast<uint64_t>(world_.now);  // it goes on
     hello.leaves = leaves;
     world_.Send(SealHello(kSimulationKey, hello));
   }
@@ -206,7 +207,7 @@ class Worker {
   Origin origin_;
   uint64_t hellos_ = 0;
   int64_t pace_ms_ = 0, next_hello_ = 0, paused_until_ = 0;
-  std::string plan_bytes_;
+  size_t plans_read_ = 0;
   Plan plan_;
   std::optional<Job> job_;
   std::set<std::tuple<Digest, int32_t, uint64_t>> done_;
@@ -236,8 +237,12 @@ class Topics final : public TrainerTopics {
   }
   bool caught_up() const override { return end_ && read_ >= *end_; }
   void WritePlan(std::string plan) override {
+    const Plan told = DecodePlan(kSimulationKey, plan).value();
+    for (const Slice& slice : told.slices)
+      if (!slice.worker.empty() && world_.alive[slice.worker] < world_.now - kSeemsThereMs)
+        world_.auditor.complaints.push_back("a worker that is gone holds a slice");
     full_ = world_.Chance(0.02);
-    if (!full_ && !world_.Chance(0.1)) world_.brokers.plan = std::move(plan);
+    if (!full_ && !world_.Chance(0.1)) world_.brokers.plans.push_back(std::move(plan));
   }
   bool plan_written() const override { return !full_; }
   Status plan_status() const override {
@@ -276,6 +281,7 @@ class Trainer {
     topics_.deletes = [this](const KafkaRecord& record) {
       world_.auditor.SeesDeletion(store_, record);
     };
+    dealer_.SetStore(0, kBuild, "");
     if (feeds_) Publish();
     BeginPeriod();
   }
@@ -398,7 +404,6 @@ class Trainer {
   metrics::Registry registry_;
   Topics topics_{world_, [this](const KafkaRecord& record) { Shown(record); }};
   Dealer dealer_{{.key = kSimulationKey,
-                  .build = kBuild,
                   .patience = std::chrono::seconds(2),
                   .check = world_.check,
                   .held_bytes_most = 4 * kChunkBytes},
@@ -468,10 +473,17 @@ class Simulation {
     while (!brokers.coming.empty() && brokers.coming.begin()->first <= world_.now)
       brokers.sums.push_back(brokers.coming.extract(brokers.coming.begin()).mapped());
     if (world_.Chance(0.0003)) brokers.begin = brokers.sums.size();  // NAME.sums is made anew
-    if (world_.Chance(0.0003)) brokers.plan.clear();
+    if (world_.Chance(0.0003)) brokers.plans.clear();
+    if (world_.fault == Fault::kReplays) Replay();
     TickTrainer(&trainer_, &starts_at_, store_, /*feeds=*/true);
     if (trainer_ && world_.Chance(0.0003) && !clone_store_) clone_store_ = store_;
     if (clone_store_) TickTrainer(&clone_, &clone_starts_at_, *clone_store_, /*feeds=*/false);
+  }
+
+  void Replay() {
+    auto& [plans, sums, begin, coming] = world_.brokers;
+    if (!sums.empty()) sums.push_back(KafkaRecord(sums[world_.random() % sums.size()]));
+    if (!plans.empty()) plans.push_back(std::string(plans[world_.random() % plans.size()]));
   }
 
   void TickTrainer(std::unique_ptr<Trainer>* trainer, int64_t* starts_at, Store& store,
@@ -530,6 +542,17 @@ TEST(WorkersSimulationTest, EachRecordIsInExactlyOneRelease) {
   }
   // The seeds have led to all that may happen to honest messages.
   for (const int seen : {counted, repeated, build, period}) EXPECT_GT(seen, 20);
+}
+
+// Nothing of it counts twice, and no worker that is gone holds a slice for long.
+TEST(WorkersSimulationTest, AStrangerWhoWritesAllOfItAgainChangesNothing) {
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    const Report report = Simulation(seed, Fault::kReplays).Play();
+    EXPECT_THAT(report.complaints, IsEmpty());
+    EXPECT_EQ(report.stopped, "");
+    EXPECT_EQ(report.commits, kCommits) << "the run has come to a standstill";
+  }
 }
 
 class PlantedFaults : public ::testing::Test {
