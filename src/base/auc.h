@@ -81,10 +81,10 @@ class AucHistogram {
 
   // NaN counts as the lowest score.
   void Add(float logit, bool positive) { AddProbability(1 / (1 + std::exp(-logit)), positive); }
-  void AddProbability(float probability, bool positive) {
+  void AddProbability(float probability, bool positive, uint64_t times = 1) {
     const float place = probability > 0 ? probability * kBins : 0;
     const size_t bin = std::min(static_cast<size_t>(place), kBins - 1);
-    ++(positive ? positives_ : negatives_)[bin];
+    (positive ? positives_ : negatives_)[bin] += times;
   }
   void Merge(const AucHistogram& other) {
     for (size_t i = 0; i < kBins; ++i) {

@@ -30,10 +30,9 @@ class ScoreBins {
     return place >= bins_ ? bins_ - 1 : static_cast<uint32_t>(place);
   }
   double width() const { return 2 * kMost / bins_; }
-  // The probability in a bin's middle, which stands for its predictions.
-  double Probability(uint32_t bin) const {
-    return 1 / (1 + std::exp(kMost - (bin + .5) * width()));
-  }
+  // A bin's middle in log-odds, and its probability, which stand for the bin's predictions.
+  double Middle(uint32_t bin) const { return (bin + .5) * width() - kMost; }
+  double Probability(uint32_t bin) const { return 1 / (1 + std::exp(-Middle(bin))); }
 
  private:
   static constexpr double kMost = 8;

@@ -47,6 +47,11 @@ config::Config MakeConfig(const BenchModel& model) {
   learner.mechanism.sigma_ratio = model.sigma_ratio;
   learner.mechanism.gradient_clip = 12;
   learner.privacy.epsilon = model.private_mechanism ? 8 : std::numeric_limits<double>::infinity();
+  if (model.linear) {
+    learner.model.kind = config::ModelKind::kLinear;
+    learner.mechanism = {};
+    learner.mechanism.kind = config::Mechanism::Kind::kSums;
+  }
   config.learners.push_back(learner);
   config.training.workers = 1;
   config.training.idle_priority = false;

@@ -25,6 +25,7 @@ struct BenchModel {
   double sigma_ratio = 3;         // the noise of the selection over that of the gradient
   uint64_t batch = 2048;
   std::vector<uint32_t> hidden = {};  // the network's layers; if empty, the default's
+  bool linear = false;                // the linear model of noised sums in its place
 };
 Result<BenchSetup> MakeBenchSetup(const BenchModel& model);
 

@@ -26,6 +26,8 @@ std::vector<Bench> AllBenches() {
        BenchServe},
       {"feed", "a model through the feed into a replica, and what that means for larger ones",
        BenchFeed},
+      {"workers", "sums of a linear model by workers, and what that means for more of them",
+       BenchWorkers},
       {"kafka", "a topic to batches, beside librdkafka alone; only when named", BenchKafka, true}};
 }
 

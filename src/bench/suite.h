@@ -45,6 +45,7 @@ Result<std::vector<BenchRow>> BenchNoise();
 Result<std::vector<BenchRow>> BenchDecode();
 Result<std::vector<BenchRow>> BenchServe(const BenchRequest& request);  // HTTP
 Result<std::vector<BenchRow>> BenchFeed(const BenchRequest& request);
+Result<std::vector<BenchRow>> BenchWorkers(const BenchRequest& request);
 Result<std::vector<BenchRow>> BenchKafka(const BenchRequest& request);
 Result<std::vector<BenchRow>> BenchAccountants(const BenchRequest& request);
 Result<std::vector<BenchRow>> BenchVocabulary(const BenchRequest& request);  // paper 003, table 4

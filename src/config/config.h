@@ -480,6 +480,7 @@ struct Workers {
   std::string topic;  // the beginning of their names; if empty, the trainer sums alone
   std::string key_file;
   uint32_t patience_ms = 5000;
+  double check = 0.002;
 
   std::string plan_topic() const { return topic + ".plan"; }
   std::string sums_topic() const { return topic + ".sums"; }

@@ -307,7 +307,8 @@ void DescribeSource(Fields& fields, Source& source) {
                "(`linear`).\n`partition`: each is of one partition, and a few of "
                "all partitions are held at a time.\n`topic`: each is `batch` offsets of all "
                "partitions together, the oldest by their timestamps in Kafka, and none is held; a "
-               "tick closes all that is there."},
+               "tick closes all that is there.\nA store goes on where each partition was left if "
+               "this changes."},
               &source.periods, kPeriods, UsedIf(has("periods")));
   fields.Enum({"on_period_lost",
                "The action after a crash when Kafka has deleted the beginning of a held period "

@@ -21,6 +21,11 @@ void DescribeWorkers(Fields& fields, Workers& workers) {
                   "The time after which a slice is late that also takes twice as long as others. "
                   "A late slice is summed by another worker, or by the trainer."},
                  &workers.patience_ms, 100, 3'600'000, UsedIf(used));
+  fields.Number({"check",
+                 "The share of the workers' slices that the trainer sums up too, chosen so that no "
+                 "worker knows which. A worker that has summed otherwise is named, and learning "
+                 "stops."},
+                &workers.check, {.min = 0, .max = 1}, UsedIf(used));
 }
 
 Status CheckWorkers(const Place& place, const Config& config) {

@@ -7,8 +7,9 @@ namespace tacit::console {
 
 // A build of the programs: what it was made from, by what, and with which libraries.
 struct BuildInfo {
-  std::string_view commit;  // of the source; empty if not known, as in a tree without git
-  bool changed = false;     // the tree differed from it
+  std::string_view commit;   // of the source; empty if not known, as in a tree without git
+  bool changed = false;      // the tree differed from it
+  std::string_view sources;  // a digest of the files in src/, and of what compiles them
   std::string_view compiler, build, sanitizer, processor;
   bool cuda = false;
   std::string_view openssl, kafka, zstd, rocksdb;

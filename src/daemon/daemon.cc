@@ -91,8 +91,10 @@ class Daemon {
     wiring::TellOfWitnessPlaces(assembly_.config);
     TACIT_ASSIGN(dead_letters_,
                  wiring::OpenDeadLetters(assembly_.config, store_->Latest()->lineage()));
-    if (dealing_) TACIT_RETURN_IF_ERROR(dealing_->NameLearner(assembly_.learners[0].id, *store_));
     TACIT_RETURN_IF_ERROR(MakeLearning());
+    if (dealing_)
+      TACIT_RETURN_IF_ERROR(
+          dealing_->SetStore(assembly_, *store_, start_.sources, learning_->opt_out()));
     checkpoints_ = std::make_unique<CheckpointSchedule>(*store_, assembly_.config.store.checkpoints,
                                                         config::DumpSchema(assembly_.config),
                                                         clock_, registry_);
@@ -308,7 +310,7 @@ class Daemon {
       causes.push_back(readiness.degraded + ": " + unpublished);
     }
     if (const std::string alone = dealing_ ? dealing_->trouble() : ""; !alone.empty()) {
-      readiness.degraded = "workers are out of reach";
+      readiness.degraded = "workers are in trouble";
       causes.push_back(readiness.degraded + ": " + alone);
     }
     if (!letters.empty()) causes.push_back("dead letters cannot be written: " + letters);

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "console/exit_code.h"
@@ -16,7 +17,8 @@ using GpuOpener = std::function<Result<std::unique_ptr<train::Gpu>>(const train:
 
 // The part of a start that is the same in every mode.
 struct Start {
-  std::string config;  // path of the configuration file, for the log
+  std::string config;             // path of the configuration file, for the log
+  std::string_view sources = {};  // of the program (console::BuildInfo); empty in tests
   // Reads it again, as it is written, without looking for files of the log.
   std::function<Result<config::Config>()> read;
   GpuOpener open_gpu = {};

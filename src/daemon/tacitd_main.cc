@@ -127,6 +127,7 @@ tacit::Result<int> Run(const CommandLine& line) {
     return tacit::Fail(tacit::ErrorCode::kInvalidArgument,
                        "--worker: the configuration has no workers.topic");
   const tacit::daemon::Start start{.config = line.config,
+                                   .sources = tacit::console::ThisBuild().sources,
                                    .read = [line] { return Read(line); },
                                    .open_gpu = tacit::cuda::OpenGpu};
   if (line.worker) return tacit::daemon::RunWorker(assembly, start);

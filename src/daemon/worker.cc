@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 
+#include "base/files/log.h"
 #include "daemon/daemon.h"
 #include "daemon/service.h"
+#include "wiring/memory_plan.h"
 
 namespace tacit::daemon {
 namespace {
@@ -16,7 +19,10 @@ namespace {
 std::string NewName() {
   std::array<char, 128> host{};
   if (gethostname(host.data(), host.size() - 1) != 0 || host[0] == '\0') return "worker";
-  return fmt::format("{}-{}", host.data(), workers::NewKeyText().substr(0, 8));
+  std::string name(host.data());
+  std::ranges::replace_if(
+      name, [](char letter) { return !workers::IsOfName(letter); }, '-');
+  return fmt::format("{}-{}", name.substr(0, 80), workers::NewKeyText().substr(0, 8));
 }
 
 }  // namespace
@@ -25,6 +31,10 @@ Result<int> RunWorker(const wiring::Assembly& assembly, const Start& start) {
   console::StopSignals signals;
   metrics::Registry registry;
   TACIT_ASSIGN(const auto service, Service::OpenToServe(assembly, start, registry, signals));
+  TACIT_ASSIGN(const uint64_t bytes, wiring::PlanWorker(assembly));
+  spdlog::info(
+      "memory: {} MiB of {} MiB at most for records and sums, and some 70 bytes a row of the model",
+      bytes >> 20, assembly.config.memory_total_bytes >> 20);
   const SystemClock clock;
   const std::string name = NewName();
   const std::string& topics = assembly.config.workers.topic;
@@ -33,9 +43,11 @@ Result<int> RunWorker(const wiring::Assembly& assembly, const Start& start) {
                                                 .clock = clock,
                                                 .registry = registry,
                                                 .name = name,
+                                                .sources = start.sources,
                                                 .check_feed = start.check_feed}));
   TACIT_RETURN_IF_ERROR(
-      service->Answer({.latest = [] { return std::shared_ptr<const store::Snapshot>(); },
+      service->Answer({.serves = false,
+                       .latest = [] { return std::shared_ptr<const store::Snapshot>(); },
                        .models = {},
                        .readiness = [&worker] { return worker->readiness(); },
                        .dashboard = {.activity = [] { return "summing for a trainer"; }}},

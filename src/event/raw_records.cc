@@ -15,6 +15,8 @@ void RawRecords::Clear() {
   cuts.clear();
   period.clear();
   sums.clear();
+  summed = {};
+  recount = false;
 }
 
 }  // namespace tacit::event

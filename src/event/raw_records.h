@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +24,15 @@ struct PublicCut {
   Kind kind = Kind::kFileEnd;
   uint64_t offset = 0;  // the cut is before this offset
   std::string name;     // name of the file that ended
+};
+
+// Records that another process has read and summed up, as it counted them.
+struct SummedRecords {
+  uint64_t records = 0;  // good or bad
+  std::array<uint64_t, kBadParts> dead{};
+  uint64_t opted_out = 0;
+
+  uint64_t all_dead() const { return std::accumulate(dead.begin(), dead.end(), uint64_t{0}); }
 };
 
 // A run of undecoded records of one partition: offsets first_offset, first_offset + 1, ... A record
@@ -50,9 +61,13 @@ struct RawRecords {
   // The ranges of a period over several partitions that ends behind these records; empty: no such
   // period ends here.
   std::vector<OffsetRange> period;
-  // A part of a period that another process, `origin`, has summed up: its learner's bytes. There
-  // are no records beside it.
+  // A part of a period that another process, `origin`, has summed up: its learner's bytes, and the
+  // records that it read for it. There are no records beside it.
   std::string sums;
+  SummedRecords summed;
+  // Records that another process has summed up too. A frame without records ends them, and has the
+  // sums that they are compared with.
+  bool recount = false;
 
   size_t size() const { return end.size(); }
   int64_t TimeOf(size_t i) const { return timestamp_ms.empty() ? 0 : timestamp_ms[i]; }

@@ -34,6 +34,18 @@ class PartialSums {
   // Returns sums of no unit, in the memory of these.
   RowSums Renew() &&;
 
+  // The further numbers, and the rows of the list with the sum and the count of each, in steps. A
+  // part out of bytes has no other rows.
+  struct Cells {
+    std::span<const int64_t> numbers;
+    std::span<const uint64_t> rows;
+    std::span<const int64_t> sums_and_counts;
+  };
+  Cells cells() const {
+    return {std::span(array_).first(options_.numbers), list_.rows, list_.cells};
+  }
+  double step() const { return step_; }
+
   // Returns the bytes of the part: equal sums have equal bytes (the grammar is in the .cc).
   std::string Encode() const;
   // Returns the part that another process encoded. Fails for bytes of another query, and for any

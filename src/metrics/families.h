@@ -225,6 +225,8 @@ inline constexpr Family kFamilies[] = {
     {"tacit_scored_rows_total", Kind::kCounter, Audience::kPublic, "learner", "Rows scored"},
     {"tacit_serving_version", Kind::kGauge, Audience::kPublic, "",
      "The version that answers where a request names none", kCheckpoints},
+    {"tacit_slices_checked_total", Kind::kCounter, Audience::kOperator, "",
+     "Slices of workers that the trainer has summed up too (workers.check)", kWorkers},
     {"tacit_slices_refused_total", Kind::kCounter, Audience::kOperator, "why",
      "Messages of workers that were not taken, by the reason: another program or configuration "
      "(build), another key or a change on the way (seal), another topic (topic), or one that does "
@@ -232,6 +234,8 @@ inline constexpr Family kFamilies[] = {
      kWorkers},
     {"tacit_slices_repeated_total", Kind::kCounter, Audience::kOperator, "",
      "Chunks of sums that others had delivered before", kWorkers},
+    {"tacit_slices_sent_total", Kind::kCounter, Audience::kOperator, "",
+     "Slices that this worker has summed up and sent", kWorkers},
     {"tacit_slices_total", Kind::kCounter, Audience::kOperator, "by",
      "Slices of periods summed up by workers, and by the trainer itself", kWorkers},
     {"tacit_source_connected", Kind::kGauge, Audience::kPublic, "",

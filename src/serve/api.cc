@@ -54,7 +54,7 @@ Api::Api(std::shared_ptr<const Services> services, std::shared_ptr<const Version
           &scoring_, &recommend_, loaded_.get()),
       dashboard_(*services_, learners_, std::move(board)) {
   for (const Route& route : Routes()) {
-    if (!route.form.of.has_it(*services_)) continue;
+    if (!Has(*services_, route)) continue;
     const auto answer = [this, &route](const http::Request& request, http::Reply* reply) {
       route.answer(*this, request, reply);
       reply->same_for_all =
@@ -70,10 +70,11 @@ void Api::Alive(const http::Request&, http::Reply* reply) { SetText("ok\n", repl
 
 // The page holds no figures: where tokens are asked for, its script asks for the operator's.
 void Api::Index(const http::Request& request, http::Reply* reply) {
-  if (request.at_operators_door && WantsPage(request)) return AnswerDashboardPage(reply);
+  if (services_->serves && request.at_operators_door && WantsPage(request))
+    return AnswerDashboardPage(reply);
   SetText("tacit: learns from a stream with differential privacy\n\n", reply);
   for (const Route& route : Routes())
-    if (route.form.of.has_it(*services_) &&
+    if (Has(*services_, route) &&
         (request.role == http::Role::kOperator || !http::IsOperators(route.access)))
       fmt::format_to(std::back_inserter(reply->body), "{:<4} {:<20}  {}\n", route.method,
                      route.path, route.says);
@@ -223,8 +224,10 @@ Status Api::IsServing(http::Role role) const {
 }
 
 Status Api::IsReady(http::Role role, std::string* degraded) const {
-  TACIT_RETURN_IF_ERROR(IsServing(role));
-  TACIT_RETURN_IF_ERROR(versions_->Serving().recommender->Loaded());
+  if (services_->serves) {
+    TACIT_RETURN_IF_ERROR(IsServing(role));
+    TACIT_RETURN_IF_ERROR(versions_->Serving().recommender->Loaded());
+  }
   Readiness readiness = services_->readiness();
   if (!readiness.ready) {
     const bool in_full = role == http::Role::kOperator && !readiness.degraded_for_operators.empty();

@@ -30,6 +30,7 @@ struct Route {
     int status = 200;  // of the answer
     GzipFor gzip = GzipFor::kNobody;
     RouteOf of = {};
+    bool probe = false;  // also where no model is served
   };
   std::string_view method, path;  // "GET", "/v1/users/{id}"
   http::Access access;
@@ -37,6 +38,11 @@ struct Route {
   void (*answer)(Api&, const http::Request&, http::Reply*);
   Form form;
 };
+
+// Tells whether a daemon has the route.
+inline bool Has(const Services& services, const Route& route) {
+  return route.form.of.has_it(services) && (services.serves || route.form.probe);
+}
 
 // The head and the components of schemas/openapi.yaml: openapi.yaml of this folder.
 extern const std::string_view kOpenApiParts;

@@ -369,7 +369,7 @@ void Intake::Decode() {
       records_read_ -= taken->piece.records.size() - batch.size() - dead.size();
     }
     if (!turns_.Await(taken->ticket)) break;
-    if (Status status = TakeTurn(taken->piece, &batch, &dead); !status) {
+    if (Status status = TakeTurn(&taken->piece, &batch, &dead); !status) {
       // A write of dead letters that was interrupted is not a failure.
       if (!stopping_) Fail(std::move(status.error()));
       stopping_ = true;
@@ -385,8 +385,8 @@ void Intake::Decode() {
   if (--decoding_ == 0) steps_.Close();
 }
 
-Status Intake::TakeTurn(const Piece& piece, event::Batch* batch,
-                        std::vector<event::DeadLetter>* dead) {
+Status Intake::TakeTurn(Piece* taken, event::Batch* batch, std::vector<event::DeadLetter>* dead) {
+  const Piece& piece = *taken;
   if (piece.ends_pass) {
     if (++decoded_pass_ > first_pass_) filter_.BeginPass();
     windows_.reset();
@@ -397,6 +397,10 @@ Status Intake::TakeTurn(const Piece& piece, event::Batch* batch,
   }
   filter_.Apply(piece.records, batch, dead);
   records_good_ += batch->size();
+  if (piece.records.recount)
+    Recount(*dead, &taken->records);
+  else if (!piece.records.sums.empty())
+    CountSummed(piece.records.summed);
   const std::vector<event::DeadLetter> counted =
       windows_ || periods_ ? *dead : std::vector<event::DeadLetter>();
   DropTold(piece.records, dead);
@@ -414,6 +418,26 @@ Status Intake::TakeTurn(const Piece& piece, event::Batch* batch,
   else
     CutSteps(piece, *batch, &status);
   return status;
+}
+
+void Intake::CountSummed(const event::SummedRecords& summed) {
+  records_read_ += summed.records;
+  records_dead_ += summed.all_dead();
+  records_good_ += summed.records - summed.all_dead() - summed.opted_out;
+  options_.filter.opted_out.Add(static_cast<double>(summed.opted_out));
+}
+
+void Intake::Recount(std::span<const event::DeadLetter> dead, event::RawRecords* records) {
+  constexpr auto kSchema = static_cast<size_t>(event::BadPart::kSchema);
+  recounted_.records += records->size();
+  for (const event::DeadLetter& letter : dead) ++recounted_.dead[static_cast<size_t>(letter.part)];
+  if (records->size() > 0) return;
+  const event::SummedRecords own = std::exchange(recounted_, {});
+  // Compaction and deletion take records meanwhile, and one of two processes may know a schema that
+  // the other does not know yet.
+  const event::SummedRecords summed = std::exchange(records->summed, {});
+  if (own.records != summed.records || own.dead[kSchema] + summed.dead[kSchema] > 0)
+    records->sums.clear();
 }
 
 // Returns false after a failure, and where the intake was stopped.

@@ -136,7 +136,12 @@ class Intake {
   std::optional<Ticketed> Take();
   void Decode();
   // All that comes after decoding, when it is the piece's turn.
-  Status TakeTurn(const Piece& piece, event::Batch* batch, std::vector<event::DeadLetter>* dead);
+  Status TakeTurn(Piece* piece, event::Batch* batch, std::vector<event::DeadLetter>* dead);
+  // Counts records that another process has read, and summed up.
+  void CountSummed(const event::SummedRecords& summed);
+  // Takes note of records that another process has summed up too. At their end it takes its sums
+  // out of the frame if they are of other records.
+  void Recount(std::span<const event::DeadLetter> dead, event::RawRecords* records);
   // Drops dead letters of records that are read again only for deduplication: an earlier run wrote
   // those letters.
   void DropTold(const event::RawRecords& records, std::vector<event::DeadLetter>* dead) const;
@@ -163,11 +168,12 @@ class Intake {
   Mutex taking_;  // held while a piece gets its ticket
   uint64_t tickets_ TACIT_GUARDED_BY(taking_) = 0;
   Turns turns_;
-  // The thread whose turn it is uses these, and windows_, periods_ and decoded_pass_.
+  // The thread whose turn it is uses these, and windows_, periods_, recounted_ and decoded_pass_.
   std::vector<std::unique_ptr<Cutter>> cutters_;
   RecordFilter filter_;
   std::optional<WindowCounter> windows_;
   std::optional<PeriodCounter> periods_;
+  event::SummedRecords recounted_;  // records that another process has summed up too
   uint64_t first_pass_ = 0, decoded_pass_ = 0;
   std::vector<stream::PartitionOffset>
       starts_;  // first pass only: earlier records were learnt from

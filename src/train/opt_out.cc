@@ -30,6 +30,7 @@ Result<OptOut> OptOut::Read(const std::string& path, const SipHash::Key& key) {
   std::string_view rest = text;
   if (rest.starts_with(kByteOrderMark)) rest.remove_prefix(kByteOrderMark.size());
   OptOut read(key);
+  read.digest_ = Sha256().Update(text).Finish();
   for (uint64_t number = 1; !rest.empty(); ++number) {
     std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(rest.size(), line.size() + 1));

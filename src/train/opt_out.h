@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/result.h"
 #include "base/siphash.h"
 
@@ -34,6 +35,8 @@ class OptOut {
   // Ids, of which an odd line has two.
   size_t size() const { return users_.size(); }
   const OddLines& odd_lines() const { return odd_; }
+  // SHA-256 of the file's bytes.
+  const Digest& digest() const { return digest_; }
 
  private:
   explicit OptOut(const SipHash::Key& key) : hash_(key) {}
@@ -41,6 +44,7 @@ class OptOut {
   SipHash hash_;
   std::vector<Hash128> users_;  // ascending
   OddLines odd_;
+  Digest digest_{};
 };
 
 }  // namespace tacit::train

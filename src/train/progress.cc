@@ -48,17 +48,37 @@ QualityPoint Progress::Predicted::Add(std::span<const float> logits, std::span<c
                      .last_ms = times.last_ms};
   for (size_t i = 0; i < logits.size(); ++i) {
     const bool click = labels[i] > 0.5f;
-    const double x = logits[i], e = std::exp(-std::abs(x));
-    const auto probability = static_cast<float>((x >= 0 ? 1 : e) / (1 + e));
-    auc.AddProbability(probability, click);
     added.clicks += click ? 1 : 0;
-    added.predicted += static_cast<double>(probability);
-    const double own_loss = std::max(0.0, click ? -x : x) + std::log(1 + e);
-    (click ? click_loss : miss_loss) += own_loss;
-    loss_squares += own_loss * own_loss;
+    added.predicted += static_cast<double>(Count(logits[i], click));
   }
   sums.Merge(added);
   return added;
+}
+
+QualityPoint Progress::Predicted::Add(const PartFigures& figures) {
+  QualityPoint added{.events = figures.examples,
+                     .loss_sum = static_cast<double>(figures.losses) * PartFigures::kStep,
+                     .predicted = static_cast<double>(figures.predicted) * PartFigures::kStep};
+  const auto bins = static_cast<uint32_t>(figures.bins.size() / 2);
+  for (uint32_t bin = 0; bin < bins; ++bin) {
+    const double middle = ScoreBins(bins).Middle(bin);
+    const uint64_t misses = figures.bins[bin], clicks = figures.bins[bins + bin];
+    if (misses > 0) Count(middle, false, misses);
+    if (clicks > 0) Count(middle, true, clicks);
+    added.clicks += clicks;
+  }
+  sums.Merge(added);
+  return added;
+}
+
+float Progress::Predicted::Count(double logit, bool click, uint64_t times) {
+  const double e = std::exp(-std::abs(logit));
+  const auto probability = static_cast<float>((logit >= 0 ? 1 : e) / (1 + e));
+  auc.AddProbability(probability, click, times);
+  const double loss = std::max(0.0, click ? -logit : logit) + std::log(1 + e);
+  (click ? click_loss : miss_loss) += loss * static_cast<double>(times);
+  loss_squares += loss * loss * static_cast<double>(times);
+  return probability;
 }
 
 void Progress::Predicted::Merge(const Predicted& other) {
@@ -132,11 +152,21 @@ void Progress::AddPredictions(size_t learner, std::span<const float> logits,
   TACIT_CHECK(logits.size() == labels.size());
   const MutexLock lock(mutex_);
   Account& account = accounts_[learner];
-  account.view.events += logits.size();
-  const QualityPoint added = account.open.Add(logits, labels, loss_sum, times);
-  account.history.Add(added);
-  if (account.released) account.stretch.Merge(added);
-  if (account.open.sums.events >= kWindowEvents) Fold(&account);
+  See(&account, account.open.Add(logits, labels, loss_sum, times));
+}
+
+void Progress::AddFigures(size_t learner, const PartFigures& figures) {
+  const MutexLock lock(mutex_);
+  Account& account = accounts_[learner];
+  See(&account, account.open.Add(figures));
+}
+
+// Takes note of what was added to the open predictions.
+void Progress::See(Account* account, const QualityPoint& added) {
+  account->view.events += added.events;
+  account->history.Add(added);
+  if (account->released) account->stretch.Merge(added);
+  if (account->open.sums.events >= kWindowEvents) Fold(account);
 }
 
 void Progress::AddRankings(size_t learner, uint64_t examples, const RankTotals& ranked,

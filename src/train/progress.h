@@ -12,6 +12,7 @@
 #include "base/threads/mutex.h"
 #include "event/raw_records.h"
 #include "train/learner/baseline.h"
+#include "train/learner/part_figures.h"
 #include "train/learner/rank_totals.h"
 #include "train/quality/quality_history.h"
 
@@ -90,6 +91,9 @@ class Progress {
   // Adds predictions made before their events were learnt from.
   void AddPredictions(size_t learner, std::span<const float> logits, std::span<const float> labels,
                       double loss_sum, EventTimes times = {});
+  // The same of predictions that another process has made. All of a bin count as its middle in AUC
+  // and in deviations.
+  void AddFigures(size_t learner, const PartFigures& figures);
   // Adds a next-item model's examples, and how it did for the units asked.
   void AddRankings(size_t learner, uint64_t examples, const RankTotals& ranked,
                    EventTimes times = {});
@@ -126,6 +130,9 @@ class Progress {
     // Returns the sums of what is added.
     QualityPoint Add(std::span<const float> logits, std::span<const float> labels, double loss,
                      EventTimes times);
+    QualityPoint Add(const PartFigures& figures);
+    // Adds records of one prediction and label, to all but the sums. Returns their probability.
+    float Count(double logit, bool click, uint64_t times = 1);
     void Merge(const Predicted& other);
     double EntropyDeviation() const;
     PredictedFigures Figures() const;
@@ -148,6 +155,7 @@ class Progress {
     QualityHistory history;
   };
 
+  static void See(Account* account, const QualityPoint& added);
   // Adds the open predictions to the day and to the windows.
   static void Fold(Account* account);
   static DayRow RowOf(const Account& account);

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "metrics/families.h"
 #include "train/learner/position.h"
+#include "train/quality_news.h"
 #include "train/watch/left_out_news.h"
 
 namespace tacit::train {
@@ -398,18 +399,29 @@ Status Trainer::Preview(Seat& seat, const stream::StepBatch& batch) {
   StepReport report;
   const Clock::TimePoint begin = clock_.Now();
   const bool sums = batch.kind == stream::StepBatch::Kind::kSums;
-  const auto see = [&]() -> Status {
-    if (!sums) return seat.learner->Preview(batch, &report);
-    TACIT_RETURN_IF_ERROR(seat.learner->AddPart(batch.sums));
-    return {};
-  };
-  if (Status seen = see(); !seen)
-    return seat.Failed("after step", seat.position.step, std::move(seen.error()));
+  Status seen = sums ? TakeSums(seat, batch) : seat.learner->Preview(batch, &report);
+  if (!seen) return seat.Failed("after step", seat.position.step, std::move(seen.error()));
   totals_.AddPreview(seat.learner->index().value, Seconds(clock_.Now() - begin));
   if (!sums && batch.kind != stream::StepBatch::Kind::kPreviewAgain) Predicted(seat, batch, report);
   PrivateQuality* const quality = QualityOf(seat);
   if (quality != nullptr && batch.kind == stream::StepBatch::Kind::kPreview)
     quality->SeePart(report.logits, batch.examples.label);
+  return {};
+}
+
+// Takes what another process has summed up.
+Status Trainer::TakeSums(Seat& seat, const stream::StepBatch& batch) {
+  if (batch.recount) {
+    TACIT_ASSIGN(const bool same, seat.learner->EndRecount(batch.sums));
+    if (same) return {};
+    return Fail(ErrorCode::kRefused,
+                fmt::format("worker '{}' has sent other sums than this process has of the same "
+                            "records: one of the two is wrong",
+                            batch.sums_from));
+  }
+  TACIT_ASSIGN(const PartFigures figures, seat.learner->AddPart(batch.sums));
+  progress_.AddFigures(seat.learner->index().value, figures);
+  Judge(seat);
   return {};
 }
 
@@ -421,11 +433,17 @@ void Trainer::Predicted(Seat& seat, const stream::StepBatch& batch, const StepRe
   } else {
     progress_.AddRankings(learner, report.examples, report.ranked, times);
   }
+  Judge(seat);
+}
+
+// Judges a stretch of predictions once it is long enough.
+void Trainer::Judge(Seat& seat) {
   if (options_.has_days) return;
+  const size_t learner = seat.learner->index().value;
   const auto stretch = progress_.TakeStretch(learner);
   if (!stretch || clock_.Now() < seat.silent_until) return;
-  if (TellBelowBaseline(seat, fmt::format("its last {}", Counted(stretch->events, "record")),
-                        *stretch))
+  if (TellBelowBaseline(seat.learner->id(),
+                        fmt::format("its last {}", Counted(stretch->events, "record")), *stretch))
     seat.silent_until = clock_.Now() + kSilence;
 }
 
@@ -438,8 +456,8 @@ void Trainer::Record(Seat& seat, const stream::StepBatch& batch, const StepRepor
   SeeQuality(seat, batch, report);
   progress_.AddStep(index.value, report.rows_written, seat.epsilon);
   if (const auto day = progress_.EndDay(index.value, batch.cuts); day && day->Judged()) {
-    TellBelowBaseline(seat, day->name, *day->Judged());
-    TellTooGood(seat, day->name, *day->Judged());
+    TellBelowBaseline(seat.learner->id(), day->name, *day->Judged());
+    TellTooGood(seat.learner->id(), day->name, *day->Judged());
   }
   metrics_.Step(index.value, report, batch.came, seconds.learn);
   // Later steps of a held period count nobody.
@@ -447,50 +465,6 @@ void Trainer::Record(Seat& seat, const stream::StepBatch& batch, const StepRepor
   seconds.observe = Seconds(clock_.Now() - begin);
   totals_.AddStep(index.value, seconds, report, batch.units, batch.came,
                   store_.working_rows(index).stats());
-}
-
-// Warns the operator of predictions that a constant would have made better, or where the most
-// popular items would have been the better answer. Returns true if it has.
-bool Trainer::TellBelowBaseline(const Seat& seat, const std::string& when,
-                                const QualityPoint& predicted) {
-  const std::string& learner = seat.learner->id();
-  if (const double entropy = EntropyOf(predicted); entropy > 1) {
-    LogEvent(spdlog::level::warn, "below_baseline",
-             {{"learner", learner}, {"day", when}, {"normalised_entropy", entropy}},
-             fmt::format("learner '{}', {}: its log loss, {:.4f}, is {:.3f} of that of the best "
-                         "constant: it has learnt less than how often the label is 1",
-                         learner, when, predicted.loss_sum / static_cast<double>(predicted.events),
-                         entropy));
-    return true;
-  }
-  const RankTotals& ranked = predicted.ranked;
-  if (!IsBelowPopularity(ranked)) return false;
-  const double own = ranked.Ndcg(ranked.model), popular = ranked.Ndcg(ranked.popular);
-  LogEvent(spdlog::level::warn, "below_baseline",
-           {{"learner", learner},
-            {"day", when},
-            {"asked", ranked.asked},
-            {"hit_at_10", ranked.Hit(ranked.model)},
-            {"ndcg_at_10", own},
-            {"popularity_hit_at_10", ranked.Hit(ranked.popular)},
-            {"popularity_ndcg_at_10", popular}},
-           fmt::format("learner '{}', {}: of {} next items {} were among its ten best (NDCG@10 "
-                       "{:.4f}), and {} among the ten most popular ({:.4f}): it has learnt less "
-                       "than what is popular",
-                       learner, when, ranked.asked, ranked.model.hits, own, ranked.popular.hits,
-                       popular));
-  return true;
-}
-
-// Warns the operator where hardly any prediction was wrong.
-void Trainer::TellTooGood(const Seat& seat, const std::string& when,
-                          const PredictedFigures& predicted) {
-  if (!predicted.IsTooGood()) return;
-  LogEvent(spdlog::level::warn, "too_good",
-           {{"learner", seat.learner->id()}, {"day", when}, {"auc", predicted.auc}},
-           fmt::format("learner '{}', {}: its AUC is {:.4f}: does a feature hold what is known "
-                       "only after the label?",
-                       seat.learner->id(), when, predicted.auc));
 }
 
 store::LearnerCommit Trainer::TakePending(Seat& seat) {

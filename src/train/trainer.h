@@ -120,6 +120,7 @@ class Trainer {
   Learner* Announce(const LearnerStep* next);
   Status TakeStep(LearnerStep& step);  // skipped if the learner is exhausted or Run is ending
   Status Preview(Seat& seat, const stream::StepBatch& batch);
+  Status TakeSums(Seat& seat, const stream::StepBatch& batch);
   static privacy::Bill PendingWith(const Seat& seat, const stream::StepBatch& batch);
   bool WithinBudgets(Seat& seat, std::vector<privacy::CommitCharge> charges);
   void AddPendingOfOthers(const void* own, std::vector<privacy::CommitCharge>* charges) const;
@@ -133,12 +134,9 @@ class Trainer {
   void Exhaust(Seat& seat, privacy::Spent spent, const std::string& why);
   void ShowExhausted(Seat& seat, privacy::Spent spent, const std::string& message);
   void Predicted(Seat& seat, const stream::StepBatch& batch, const StepReport& report);
+  void Judge(Seat& seat);
   void Record(Seat& seat, const stream::StepBatch& batch, const StepReport& report,
               StepTotals::Phases seconds);
-  static bool TellBelowBaseline(const Seat& seat, const std::string& when,
-                                const QualityPoint& predicted);
-  static void TellTooGood(const Seat& seat, const std::string& when,
-                          const PredictedFigures& predicted);
   store::LearnerCommit TakePending(Seat& seat);
   Status CommitPending();
   Status HandOver();

@@ -4,31 +4,26 @@
 #include <string>
 
 #include "base/bytes.h"
-#include "base/files/regular_file.h"
 #include "train/linear/arithmetic.h"
 #include "wiring/plans/code_version.h"
 
 namespace tacit::wiring {
 
-Result<Digest> BuildOf(const Assembly& assembly) {
-  const Digest arithmetic = train::ArithmeticDigest();
+Digest BuildOf(const BuildParts& parts) {
+  const Assembly& assembly = parts.assembly;
   ByteWriter build;
-  build.PutString(CodeVersion()).PutArray(std::span<const uint8_t>(arithmetic));
+  const auto put = [&](const Digest& digest) { build.PutArray(std::span<const uint8_t>(digest)); };
+  build.PutString("tacit.workers.build.v1").PutString(CodeVersion()).PutString(parts.sources);
+  put(train::ArithmeticDigest());
   build.PutString(config::DumpSumming(assembly.config));
   for (const LearnerPlan& learner : assembly.learners) {
-    const Digest model = learner.model->Fingerprint();
-    build.PutArray(std::span<const uint8_t>(model)).Put(learner.charge.noise_multiplier);
+    put(learner.model->Fingerprint());
+    build.Put(learner.charge.noise_multiplier);
   }
-  for (const std::string& file : {assembly.config.catalogue.file, assembly.config.source.opt_out}) {
-    if (file.empty()) {
-      build.PutString("");
-      continue;
-    }
-    TACIT_ASSIGN(const std::string bytes, ReadRegularFile(file));
-    const Digest digest = Sha256().Update(bytes).Finish();
-    build.PutArray(std::span<const uint8_t>(digest));
-  }
-  return Sha256().Update(build.bytes()).Finish();
+  put(assembly.items ? assembly.items->fingerprint() : Digest{});
+  put(parts.opt_out != nullptr ? parts.opt_out->digest() : Digest{});
+  const auto* key = reinterpret_cast<const char*>(parts.key.data());
+  return workers::Hmac({key, parts.key.size()}, build.bytes());
 }
 
 }  // namespace tacit::wiring

@@ -16,21 +16,26 @@ Result<std::unique_ptr<Dealing>> Dealing::Make(const Assembly& assembly, const C
   const config::Workers& config = assembly.config.workers;
   workers::DealerOptions options;
   TACIT_ASSIGN(options.key, ReadWorkersKey(config));
-  TACIT_ASSIGN(options.build, BuildOf(assembly));
   options.events = [model = assembly.learners[0].model](std::string_view part) {
     return model->EventsOfPart(part);
   };
+  options.check = config.check;
   options.patience = std::chrono::milliseconds(config.patience_ms);
   TACIT_ASSIGN(auto properties, FeedProperties(assembly.config));
   return std::unique_ptr<Dealing>(
       new Dealing(config, std::move(properties), options, clock, registry));
 }
 
-Status Dealing::NameLearner(const std::string& learner, const store::Releaser& store) {
+Status Dealing::SetStore(const Assembly& assembly, const store::Store& store,
+                         std::string_view sources, const train::OptOut* opt_out) {
+  const Digest build =
+      BuildOf({.assembly = assembly, .key = key_, .sources = sources, .opt_out = opt_out});
   TACIT_ASSIGN(const store::Release release, store.LatestRelease());
   for (const store::ReleasedLearner& one : release.learners) {
     TACIT_ASSIGN(const auto record, store::DecodeLearner(one.key, one.record));
-    if (record.name == learner) dealer_.SetLearner(one.key);
+    const SipHash::Key secret = store.user_key();
+    if (record.name == assembly.learners[0].id)
+      dealer_.SetStore(one.key, build, std::string(secret.begin(), secret.end()));
   }
   return {};
 }

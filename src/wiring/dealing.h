@@ -2,12 +2,15 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/result.h"
 #include "metrics/registry.h"
-#include "store/releaser.h"
+#include "store/store.h"
 #include "stream/kafka/period_share.h"
+#include "train/opt_out.h"
 #include "wiring/assembly.h"
 #include "wiring/trainer_topics.h"
 #include "workers/dealer.h"
@@ -23,16 +26,21 @@ class Dealing {
                                                metrics::Registry& registry);
 
   stream::PeriodShare* share() { return &dealer_; }
-  // Names the learner by its key in the store, before the source begins.
-  Status NameLearner(const std::string& learner, const store::Releaser& store);
-  // Says why the trainer sums alone; empty if it need not. Any thread.
+  // Tells the dealer of the learner's store, before the source begins. The build is of `sources`
+  // and `opt_out` (BuildParts).
+  Status SetStore(const Assembly& assembly, const store::Store& store, std::string_view sources,
+                  const train::OptOut* opt_out);
+  // Says what is wrong with workers and their topics; empty if nothing is. Any thread.
   std::string trouble() const { return dealer_.trouble(); }
 
  private:
   Dealing(const config::Workers& config, stream::KafkaProperties properties,
           const workers::DealerOptions& options, const Clock& clock, metrics::Registry& registry)
-      : topics_(config, std::move(properties)), dealer_(options, topics_, clock, registry) {}
+      : key_(options.key),
+        topics_(config, std::move(properties)),
+        dealer_(options, topics_, clock, registry) {}
 
+  const workers::SharedKey key_;
   KafkaTrainerTopics topics_;
   workers::Dealer dealer_;
 };

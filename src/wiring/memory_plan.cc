@@ -139,9 +139,15 @@ double FeedBytes(const Assembly& assembly) {
   return static_cast<double>(feed::PublisherBytes(layouts, moves));
 }
 
-// Bytes of sums that are not whole yet.
-double WorkersBytes(const config::Config& config) {
-  return config.workers.topic.empty() ? 0 : static_cast<double>(workers::kHeldBytesMost);
+// Bytes of workers' sums: chunks of those that are not whole yet; of each learner a part that is
+// checked, one that is added, what all of them add up to, and as much in the queues. A slice that
+// is summed up here too has sums of its own.
+double WorkersBytes(const config::Config& config, std::span<const LearnerShape> shapes) {
+  if (config.workers.topic.empty()) return 0;
+  double bytes = static_cast<double>(workers::kHeldBytesMost);
+  for (const LearnerShape& shape : shapes)
+    bytes += 6 * shape.part_bytes + (config.workers.check > 0 ? shape.sums_bytes : 0);
+  return bytes;
 }
 
 // Bytes of the de-duplication windows. A source without the key of partitions is one partition.
@@ -287,7 +293,8 @@ Needs NeedsOf(const Assembly& assembly, std::span<const LearnerShape> shapes) {
   const double items = ItemsOf(assembly);
   Needs needs{.model = kItemBytes * items,
               .queue = SourceBytes(config) + DedupeBytes(config.source) +
-                       OptOutBytes(config.source) + FeedBytes(assembly) + WorkersBytes(config)};
+                       OptOutBytes(config.source) + FeedBytes(assembly) +
+                       WorkersBytes(config, shapes)};
   for (const LearnerShape& shape : shapes) {
     needs.model += ModelBytes(shape);
     needs.queue += QueueBytes(shape, config.source.max_record_bytes);
@@ -304,6 +311,21 @@ Needs NeedsOf(const Assembly& assembly, std::span<const LearnerShape> shapes) {
 }
 
 }  // namespace
+
+Result<uint64_t> PlanWorker(const Assembly& assembly) {
+  const config::Config& config = assembly.config;
+  double bytes =
+      kProcessBytes + SourceBytes(config) + OptOutBytes(config.source) + kServeThreadBytes;
+  for (size_t i = 0; i < assembly.learners.size(); ++i) {
+    const LearnerShape shape = ShapeOf(assembly, i);
+    bytes +=
+        shape.sums_bytes + 2 * shape.part_bytes + QueueBytes(shape, config.source.max_record_bytes);
+  }
+  if (bytes <= static_cast<double>(config.memory_total_bytes)) return static_cast<uint64_t>(bytes);
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("memory.total_bytes: a worker takes {:.0f}MiB beside its model",
+                          std::ceil(bytes / kMiB)));
+}
 
 Result<MemoryPlan> PlanMemory(const Assembly& assembly) {
   const config::Config& config = assembly.config;

@@ -25,6 +25,10 @@ struct MemoryPlan {
 // them, or names the least total that would do. Does not read assembly.memory.
 Result<MemoryPlan> PlanMemory(const Assembly& assembly);
 
+// The bytes that a worker takes beside its model, which grows by some 70 a row that was ever
+// released. kInvalidArgument: they are more than the total.
+Result<uint64_t> PlanWorker(const Assembly& assembly);
+
 // The bytes that each checkpoint that `--serve-only` has open may take for reading:
 // serve.versions.open of them, and one more while they change, are within the total together with
 // what serves them. Where they have no room, the failure names the least total, and how many would

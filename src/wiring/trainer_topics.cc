@@ -37,6 +37,7 @@ Status KafkaTrainerTopics::ReadSums(milliseconds timeout, const Show& show) {
   }
   for (const Record& record : records) {
     show(record.key, record.value);
+    if (std::exchange(shown_of_, record.joined) != record.joined) shown_.clear();
     shown_[record.partition] = record.offset + 1;
     const MutexLock lock(mutex_);
     old_ -= record.old ? 1 : 0;
@@ -54,6 +55,7 @@ void KafkaTrainerTopics::WritePlan(std::string plan) {
   {
     const MutexLock lock(mutex_);
     new_plan_ = std::move(plan);
+    plan_written_ = false;
   }
   thread_.Wake();
 }
@@ -63,9 +65,14 @@ Status KafkaTrainerTopics::plan_status() const {
   return plan_status_;
 }
 
+bool KafkaTrainerTopics::plan_written() const {
+  const MutexLock lock(mutex_);
+  return plan_written_;
+}
+
 Status KafkaTrainerTopics::DeleteShown() {
   const MutexLock lock(mutex_);
-  to_delete_ = shown_;
+  to_delete_ = shown_of_ == joined_ ? shown_ : Positions();
   return deletion_status_;
 }
 
@@ -108,6 +115,8 @@ Status KafkaTrainerTopics::JoinSums() {
   }
   TACIT_RETURN_IF_ERROR(reader->Seek(begins));
   sums_ = std::move(reader);
+  const MutexLock lock(mutex_);
+  ++joined_;
   return {};
 }
 
@@ -120,7 +129,7 @@ Status KafkaTrainerTopics::Read() {
     const MutexLock lock(mutex_);
     bytes_ += record.key->size() + record.value->size();
     old_ += old ? 1 : 0;
-    records_.push_back({record.partition, record.offset, std::string(*record.key),
+    records_.push_back({record.partition, record.offset, joined_, std::string(*record.key),
                         std::string(*record.value), old});
     return {};
   }));
@@ -152,6 +161,7 @@ void KafkaTrainerTopics::SendNewPlan() {
     plan_again_ = stays ? Steady::time_point::max() : Steady::now() + kPause;
   }
   const MutexLock lock(mutex_);
+  plan_written_ = sent && !new_plan_;
   if (!sent && !new_plan_) new_plan_ = std::move(plan);
   plan_status_ = std::move(sent);
 }
@@ -187,8 +197,7 @@ void KafkaTrainerTopics::DeleteAsked() {
     for (const auto& [partition, offset] : asked)
       until.push_back({.partition = partition, .offset = offset});
   }
-  if (until.empty()) return;
-  Status deleted = sums_->DeleteBefore(until, kQuestion);
+  Status deleted = until.empty() ? Status() : sums_->DeleteBefore(until, kQuestion);
   const MutexLock lock(mutex_);
   deletion_status_ = std::move(deleted);
 }

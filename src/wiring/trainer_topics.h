@@ -32,6 +32,7 @@ class KafkaTrainerTopics final : public workers::TrainerTopics {
   bool caught_up() const override;
   void WritePlan(std::string plan) override;
   Status plan_status() const override;
+  bool plan_written() const override;
   Status DeleteShown() override;
 
  private:
@@ -39,6 +40,7 @@ class KafkaTrainerTopics final : public workers::TrainerTopics {
   struct Record {
     int32_t partition = 0;
     uint64_t offset = 0;
+    uint64_t joined = 0;  // the reading that it is of
     std::string key, value;
     bool old = false;  // there when reading began
   };
@@ -62,14 +64,20 @@ class KafkaTrainerTopics final : public workers::TrainerTopics {
   std::unique_ptr<stream::KafkaProducer> plan_;
   Steady::time_point sums_again_{}, plan_again_{};
 
-  Positions shown_;  // the caller's
+  // The caller's.
+  Positions shown_;
+  uint64_t shown_of_ = 0;  // the reading that these are of
+
   mutable Mutex mutex_;
   Condition came_;
   std::deque<Record> records_ TACIT_GUARDED_BY(mutex_);  // read, and not shown
   uint64_t bytes_ TACIT_GUARDED_BY(mutex_) = 0;          // of them
-  size_t old_ TACIT_GUARDED_BY(mutex_) = 0;              // old records that are not shown
-  bool read_up_ TACIT_GUARDED_BY(mutex_) = false;        // to the ends that were there at first
+  // Readings that have begun: the topic may have been made anew between two.
+  uint64_t joined_ TACIT_GUARDED_BY(mutex_) = 0;
+  size_t old_ TACIT_GUARDED_BY(mutex_) = 0;        // old records that are not shown
+  bool read_up_ TACIT_GUARDED_BY(mutex_) = false;  // to the ends that were there at first
   std::optional<std::string> new_plan_ TACIT_GUARDED_BY(mutex_);
+  bool plan_written_ TACIT_GUARDED_BY(mutex_) = false;
   std::optional<Positions> to_delete_ TACIT_GUARDED_BY(mutex_);
   Status sums_status_ TACIT_GUARDED_BY(mutex_), plan_status_ TACIT_GUARDED_BY(mutex_),
       deletion_status_ TACIT_GUARDED_BY(mutex_);

@@ -16,11 +16,8 @@ double Median(std::vector<double> values) {
 }  // namespace
 
 void Board::Heard(const Hello& hello, Clock::TimePoint now) {
-  if (hello.origin.build != options_.build) {
-    workers_.erase(hello.origin.worker);
-    return;
-  }
   Worker& worker = workers_[hello.origin.worker];
+  if (worker.hand && hello.done > worker.hello.done) worker.hand->moved = now;
   worker.hello = hello;
   worker.heard = now;
 }
@@ -29,27 +26,47 @@ double Board::RateOf(const Worker& worker) {
   return worker.rate > 0 ? worker.rate : static_cast<double>(worker.hello.events_per_second);
 }
 
+bool Board::Rests(const std::string& worker) const {
+  const auto rest = rests_.find(worker);
+  return rest != rests_.end() && deals_ <= rest->second.until;
+}
+
+std::map<std::string, double> Board::Shares() const {
+  std::map<std::string, double> shares;
+  std::vector<double> known;
+  bool all_tried = true;
+  for (const auto& [name, worker] : workers_) {
+    if (Rests(name)) continue;
+    const bool tried = rests_.contains(name);
+    all_tried = all_tried && tried;
+    shares[name] = tried ? 0 : RateOf(worker);
+    if (shares[name] > 0) known.push_back(shares[name]);
+  }
+  const double usual = known.empty() ? 1 : Median(std::move(known));
+  for (auto& [name, rate] : shares)
+    if (rate == 0) rate = rests_.contains(name) ? kTrialShare * usual : usual;
+  if (all_tried) shares[""] = usual;
+  return shares;
+}
+
 void Board::Deal(const Ranges& ranges, Clock::TimePoint now) {
   open_.clear();
   deliveries_.clear();
   DropTheGone(now);
-  std::vector<std::string> names;
-  std::vector<double> rates, known;
-  for (auto& [name, worker] : workers_) {
-    worker.hand.reset();
-    names.push_back(name);
-    rates.push_back(RateOf(worker));
-    if (rates.back() > 0) known.push_back(rates.back());
-  }
-  const double usual = known.empty() ? 1 : Median(std::move(known));
-  for (double& rate : rates)
-    if (rate == 0) rate = usual;
-  std::vector<Ranges> slices = CutSlices(ranges, rates);
-  if (names.empty()) slices.push_back(ranges);
-  for (size_t i = 0; i < slices.size(); ++i) {
-    if (slices[i].empty()) continue;
-    OpenSlice slice{.ranges = std::move(slices[i]), .holder = Holder::kTrainer, .since = now};
-    if (!names.empty()) Give(&slice, names[i], now);
+  ++deals_;
+  std::erase_if(rests_, [&](const auto& one) {
+    return deals_ > one.second.until && !workers_.contains(one.first);
+  });
+  for (auto& [name, worker] : workers_) worker.hand.reset();
+  const std::map<std::string, double> shares = Shares();
+  std::vector<double> rates;
+  for (const auto& [name, rate] : shares) rates.push_back(rate);
+  auto share = shares.begin();
+  for (Ranges& cut : CutSlices(ranges, rates)) {
+    const std::string& name = (share++)->first;
+    if (cut.empty()) continue;
+    OpenSlice slice{.ranges = std::move(cut), .holder = Holder::kTrainer, .since = now};
+    if (!name.empty()) Give(&slice, name, now);
     open_.push_back(std::move(slice));
   }
 }
@@ -59,7 +76,7 @@ void Board::Give(OpenSlice* slice, const std::string& worker, Clock::TimePoint n
   slice->worker = worker;
   slice->offsets = CountOffsets(slice->ranges);
   slice->since = now;
-  workers_.at(worker).hand = {slice->offsets, now};
+  workers_.at(worker).hand = {slice->offsets, now, now};
 }
 
 void Board::Covered(const std::string& worker, const Ranges& ranges, Clock::TimePoint now) {
@@ -71,6 +88,7 @@ void Board::Covered(const std::string& worker, const Ranges& ranges, Clock::Time
         holder->second.hand.reset();
   }
   std::erase_if(open_, [](const OpenSlice& slice) { return slice.ranges.empty(); });
+  rests_.erase(worker);
   const auto from = workers_.find(worker);
   if (from == workers_.end() || !from->second.hand) return;
   const double seconds = std::max(1e-3, Seconds(now - from->second.hand->since));
@@ -80,8 +98,10 @@ void Board::Covered(const std::string& worker, const Ranges& ranges, Clock::Time
   deliveries_.push_back(seconds);
 }
 
-bool Board::Late(const OpenSlice& slice, Clock::TimePoint now) const {
-  if (slice.holder != Holder::kWorker || now - slice.since <= options_.patience) return false;
+bool Board::IsLate(const OpenSlice& slice, Clock::TimePoint now) const {
+  if (slice.holder != Holder::kWorker || now - slice.since <= patience_) return false;
+  const auto& hand = workers_.at(slice.worker).hand;
+  if (hand && now - hand->moved > std::max(patience_, kSilenceMost)) return true;
   // The worker's own rate says how long it may take while nobody has delivered.
   const double rate = RateOf(workers_.at(slice.worker));
   double usual = rate > 0 ? static_cast<double>(slice.offsets) / rate : 0;
@@ -113,9 +133,12 @@ bool Board::DropTheGone(Clock::TimePoint now) {
 bool Board::DropTheLate(Clock::TimePoint now) {
   bool changed = false;
   for (OpenSlice& slice : open_) {
-    if (!Late(slice, now)) continue;
-    Worker& worker = workers_.at(slice.worker);
-    worker.rate = RateOf(worker) / 2;
+    if (!IsLate(slice, now)) continue;
+    workers_.at(slice.worker).rate = 0;  // it is measured anew
+    Rest& rest = rests_[slice.worker];
+    rest.until = deals_ + std::min(kRestMost, uint64_t{1} << std::min(rest.late, 10u));
+    ++rest.late;
+    ++slice.late;
     slice.holder = Holder::kNobody;
     slice.since = slice.earliest = now;
     changed = true;
@@ -126,15 +149,18 @@ bool Board::DropTheLate(Clock::TimePoint now) {
 bool Board::Place(OpenSlice* slice, Clock::TimePoint now) {
   if (slice->holder != Holder::kNobody || now < slice->earliest) return false;
   const std::string* fastest = nullptr;
+  // What ended a worker is for workers, as long as there are any.
+  const bool for_workers = slice->late < kLateMost || slice->ends > 0;
   for (const auto& [name, worker] : workers_)
-    if (!worker.hand && (fastest == nullptr || RateOf(worker) > RateOf(workers_.at(*fastest))))
+    if (for_workers && !worker.hand && !Rests(name) &&
+        (fastest == nullptr || RateOf(worker) > RateOf(workers_.at(*fastest))))
       fastest = &name;
   if (fastest != nullptr) {
     Give(slice, *fastest, now);
     return true;
   }
   // The trainer tries a slice that may have ended a worker only where the others do not get to it.
-  const bool dares = slice->ends == 0 || workers_.empty() || now - slice->since > options_.patience;
+  const bool dares = slice->ends == 0 || workers_.empty() || now - slice->since > patience_;
   if (!dares || slice->ends >= kEndsMost) return false;
   slice->holder = Holder::kTrainer;
   slice->since = now;
@@ -160,6 +186,13 @@ std::map<std::string, Hello> Board::Workers() const {
   std::map<std::string, Hello> workers;
   for (const auto& [name, worker] : workers_) workers.emplace(name, worker.hello);
   return workers;
+}
+
+std::map<std::string, uint32_t> Board::Late() const {
+  std::map<std::string, uint32_t> late;
+  for (const auto& [name, rest] : rests_)
+    if (workers_.contains(name)) late.emplace(name, rest.late);
+  return late;
 }
 
 }  // namespace tacit::workers

@@ -8,22 +8,23 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "workers/records.h"
 #include "workers/slices.h"
 
 namespace tacit::workers {
-
-struct BoardOptions {
-  Digest build{};
-  Clock::Duration patience = std::chrono::seconds(5);
-};
 
 // A worker says hello each second; it is gone when this long nothing was heard of it.
 inline constexpr Clock::Duration kSilenceMost = std::chrono::seconds(3);
 // A slice that ended this many workers is announced with pauses, and the trainer does not try it.
 inline constexpr uint32_t kEndsMost = 3;
 inline constexpr Clock::Duration kPauseMost = std::chrono::minutes(1);
+// A slice that came late from this many workers is the trainer's.
+inline constexpr uint32_t kLateMost = 2;
+// A worker whose slice came late gets none for the rest of the period and for the next period; with
+// each further late slice for twice as many periods, and never for more than this many.
+inline constexpr uint64_t kRestMost = 1024;
+// After its rest a worker is tried with this share of the slice that the others have.
+inline constexpr double kTrialShare = 1.0 / 16;
 
 // A part of the period that is not covered yet.
 struct OpenSlice {
@@ -35,18 +36,22 @@ struct OpenSlice {
   Clock::TimePoint since;       // when its holder got it
   Clock::TimePoint earliest{};  // with kNobody: it is not announced before
   uint32_t ends = 0;            // workers that were gone while they had it
+  uint32_t late = 0;            // workers that had it and were late
 };
 
 // The workers that are there, and the slices that they sum. It deals a period out in proportion to
 // the workers' rates and deals again what comes late: a holder is a hint that saves work, and no
-// sum depends on it. Time is an argument. Not thread-safe.
+// sum depends on it. A worker that never delivers costs `patience` at most seven times in a hundred
+// periods. Time is an argument. Not thread-safe.
 class Board {
  public:
-  explicit Board(const BoardOptions& options) : options_(options) {}
+  explicit Board(Clock::Duration patience) : patience_(patience) {}
 
-  // A worker's hello, as it comes. After a start, hellos from before it are not for the board.
+  // A hello that was said just now, by a worker that sums as this trainer does.
   void Heard(const Hello& hello, Clock::TimePoint now);
-  // Deals ranges out, a slice a worker that is there. Forgets the slices before.
+  // No worker is there until it is heard again.
+  void ForgetWorkers() { workers_.clear(); }
+  // Deals a period's ranges out, a slice a worker that is there. Forgets the slices before.
   void Deal(const Ranges& ranges, Clock::TimePoint now);
   // A body of this worker was counted; an empty name: of the trainer.
   void Covered(const std::string& worker, const Ranges& ranges, Clock::TimePoint now);
@@ -58,11 +63,15 @@ class Board {
   std::vector<Slice> Announced() const;
   // The last hello of each worker that is there, by name.
   std::map<std::string, Hello> Workers() const;
+  // The workers that are there and have delivered nothing since a slice came late, by name, with
+  // the number of their late slices.
+  std::map<std::string, uint32_t> Late() const;
 
  private:
   struct Hand {
     uint64_t offsets = 0;
     Clock::TimePoint since;
+    Clock::TimePoint moved;  // when a hello last told of more offsets done, at first `since`
   };
   struct Worker {
     Hello hello;
@@ -71,17 +80,28 @@ class Board {
     std::optional<Hand> hand;  // the slice it was given and has not delivered
   };
 
+  struct Rest {
+    uint32_t late = 0;   // slices, since the worker's last delivery
+    uint64_t until = 0;  // this period, by deals_
+  };
+
   // Offsets a second; 0: not known.
   static double RateOf(const Worker& worker);
-  bool Late(const OpenSlice& slice, Clock::TimePoint now) const;
+  bool Rests(const std::string& worker) const;
+  // Rates of the workers that are to get a slice, by name; and of the trainer, with an empty name,
+  // if all of these workers are on trial.
+  std::map<std::string, double> Shares() const;
+  bool IsLate(const OpenSlice& slice, Clock::TimePoint now) const;
   bool DropTheGone(Clock::TimePoint now);
   bool DropTheLate(Clock::TimePoint now);
   // Finds a holder for a slice that nobody holds.
   bool Place(OpenSlice* slice, Clock::TimePoint now);
   void Give(OpenSlice* slice, const std::string& worker, Clock::TimePoint now);
 
-  const BoardOptions options_;
+  const Clock::Duration patience_;
   std::map<std::string, Worker> workers_;
+  std::map<std::string, Rest> rests_;  // also of workers that are gone, until their rest has ended
+  uint64_t deals_ = 0;
   std::vector<OpenSlice> open_;
   std::vector<double> deliveries_;  // of this period: the seconds that each took
 };

@@ -19,6 +19,12 @@ std::string NameOf(const Seen& record) {
   return fmt::format("the record at offset {} of time {}", record->offset, record->timestamp_ms);
 }
 
+// Tells whether two workers have met the same records in a range. What they made of them may
+// differ.
+bool SameRecords(const SummedRange& a, const SummedRange& b) {
+  return a.range == b.range && a.before == b.before && a.last == b.last && a.empty == b.empty;
+}
+
 }  // namespace
 
 void Collector::Begin(Period period) {
@@ -63,7 +69,7 @@ void Collector::Claim(const Ranges& ranges) {
 }
 
 Taken Collector::TakeOwn(const std::vector<SummedRange>& ranges) {
-  const std::string broken = Cover({.own = true}, ranges);
+  const std::string broken = Cover({.ranges = ranges, .own = true});
   if (broken.empty()) return {Outcome::kCounted, "", {}};
   return Refuse(Outcome::kOtherTopic,
                 fmt::format("a worker, or this trainer, has read another topic: {}", broken));
@@ -104,38 +110,46 @@ void Collector::Forget(std::map<BodyName, Held>::iterator held) {
 }
 
 Taken Collector::Count(const std::string& worker, const BodyName& name, Body body) {
-  Counted counted{.name = name, .worker = worker, .ranges = RangesOf(body)};
-  for (const SummedRange& summed : body.ranges) {
-    counted.unreadable += summed.unreadable;
+  for (const SummedRange& summed : body.ranges)
     if (Around(summed.range) == nullptr)
       return Refuse(Outcome::kRefused, fmt::format("worker '{}' has summed {}, outside the period",
                                                    worker, NameOf(summed.range)));
-  }
   for (const SummedRange& summed : body.ranges)
     if (const Covered* met = Meets(summed.range)) {
       const Counted& other = counted_[met->body];
+      if (other.own || other.name == name ||
+          !std::ranges::equal(other.ranges, body.ranges, {}, &SummedRange::range,
+                              &SummedRange::range))
+        return {Outcome::kCovered, "", {}};
+      if (!std::ranges::equal(other.ranges, body.ranges, SameRecords))
+        return Refuse(Outcome::kOtherRecords,
+                      fmt::format("workers '{}' and '{}' have met other records of {}: some were "
+                                  "deleted meanwhile, and the sums that came first count",
+                                  other.worker, worker, NameOf(summed.range)));
       // One worker may know a schema that another does not know yet: their sums differ rightly.
-      if (other.own || other.name == name || other.ranges != counted.ranges ||
-          other.unreadable != counted.unreadable)
+      if (!std::ranges::equal(other.ranges, body.ranges, {}, &SummedRange::dead,
+                              &SummedRange::dead))
         return {Outcome::kCovered, "", {}};
       return Refuse(Outcome::kDiffers,
                     fmt::format("workers '{}' and '{}' have other sums of {}: one of them is wrong",
                                 other.worker, worker, NameOf(summed.range)));
     }
-  if (Without(counted.ranges, claimed_) != counted.ranges) return {Outcome::kCovered, "", {}};
+  const Ranges ranges = RangesOf(body);
+  if (Without(ranges, claimed_) != ranges) return {Outcome::kCovered, "", {}};
   if (const Status fit = period_.check ? period_.check(body) : Status(); !fit)
     return Refuse(Outcome::kRefused,
                   fmt::format("sums of worker '{}': {}", worker, fit.error().message));
-  if (const std::string broken = Cover(std::move(counted), body.ranges); !broken.empty())
+  if (const std::string broken = Cover({.name = name, .worker = worker, .ranges = body.ranges});
+      !broken.empty())
     return Refuse(Outcome::kOtherTopic,
                   fmt::format("worker '{}' has read another topic: {}", worker, broken));
   return {Outcome::kCounted, "", std::move(body)};
 }
 
-std::string Collector::Cover(Counted body, const std::vector<SummedRange>& ranges) {
-  for (const SummedRange& summed : ranges)
+std::string Collector::Cover(Counted body) {
+  for (const SummedRange& summed : body.ranges)
     if (std::string broken = BrokenChain(summed, body.own); !broken.empty()) return broken;
-  for (const SummedRange& summed : ranges) {
+  for (const SummedRange& summed : body.ranges) {
     covered_.insert({{summed.range.partition, summed.range.begin}, {summed, counted_.size()}});
     covered_offsets_ += summed.range.size();
   }
@@ -160,8 +174,10 @@ const Collector::Covered* Collector::Meets(const OffsetRange& range) const {
 
 std::string Collector::BrokenChain(const SummedRange& summed, bool own) const {
   const OffsetRange& range = summed.range;
-  const auto compare = [](const OffsetRange& next, const Seen& follows, const Seen& due) {
-    if (follows == due) return std::string();
+  const auto compare = [&](const OffsetRange& next, const Seen& follows, const Seen& due) {
+    // A record that the worker behind this process's range has met may be gone by now.
+    const bool gone = own && follows && due && follows->offset > due->offset;
+    if (follows == due || gone) return std::string();
     return fmt::format("{} follows {}, where {} is due", NameOf(next), NameOf(follows),
                        NameOf(due));
   };

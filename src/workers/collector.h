@@ -30,15 +30,17 @@ struct Period {
 
 // The fate of a message.
 enum class Outcome : uint8_t {
-  kPart,        // a chunk of a body that is not whole yet
-  kCounted,     // a whole body: its ranges are covered from now on
-  kCovered,     // a range of it was covered before: a copy
+  kPart,     // a chunk of a body that is not whole yet
+  kCounted,  // a whole body: its ranges are covered from now on
+  kCovered,  // a range of it was covered before: a copy
+  // A copy of other records: some were deleted, or compacted away, between the two readings.
+  kOtherRecords,
   kOldHead,     // of another period
   kOtherBuild,  // of a worker that another program or configuration runs
   kUnsealed,    // does not open
   kRefused,     // no chunk or body of this period
   kOtherTopic,  // its records do not follow those beside them: it was read from another topic
-  kDiffers,     // a copy with other bytes: one of the two workers is wrong
+  kDiffers,     // a copy with other sums of the same records: one of the two workers is wrong
 };
 inline constexpr Outcome kLastOutcome = Outcome::kDiffers;
 
@@ -66,7 +68,8 @@ class Collector {
   // Begin, and ranges in Gaps().
   void Claim(const Ranges& ranges);
   // Takes ranges that were claimed, and are summed: kCounted, or kOtherTopic. Their records need
-  // not follow those before them, which this process need not have seen: `before` is not read.
+  // not follow those before them, which this process need not have seen: `before` is not read. The
+  // record that a range behind them follows may be gone by now: then they end before it.
   Taken TakeOwn(const std::vector<SummedRange>& ranges);
 
   bool complete() const { return covered_offsets_ == CountOffsets(period_.ranges); }
@@ -86,8 +89,7 @@ class Collector {
   struct Counted {
     BodyName name{};
     std::string worker{};
-    Ranges ranges{};
-    uint64_t unreadable = 0;
+    std::vector<SummedRange> ranges{};
     bool own = false;
   };
   struct Covered {
@@ -100,8 +102,8 @@ class Collector {
   Result<std::string> Add(const ChunkPlace& place, std::string piece);
   void Forget(std::map<BodyName, Held>::iterator held);
   Taken Count(const std::string& worker, const BodyName& name, Body body);
-  // Covers ranges, or says which of their records do not follow each other.
-  std::string Cover(Counted body, const std::vector<SummedRange>& ranges);
+  // Covers the body's ranges, or says which of their records do not follow each other.
+  std::string Cover(Counted body);
   // Returns the range of the period that this one lies in, or null.
   const OffsetRange* Around(const OffsetRange& range) const;
   // Returns a covered range that meets this one, or null.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/bytes.h"
 #include "base/files/log.h"
 #include "base/text.h"
 #include "metrics/families.h"
@@ -31,12 +32,16 @@ Dealer::Dealer(const DealerOptions& options, TrainerTopics& topics, const Clock&
       topics_(topics),
       clock_(clock),
       collector_(options.key, options.held_bytes_most),
-      board_(BoardOptions{.build = options.build, .patience = options.patience}),
+      board_(options.patience),
+      plan_ms_(clock.UnixMillis()),
+      period_from_(plan_ms_ + 1),
+      fresh_from_(plan_ms_ + 1),
       workers_(registry.AddGauge("tacit_workers")),
       period_seconds_(registry.AddGauge("tacit_period_seconds")),
       gap_seconds_(registry.AddGauge("tacit_period_gap_seconds")),
       by_trainer_(registry.AddCounter("tacit_slices_total", {{"by", "trainer"}})),
       by_workers_(registry.AddCounter("tacit_slices_total", {{"by", "workers"}})),
+      checked_(registry.AddCounter("tacit_slices_checked_total")),
       repeated_(registry.AddCounter("tacit_slices_repeated_total")) {
   for (const auto& [outcome, why] : kRefusals)
     refused_[outcome] = registry.AddCounter("tacit_slices_refused_total", {{"why", why}});
@@ -44,18 +49,22 @@ Dealer::Dealer(const DealerOptions& options, TrainerTopics& topics, const Clock&
 
 void Dealer::Begin(stream::SharedPeriod period) {
   // All that was shown is of periods that are committed, or of no period of this store.
-  if (std::exchange(shown_, false)) Note(kDeletion, topics_.DeleteShown());
+  Note(kDeletion, topics_.DeleteShown());
   period_ = std::move(period);
   head_ = {};
   FromHex(period_.store.head, head_);
   collector_.Begin({.head = head_,
-                    .build = options_.build,
+                    .build = build_,
                     .ranges = period_.ranges,
                     .before = period_.before,
                     .check = [this](const Body& body) { return Check(body); }});
+  fresh_from_ = std::exchange(period_from_, plan_ms_ + 1);
+  std::erase_if(heard_, [&](const auto& one) { return one.second.plan_ms < fresh_from_; });
   dealt_ = false;
   sums_.clear();
+  checks_.clear();
   own_.clear();
+  checking_ = false;
   told_.clear();
   begun_ = clock_.Now();
   if (ended_) gap_seconds_.Set(Seconds(begun_ - *ended_));
@@ -76,7 +85,6 @@ Status Dealer::Follow(milliseconds timeout) {
   followed_ = now;
   Status taken;
   const Status read = topics_.ReadSums(timeout, [&](std::string_view key, std::string_view value) {
-    shown_ = true;
     if (Status one = Take(key, value); !one && taken) taken = std::move(one);
   });
   Note(kSums, read);
@@ -90,19 +98,36 @@ Status Dealer::Take(std::string_view key, std::string_view value) {
     return {};
   }
   if (record->place) return TakeChunk(*record);
-  // Hellos from before a start say nothing of who is there now.
-  if (!topics_.caught_up()) return {};
-  const auto hello = OpenHello(options_.key, *record);
-  if (!hello) {
-    Refuse(Outcome::kUnsealed,
-           fmt::format("a hello of '{}' {}", record->origin.worker, hello.error().message));
-    return {};
-  }
-  board_->Heard(*hello, clock_.Now());
-  if (hello->origin.build != options_.build)
-    Refuse(Outcome::kOtherBuild,
-           fmt::format("worker '{}' has another program or configuration", hello->origin.worker));
+  TakeHello(*record);
   return {};
+}
+
+void Dealer::TakeHello(const SealedRecord& record) {
+  const auto hello = OpenHello(options_.key, record);
+  if (!hello)
+    return Refuse(Outcome::kUnsealed,
+                  fmt::format("a hello of '{}' {}", record.origin.worker, hello.error().message));
+  if (!IsFresh(*hello)) return;
+  if (hello->origin.build != build_)
+    return Refuse(Outcome::kOtherBuild, fmt::format("worker '{}' has another program or "
+                                                    "configuration",
+                                                    hello->origin.worker));
+  board_.Heard(*hello, clock_.Now());
+}
+
+bool Dealer::IsFresh(const Hello& hello) {
+  if (hello.plan_ms > plan_ms_) {
+    // Workers have read a plan of a clock that is ahead of this one, and take no plan below it.
+    plan_ms_ = hello.plan_ms;
+    fresh_from_ = period_from_ = plan_ms_ + 1;
+    next_plan_ = {};
+    return false;
+  }
+  if (hello.plan_ms < fresh_from_) return false;
+  LastHello& last = heard_[hello.origin.worker];
+  if (hello.number <= last.number) return false;
+  last = {hello.plan_ms, hello.number};
+  return true;
 }
 
 Result<std::string> Dealer::PartOf(std::string_view sums) const {
@@ -117,7 +142,9 @@ Status Dealer::Check(const Body& body) const {
   if (!options_.events) return {};
   TACIT_ASSIGN(const uint64_t events, options_.events(part));
   uint64_t counted = events;
-  for (const SummedRange& one : body.ranges) counted += one.unreadable + one.opted_out + one.empty;
+  for (const SummedRange& one : body.ranges) counted += one.empty;
+  const event::SummedRecords records = RecordsOf(body);
+  counted += records.all_dead() + records.opted_out;
   const uint64_t offsets = CountOffsets(RangesOf(body));
   if (counted == offsets) return {};
   return Fail(ErrorCode::kCorruption,
@@ -131,15 +158,21 @@ Status Dealer::TakeChunk(const SealedRecord& record) {
     case Outcome::kPart:
     case Outcome::kOldHead:
       return {};
+    case Outcome::kOtherRecords:
+      Tell(taken.why);
+      [[fallthrough]];
     case Outcome::kCovered:
       repeated_.Add();
       return {};
     case Outcome::kCounted:
       by_workers_.Add();
-      board_->Covered(record.origin.worker, RangesOf(taken.body), clock_.Now());
-      sums_.push_back({.kind = PeriodPiece::Kind::kSums,
-                       .sums = PartOf(taken.body.sums).value(),
-                       .from = record.origin.worker});
+      board_.Covered(record.origin.worker, RangesOf(taken.body), clock_.Now());
+      (IsChecked(record.place->body) ? checks_ : sums_)
+          .push_back({.kind = PeriodPiece::Kind::kSums,
+                      .ranges = RangesOf(taken.body),
+                      .sums = PartOf(taken.body.sums).value(),
+                      .from = record.origin.worker,
+                      .summed = RecordsOf(taken.body)});
       return {};
     case Outcome::kOtherBuild:
     case Outcome::kUnsealed:
@@ -155,6 +188,10 @@ Status Dealer::TakeChunk(const SealedRecord& record) {
 
 void Dealer::Refuse(Outcome outcome, const std::string& why) {
   refused_.at(outcome).Add();
+  Tell(why);
+}
+
+void Dealer::Tell(const std::string& why) {
   if (told_.size() < kToldMost && told_.insert(why).second)
     spdlog::warn("sums of workers: {}", why);
 }
@@ -166,6 +203,7 @@ PeriodPiece Dealer::Look() {
     sums_.pop_front();
     return piece;
   }
+  if (collector_.complete() && !checks_.empty()) return LeaveOwn();
   if (collector_.complete()) {
     ended_ = now;
     period_seconds_.Set(Seconds(now - begun_));
@@ -174,58 +212,64 @@ PeriodPiece Dealer::Look() {
   if (!dealt_ && !MayDeal()) return {};
   if (!dealt_)
     Deal();
-  else if (board_->Look(now) || now >= next_plan_)
+  else if (board_.Look(now) || now >= next_plan_)
     Announce();
   TakeBack();
-  NoteDeadly();
-  workers_.Set(static_cast<double>(board_->Workers().size()));
-  if (own_.empty() && LeaveSlice()) return {.kind = PeriodPiece::Kind::kRanges, .ranges = own_};
-  return {};
+  NoteWorkers();
+  workers_.Set(static_cast<double>(board_.Workers().size()));
+  return LeaveOwn();
 }
 
 bool Dealer::MayDeal() {
   if (joined_ || period_.store.sequence == 0) return true;
   const auto now = clock_.Now();
-  // Hellos count once reading has caught up, has failed, or takes too long.
+  if (!waits_since_ || now >= next_plan_) Announce();
+  // Hellos are waited for once reading and writing have come so far, have failed, or take too long.
   if (!waits_since_) reads_since_ = now;
-  const bool reads = !topics_.caught_up() && trouble().empty() && now - reads_since_ < kCatchUpMost;
-  if (!waits_since_ || reads) waits_since_ = now;
+  Note(kPlan, topics_.plan_status());
+  const bool comes_so_far = topics_.caught_up() && topics_.plan_written();
+  const bool waits = !comes_so_far && trouble().empty() && now - reads_since_ < kCatchUpMost;
+  if (!waits_since_ || waits) waits_since_ = now;
   joined_ = now - *waits_since_ >= kFirstHellos;
   return joined_;
 }
 
 void Dealer::Deal() {
   dealt_ = true;
-  board_->Deal(collector_.Gaps(), clock_.Now());
+  board_.Deal(collector_.Gaps(), clock_.Now());
   Announce();
 }
 
 void Dealer::Announce() {
   next_plan_ = clock_.Now() + kBetweenPlans;
   if (period_.store.sequence == 0) return;
+  plan_ms_ = std::max(plan_ms_ + 1, clock_.UnixMillis());
   const Plan plan{.head = head_,
-                  .build = options_.build,
+                  .build = build_,
                   .version = period_.store.sequence,
-                  .time_ms = clock_.UnixMillis(),
+                  .time_ms = plan_ms_,
                   .learners = {{.key = learner_, .step = period_.step}},
-                  .slices = board_->Announced()};
+                  .slices = board_.Announced()};
   topics_.WritePlan(EncodePlan(options_.key, plan));
 }
 
 void Dealer::TakeBack() {
   const Status written = topics_.plan_status();
   Note(kPlan, written);
-  const std::vector<Slice> slices = board_->Announced();
+  const std::vector<Slice> slices = board_.Announced();
   if (written || std::ranges::all_of(slices, &std::string::empty, &Slice::worker)) return;
-  // Workers are heard again with their next hellos.
-  board_.emplace(BoardOptions{.build = options_.build, .patience = options_.patience});
-  board_->Deal(Without(collector_.Gaps(), own_), clock_.Now());
+  board_.ForgetWorkers();
+  board_.Deal(Without(collector_.Gaps(), own_), clock_.Now());
   Announce();
 }
 
-void Dealer::NoteDeadly() {
+void Dealer::NoteWorkers() {
+  std::string names;
+  for (const auto& [name, slices] : board_.Late())
+    names += fmt::format("{}'{}' (late slices: {})", names.empty() ? "" : ", ", name, slices);
+  Note(kLate, names.empty() ? Status() : Fail(ErrorCode::kUnavailable, names));
   Status deadly;
-  for (const OpenSlice& slice : board_->open())
+  for (const OpenSlice& slice : board_.open())
     if (slice.holder == OpenSlice::Holder::kNobody && slice.ends >= kEndsMost)
       deadly = Fail(ErrorCode::kUnavailable,
                     fmt::format("it begins at offset {} of partition {}", slice.ranges[0].begin,
@@ -233,8 +277,13 @@ void Dealer::NoteDeadly() {
   Note(kDeadly, deadly);
 }
 
+PeriodPiece Dealer::LeaveOwn() {
+  if (!own_.empty() || !(LeaveSlice() || LeaveCheck())) return {};
+  return {.kind = PeriodPiece::Kind::kRanges, .ranges = own_, .recount = checking_};
+}
+
 bool Dealer::LeaveSlice() {
-  for (const Slice& slice : board_->Announced())
+  for (const Slice& slice : board_.Announced())
     if (slice.worker.empty()) {
       own_ = slice.ranges;
       collector_.Claim(own_);
@@ -243,14 +292,36 @@ bool Dealer::LeaveSlice() {
   return false;
 }
 
+bool Dealer::LeaveCheck() {
+  checking_ = !checks_.empty();
+  if (checking_) own_ = checks_.front().ranges;
+  return checking_;
+}
+
+bool Dealer::IsChecked(const BodyName& body) const {
+  ByteWriter text;
+  text.PutString("tacit checked sums").PutArray(std::span<const uint8_t>(body));
+  const Digest drawn = Hmac(secret_, text.bytes());
+  uint64_t number = 0;
+  for (size_t i = 0; i < sizeof(number); ++i) number = number << 8 | drawn[i];
+  return static_cast<double>(number) * 0x1p-64 < options_.check;
+}
+
 Status Dealer::HaveRead(const std::vector<std::optional<stream::LastRecord>>& last) {
   std::vector<SummedRange> summed;
   for (size_t i = 0; i < own_.size(); ++i) summed.push_back({.range = own_[i], .last = last[i]});
   const Ranges ranges = std::exchange(own_, {});
+  if (std::exchange(checking_, false)) {
+    checked_.Add();
+    sums_.push_back(std::move(checks_.front()));
+    sums_.back().recount = true;
+    checks_.pop_front();
+    return {};
+  }
   const Taken taken = collector_.TakeOwn(summed);
   if (taken.outcome != Outcome::kCounted) return Fail(ErrorCode::kRefused, taken.why);
   by_trainer_.Add();
-  board_->Covered("", ranges, clock_.Now());
+  board_.Covered("", ranges, clock_.Now());
   return {};
 }
 
@@ -259,6 +330,8 @@ void Dealer::Note(Trouble trouble, const Status& status) {
       "sums of workers are not read, and this trainer sums alone",
       "plans are not written, and this trainer sums alone",
       "sums that are committed are not deleted, and lie there until retention takes them",
+      "workers have delivered nothing since a slice came late, and get none, or a small one, for "
+      "growing pauses",
       "a slice has ended three workers: learning waits until a worker has summed it, and the "
       "trainer does not try it"};
   std::string text = status ? "" : fmt::format("{}: {}", kDoing[trouble], status.error().message);

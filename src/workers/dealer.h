@@ -36,10 +36,13 @@ class TrainerTopics {
   virtual Status ReadSums(std::chrono::milliseconds timeout, const Show& show) = 0;
   // True once all was shown that was there when reading began.
   virtual bool caught_up() const = 0;
-  // Has this plan written, and no older one any more; and how the last try to write one went.
+  // Has this plan written, and no older one any more; how the last try to write one went, and
+  // whether the newest plan is written.
   virtual void WritePlan(std::string plan) = 0;
   virtual Status plan_status() const = 0;
-  // Has the sums deleted that were shown. Returns how it went the time before.
+  virtual bool plan_written() const = 0;
+  // Has the sums deleted that were shown since reading last began. Returns how it went the time
+  // before.
   virtual Status DeleteShown() = 0;
 };
 
@@ -48,43 +51,56 @@ inline constexpr uint64_t kHeldBytesMost = uint64_t{128} << 20;
 
 struct DealerOptions {
   SharedKey key{};
-  Digest build{};
   // Returns the events of a part for the learner, or says what is wrong with its bytes. If empty,
   // parts are taken as they come.
   std::function<Result<uint64_t>(std::string_view part)> events = {};
   Clock::Duration patience = std::chrono::seconds(5);
+  double check = 0;  // the share of bodies that the trainer sums up too
   uint64_t held_bytes_most = kHeldBytesMost;
 };
 
-// Workers say hello each second: after a start a dealer waits for so long to hear who is there.
+// Workers say hello each second: after a start a dealer writes a plan without slices, and waits for
+// so long to hear who answers it.
 inline constexpr std::chrono::milliseconds kFirstHellos{1500};
-// A dealer waits so long at a start until it has read what lies in the topic of sums.
+// A dealer waits so long at a start until that plan is written, and until it has read what lies in
+// the topic of sums.
 inline constexpr std::chrono::seconds kCatchUpMost{30};
 // Plans are written again after so long, for workers that have missed one.
 inline constexpr std::chrono::seconds kBetweenPlans{10};
 
 // Deals a trainer's periods out to workers, and takes their sums. All that no worker delivers, the
 // trainer reads itself; where a topic is away, it reads all. The first period of a store is the
-// trainer's: no worker has a model yet. One thread, except for trouble().
+// trainer's: no worker has a model yet.
+//
+// A hello counts once, if it answers a plan that this process wrote in this period or in the one
+// before: a hello that somebody writes into the topic again says nothing of who is there.
+//
+// One thread, except for trouble().
 class Dealer final : public stream::PeriodShare {
  public:
   // The references must outlive the dealer.
   Dealer(const DealerOptions& options, TrainerTopics& topics, const Clock& clock,
          metrics::Registry& registry);
 
-  // The learner whose periods these are, by its key in the store. REQUIRES a call before Begin.
-  void SetLearner(uint16_t key) { learner_ = key; }
+  // The learner whose periods these are, by its key in the store; this trainer's build; and a
+  // secret that workers do not know: which bodies are checked follows from it, so that they are the
+  // same after a restart. REQUIRES a call before Begin.
+  void SetStore(uint16_t learner, const Digest& build, std::string secret) {
+    learner_ = learner;
+    build_ = build;
+    secret_ = std::move(secret);
+  }
 
   void Begin(stream::SharedPeriod period) override;
   Result<stream::PeriodPiece> Next(std::chrono::milliseconds timeout) override;
   Status HaveRead(const std::vector<std::optional<stream::LastRecord>>& last) override;
   std::map<int32_t, stream::LastRecord> Last() const override { return collector_.Last(); }
 
-  // Says why the trainer sums alone; empty if it need not. Any thread.
+  // Says what is wrong with workers and their topics; empty if nothing is. Any thread.
   std::string trouble() const;
 
  private:
-  enum Trouble : size_t { kSums, kPlan, kDeletion, kDeadly, kTroubles };
+  enum Trouble : size_t { kSums, kPlan, kDeletion, kLate, kDeadly, kTroubles };
 
   // Takes what has come to the topic of sums.
   Status Follow(std::chrono::milliseconds timeout);
@@ -94,7 +110,12 @@ class Dealer final : public stream::PeriodShare {
   // Each offset of a body is an event of its sums, or is counted as none.
   Status Check(const Body& body) const;
   Status TakeChunk(const SealedRecord& record);
+  void TakeHello(const SealedRecord& record);
+  // Tells whether a hello was said just now, and notes that it was heard.
+  bool IsFresh(const Hello& hello);
   void Refuse(Outcome outcome, const std::string& why);
+  // Once a period.
+  void Tell(const std::string& why);
   stream::PeriodPiece Look();
   bool MayDeal();
   void Deal();
@@ -102,34 +123,48 @@ class Dealer final : public stream::PeriodShare {
   void Announce();
   // Takes back from the workers what they were dealt, if plans are not written.
   void TakeBack();
-  // Notes a slice that has ended too many workers, and waits.
-  void NoteDeadly();
-  // Leaves the next slice that is the trainer's to it, if there is one.
+  // Notes workers that are late, and a slice that has ended too many workers, and waits.
+  void NoteWorkers();
+  // Leaves to the trainer what it has to read next, if it reads nothing now.
+  stream::PeriodPiece LeaveOwn();
+  // Leaves the next slice that is the trainer's to it, if there is one; or the next check.
   bool LeaveSlice();
+  bool LeaveCheck();
+  bool IsChecked(const BodyName& body) const;
   void Note(Trouble trouble, const Status& status);
 
   const DealerOptions options_;
   TrainerTopics& topics_;
   const Clock& clock_;
   Collector collector_;
-  std::optional<Board> board_;
+  Board board_;
 
   uint16_t learner_ = 0;
+  Digest build_{};
+  std::string secret_;
   stream::SharedPeriod period_;
   Digest head_{};
+  // The newest plan, or the start; the first plan of the period, and of the period before.
+  int64_t plan_ms_, period_from_, fresh_from_;
+  struct LastHello {
+    int64_t plan_ms = 0;
+    uint64_t number = 0;
+  };
+  std::map<std::string, LastHello> heard_;       // fresh ones, by worker
   bool joined_ = false;                          // it has waited for the first hellos
   bool dealt_ = false;                           // this period
-  bool shown_ = false;                           // sums, since they were last deleted
   std::optional<Clock::TimePoint> waits_since_;  // for the first hellos
   Clock::TimePoint reads_since_{};               // what lay there at the start
   std::optional<Clock::TimePoint> ended_;        // the period before
   Clock::TimePoint begun_, followed_, next_plan_;
-  std::deque<stream::PeriodPiece> sums_;  // counted, and not handed on
-  Ranges own_;                            // left to the trainer, which reads them now
-  std::set<std::string> told_;            // refusals of this period
+  std::deque<stream::PeriodPiece> sums_;    // counted, and not handed on
+  std::deque<stream::PeriodPiece> checks_;  // the same with their ranges: they are read first
+  Ranges own_;                              // left to the trainer, which reads them now
+  bool checking_ = false;                   // they are those of the first check
+  std::set<std::string> told_;              // in this period
 
   const metrics::Gauge workers_, period_seconds_, gap_seconds_;
-  const metrics::Counter by_trainer_, by_workers_, repeated_;
+  const metrics::Counter by_trainer_, by_workers_, checked_, repeated_;
   std::map<Outcome, metrics::Counter> refused_;
   mutable Mutex mutex_;
   std::array<std::string, kTroubles> troubles_ TACIT_GUARDED_BY(mutex_);

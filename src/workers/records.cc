@@ -14,11 +14,12 @@
 //     sealed  := nonce:byte*12 byte* tag:byte*16                  the rest of the value
 // The associated data are key:string and the value before `sealed`. Sealed in it:
 //     of a chunk  its bytes of the body
-//     of a hello  version:u64 threads:u16 events_per_second:u64 offsets:u64 done:u64 leaves:flag
-//                 trouble:string
+//     of a hello  version:u64 plan:i64 number:u64 threads:u16 events_per_second:u64 offsets:u64
+//                 done:u64 leaves:flag trouble:string
 //
 //     body    := ranges:u32 summed*ranges sums:byte*                       the rest
-//     summed  := range before:seen last:seen unreadable:u64 opted_out:u64 empty:u64
+//     summed  := range before:seen last:seen dead:u64*7 opted_out:u64 empty:u64
+//                `dead` by event::BadPart
 //     seen    := there:flag [offset:u64 time:i64 hash:u64]                 where there = 1
 //     sums    := learners:u16 (key:u16 part:string)*learners               keys ascend
 #include "workers/records.h"
@@ -63,6 +64,11 @@ class Fields {
     Holds(reader_.ok(), "the bytes end there");
     Holds(text.size() <= most, "it is too long");
     return std::string(text);
+  }
+  std::string Name(std::string_view field) {
+    std::string name = Text(field, kNameBytesMost);
+    Holds(std::ranges::all_of(name, IsOfName), "it has other letters than a name");
+    return name;
   }
   template <size_t n>
   std::array<uint8_t, n> Bytes(std::string_view field) {
@@ -172,7 +178,7 @@ SummedRange ReadSummed(const SummedRange* before, Fields* in) {
     left -= std::min(left, count);
     return count;
   };
-  summed.unreadable = part("unreadable");
+  for (uint64_t& dead : summed.dead) dead = part("dead");
   summed.opted_out = part("opted_out");
   summed.empty = part("empty");
   in->Holds((summed.empty < summed.range.size()) == moved, "it does not go with the last record");
@@ -212,6 +218,11 @@ uint64_t BytesOf(const ChunkPlace& place) {
 
 }  // namespace
 
+bool IsOfName(char letter) {
+  return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
+         (letter >= '0' && letter <= '9') || letter == '.' || letter == '_' || letter == '-';
+}
+
 std::string EncodePlan(const SharedKey& key, const Plan& plan) {
   ByteWriter out;
   for (const char letter : kPlanMagic) out.Put(letter);
@@ -243,7 +254,7 @@ Result<Plan> DecodePlan(const SharedKey& key, std::string_view bytes) {
   plan.slices.resize(in.Number<uint16_t>("slices"));
   uint32_t left = kRangesMost;
   for (Slice& slice : plan.slices) {
-    slice.worker = in.Text("worker", kNameBytesMost);
+    slice.worker = in.Name("worker");
     slice.ranges = ReadRanges(left, &in);
     left -= static_cast<uint32_t>(slice.ranges.size());
   }
@@ -284,6 +295,17 @@ Ranges RangesOf(const Body& body) {
   return ranges;
 }
 
+event::SummedRecords RecordsOf(const Body& body) {
+  event::SummedRecords records;
+  for (const SummedRange& summed : body.ranges) {
+    records.records += summed.range.size() - summed.empty;
+    records.opted_out += summed.opted_out;
+    for (size_t part = 0; part < summed.dead.size(); ++part)
+      records.dead[part] += summed.dead[part];
+  }
+  return records;
+}
+
 std::string EncodeBody(const Body& body) {
   ByteWriter out;
   out.Put(static_cast<uint32_t>(body.ranges.size()));
@@ -291,7 +313,8 @@ std::string EncodeBody(const Body& body) {
     Put(summed.range, &out);
     Put(summed.before, &out);
     Put(summed.last, &out);
-    out.Put(summed.unreadable).Put(summed.opted_out).Put(summed.empty);
+    for (const uint64_t dead : summed.dead) out.Put(dead);
+    out.Put(summed.opted_out).Put(summed.empty);
   }
   return std::move(out).Take() + body.sums;
 }
@@ -320,7 +343,8 @@ std::vector<KafkaRecord> SealBody(const SharedKey& key, const Origin& origin,
 
 KafkaRecord SealHello(const SharedKey& key, const Hello& hello) {
   ByteWriter plain;
-  plain.Put(hello.version).Put(hello.threads).Put(hello.events_per_second);
+  plain.Put(hello.version).Put(hello.plan_ms).Put(hello.number);
+  plain.Put(hello.threads).Put(hello.events_per_second);
   plain.Put(hello.offsets).Put(hello.done).Put(static_cast<uint8_t>(hello.leaves));
   plain.PutString(hello.trouble);
   return Sealed(PeriodSeal(key, hello.origin.head), hello.origin, std::nullopt, plain.bytes());
@@ -331,7 +355,7 @@ Result<SealedRecord> ReadSums(std::string_view key, std::string_view value) {
   SealedRecord record;
   in.Magic(kSumsMagic);
   const bool hello = in.Flag("hello");
-  record.origin.worker = in.Text("worker", kNameBytesMost);
+  record.origin.worker = in.Name("worker");
   in.Holds(!record.origin.worker.empty(), "it is empty");
   record.origin.head = in.Bytes<32>("head");
   record.origin.build = in.Bytes<32>("build");
@@ -357,6 +381,8 @@ Result<Hello> OpenHello(const SharedKey& key, const SealedRecord& record) {
   Fields in("hello of a worker", plain);
   Hello hello{.origin = record.origin};
   hello.version = in.Number<uint64_t>("version");
+  hello.plan_ms = in.Number<int64_t>("plan");
+  hello.number = in.Number<uint64_t>("number");
   hello.threads = in.Number<uint16_t>("threads");
   hello.events_per_second = in.Number<uint64_t>("events_per_second");
   hello.offsets = in.Number<uint64_t>("offsets");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 #include "base/hash.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "event/raw_records.h"
 #include "stream/kafka/identity.h"
 #include "workers/seal.h"
 #include "workers/slices.h"
@@ -34,11 +36,13 @@ struct LearnerStep {
 };
 
 // The slices of a period that are not covered yet. A worker takes a plan if its feed has exactly
-// this head and its build is this one; the newest plan of a head counts.
+// this head and its build is this one.
 struct Plan {
   Digest head{}, build{};
   uint64_t version = 0;  // the commit that has the head
-  int64_t time_ms = 0;   // for people
+  // When it was written, and above that of each plan before it: the highest counts, and a plan that
+  // somebody writes into the topic again does not.
+  int64_t time_ms = 0;
   std::vector<LearnerStep> learners;
   std::vector<Slice> slices;
   friend bool operator==(const Plan&, const Plan&) = default;
@@ -54,8 +58,9 @@ using Seen = std::optional<stream::LastRecord>;
 // A summed range: each of its offsets is an event of the sums or is counted here.
 struct SummedRange {
   OffsetRange range;
-  Seen before{}, last{};  // up to its begin and up to its end
-  uint64_t unreadable = 0, opted_out = 0;
+  Seen before{}, last{};                          // up to its begin and up to its end
+  std::array<uint64_t, event::kBadParts> dead{};  // records that could not be learnt from
+  uint64_t opted_out = 0;
   uint64_t empty = 0;  // offsets without a record: marks of transactions, and compaction
   friend bool operator==(const SummedRange&, const SummedRange&) = default;
 };
@@ -80,21 +85,26 @@ struct Body {
 };
 
 Ranges RangesOf(const Body& body);
+// Returns the records of all its ranges.
+event::SummedRecords RecordsOf(const Body& body);
 std::string EncodeBody(const Body& body);
 Result<Body> DecodeBody(std::string_view bytes);
 
 // The sender of a record of NAME.sums.
 struct Origin {
-  // Names one process: it ends with digits that were drawn at its start.
+  // Names one process: it ends with digits that were drawn at its start. Letters, digits, and
+  // "._-": a stranger who writes the topic chooses it as well, and people read it.
   std::string worker;
   Digest head{}, build{};
   friend bool operator==(const Origin&, const Origin&) = default;
 };
 
-// Sent once a second.
+// Sent once a second. A trainer tells by plan and number whether it was said just now.
 struct Hello {
   Origin origin;
   uint64_t version = 0;  // the commit of the feed that has the head
+  int64_t plan_ms = 0;   // time_ms of the plan that counts for the worker; 0: it has read no plan
+  uint64_t number = 0;   // of this process's hellos, from 1 on
   uint16_t threads = 0;
   uint64_t events_per_second = 0;  // 0: not known yet
   uint64_t offsets = 0, done = 0;  // of the slice in hand
@@ -117,7 +127,9 @@ inline constexpr uint64_t kChunkBytes = 512 << 10;
 inline constexpr uint64_t kBodyBytesMost = 1 << 30;
 // A plan, and a body, have at most this many ranges. So a plan stays below max.message.bytes.
 inline constexpr uint32_t kRangesMost = 1 << 15;
-inline constexpr uint32_t kNameBytesMost = 255, kTroubleBytesMost = 1024;
+inline constexpr uint32_t kNameBytesMost = 100, kTroubleBytesMost = 1024;
+// A letter that a worker's name may have.
+bool IsOfName(char letter);
 
 struct KafkaRecord {
   std::string key, value;

@@ -178,8 +178,7 @@ void AddWorkers(Seeds& seeds) {
   seeds.Add("workers", 0, marked.substr(0, marked.size() - sizeof(Digest)));
   const stream::LastRecord last{.offset = 19, .timestamp_ms = 1, .hash = 2};
   const std::string body = workers::EncodeBody(
-      {.ranges = {{.range = {0, 0, 20}, .before = {}, .last = last, .unreadable = 1}},
-       .sums = "sums"});
+      {.ranges = {{.range = {0, 0, 20}, .before = {}, .last = last, .dead = {1}}}, .sums = "sums"});
   seeds.Add("workers", 1, body);
   const workers::Hello hello{.origin = {"w", {}, {}}, .version = 3, .trouble = "trouble"};
   const auto chunks = workers::SealBody({1}, {"w", {}, {}}, body);

@@ -44,7 +44,9 @@ const std::map<std::string, Names>& Arrows() {
       // feed: what the store may show goes into a topic; it stands beside train and serve.
       {"feed", {"privacy", "store", "stream"}},
       // Sees the mark of a record and what a source asks, and no client of Kafka.
-      {"workers", {"stream/kafka/identity.h", "stream/kafka/period_share.h", "metrics"}},
+      {"workers",
+       {"event/raw_records.h", "stream/kafka/identity.h", "stream/kafka/period_share.h",
+        "metrics"}},
       {"train",
        {"metrics", "noise", "privacy", "event", "ops", "model", "mechanism", "stream", "store"}},
       // Knows nothing of what is served.

@@ -47,12 +47,14 @@ Result<std::unique_ptr<SliceRun>> SliceRun::Begin(SliceParts parts, workers::Ran
 void SliceRun::Count(const event::RawRecords& records, const event::Batch& batch,
                      std::span<const event::DeadLetter> dead) {
   if (records.size() == 0) return;
+  parts_.news.See(records, dead);
+  parts_.watch.See(batch);
   const auto summed = std::ranges::find_if(summed_, [&](const workers::SummedRange& one) {
     return one.range.partition == records.partition && one.range.begin <= records.first_offset &&
            records.end_offset() <= one.range.end;
   });
   TACIT_CHECK(summed != summed_.end(), "records of no range of the slice");
-  summed->unreadable += dead.size();
+  for (const event::DeadLetter& letter : dead) ++summed->dead[static_cast<size_t>(letter.part)];
   summed->opted_out += records.size() - batch.size() - dead.size();
   done_ += records.size();
 }

@@ -16,6 +16,8 @@
 #include "stream/kafka/range_source.h"
 #include "train/intake.h"
 #include "train/learner/part_summer.h"
+#include "train/watch/dead_letter_news.h"
+#include "train/watch/stream_watch.h"
 #include "workers/records.h"
 
 namespace tacit::daemon {
@@ -32,6 +34,9 @@ struct SliceParts {
   const event::Codec& codec;
   const event::FeatureTransform& transform;
   event::DeadLetterSink& dead_letters;
+  // Told of what is read.
+  train::DeadLetterNews& news;
+  train::StreamWatch& watch;
   std::vector<SummedLearner> learners;  // ascending by key, with the model of the slice's head
   train::RecordFilterOptions filter = {};
   uint32_t decode_threads = 1;

@@ -27,6 +27,7 @@ constexpr Clock::Duration kBetweenHellos = std::chrono::seconds(1);
 // Between two tries of what cannot be reached, and of what is refused.
 constexpr Clock::Duration kAgain = std::chrono::milliseconds(500);
 constexpr Clock::Duration kRefusedAgain = std::chrono::seconds(5);
+constexpr Clock::Duration kProducerPauseMost = std::chrono::seconds(30);
 // The newest plan is the last record of its topic; behind it stand marks of transactions.
 constexpr uint64_t kPlansBack = 16;
 
@@ -35,7 +36,11 @@ std::string Short(const Digest& digest) { return ToHex(std::span(digest).first(6
 }  // namespace
 
 Worker::Worker(const WorkerParts& parts)
-    : parts_(parts), pool_({.workers = parts.assembly.config.training.workers}) {}
+    : parts_(parts),
+      pool_({.workers = parts.assembly.config.training.workers}),
+      news_(parts.clock, parts.registry, wiring::PlaceOfDeadLetters(parts.assembly.config)),
+      watch_(parts.assembly.transform->schema(), parts.clock, parts.registry),
+      sent_(parts.registry.AddCounter("tacit_slices_sent_total")) {}
 
 Result<std::unique_ptr<Worker>> Worker::Open(const WorkerParts& parts) {
   std::unique_ptr<Worker> worker(new Worker(parts));
@@ -48,19 +53,27 @@ Result<std::unique_ptr<Worker>> Worker::Open(const WorkerParts& parts) {
 Status Worker::Init() {
   const config::Config& config = parts_.assembly.config;
   TACIT_ASSIGN(key_, wiring::ReadWorkersKey(config.workers));
-  TACIT_ASSIGN(build_, wiring::BuildOf(parts_.assembly));
+  TACIT_RETURN_IF_ERROR(ReadOptOut());
+  build_ = wiring::BuildOf({.assembly = parts_.assembly,
+                            .key = key_,
+                            .sources = parts_.sources,
+                            .opt_out = filter_.opt_out.get()});
   TACIT_ASSIGN(properties_, wiring::KafkaPropertiesOf(config.kafka));
   const wiring::LiveParts live{
       .kafka = config.kafka, .clock = parts_.clock, .registry = parts_.registry};
   TACIT_ASSIGN(source_, wiring::OpenRanges(config.source, live));
-  TACIT_ASSIGN(producer_, stream::KafkaProducer::Open(
-                              {.properties = properties_, .topic = config.workers.sums_topic()}));
+  TACIT_RETURN_IF_ERROR(OpenProducer());
   codec_ = wiring::MakeCodec(config.source, *parts_.assembly.transform, parts_.assembly.items);
-  if (config.source.opt_out.empty()) return {};
+  return {};
+}
+
+Status Worker::ReadOptOut() {
+  const std::string& path = parts_.assembly.config.source.opt_out;
+  if (path.empty()) return {};
   SipHash::Key hash{};
   TACIT_ASSIGN(const workers::SharedKey drawn, workers::ParseKey(workers::NewKeyText()));
   std::copy_n(drawn.begin(), hash.size(), hash.begin());
-  auto opt_out = train::OptOut::Read(config.source.opt_out, hash);
+  auto opt_out = train::OptOut::Read(path, hash);
   if (!opt_out) return Fail(std::move(opt_out.error()).Context("source.opt_out"));
   filter_.opt_out = std::make_shared<const train::OptOut>(*std::move(opt_out));
   filter_.opted_out = parts_.registry.AddCounter("tacit_records_opted_out_total");
@@ -81,7 +94,7 @@ void Worker::Loop() {
   }
   slice_.reset();
   SayHello(/*leaves=*/true);
-  if (const Status sent = producer_->Flush(kAnswer); !sent)
+  if (const Status sent = producer_ ? producer_->Flush(kAnswer) : producer_failure_; !sent)
     spdlog::warn("the trainer was not told that this worker leaves: {}", sent.error().message);
   heartbeat_.Rest();
 }
@@ -154,8 +167,10 @@ Status Worker::ReadPlanOnce(milliseconds timeout) {
           refused = Fail(std::move(plan.error()).Context(fmt::format("offset {}", record.offset)));
           return {};
         }
+        if (plan_ && plan->time_ms <= plan_->time_ms) return {};
         if (!plan_ || plan_->head != plan->head) done_.clear();
         plan_ = *std::move(plan);
+        if (plan_->slices.empty()) hello_due_ = {};  // the trainer asks who is there
         return {};
       }));
   if (came) Note("the plan", refused);
@@ -218,6 +233,8 @@ Status Worker::BeginSlice(const workers::Slice& slice) {
                               .codec = *codec_,
                               .transform = *parts_.assembly.transform,
                               .dead_letters = *dead_letters,
+                              .news = news_,
+                              .watch = watch_,
                               .learners = std::move(learners),
                               .filter = filter_,
                               .decode_threads = config.source.decode_threads,
@@ -254,14 +271,47 @@ Status Worker::Deliver(const workers::Body& body) {
   const workers::Origin origin{parts_.name, slice_->head, build_};
   for (const workers::KafkaRecord& record : workers::SealBody(key_, origin, bytes))
     TACIT_RETURN_IF_ERROR(Send(record, kAnswer));
-  producer_->Wait(milliseconds(0));
+  sent_.Add();
   return {};
 }
 
 // ---- hellos, and what people are told
 
+Status Worker::OpenProducer() {
+  TACIT_ASSIGN(producer_,
+               stream::KafkaProducer::Open({.properties = properties_,
+                                            .topic = parts_.assembly.config.workers.sums_topic()}));
+  return {};
+}
+
 Status Worker::Send(const workers::KafkaRecord& record, milliseconds timeout) {
-  return producer_->Send({.key = record.key, .value = record.value}, timeout);
+  if (producer_ == nullptr) {
+    if (parts_.clock.Now() < producer_again_) return producer_failure_;
+    TACIT_RETURN_IF_ERROR(OpenProducer());
+  }
+  Status sent = producer_->Send({.key = record.key, .value = record.value}, timeout);
+  if (sent || sent.error().code == ErrorCode::kUnavailable) return sent;
+  if (producer_->records_acked() > 0) producer_pause_ = {};
+  producer_pause_ = std::clamp<Clock::Duration>(2 * producer_pause_, kAgain, kProducerPauseMost);
+  producer_again_ = parts_.clock.Now() + producer_pause_;
+  producer_failure_ = std::move(sent);
+  producer_.reset();
+  done_.clear();
+  return producer_failure_;
+}
+
+Status Worker::TakeFailures() {
+  if (producer_ == nullptr) return producer_failure_;
+  producer_->Wait(milliseconds(0));
+  Status last;
+  for (const stream::FailedDelivery& failed : producer_->TakeFailures()) {
+    last = Fail(ErrorCode::kIo, failed.reason);
+    if (failed.too_large) continue;
+    // Perhaps it was a part of a body.
+    done_.clear();
+    slice_again_ = parts_.clock.Now() + kRefusedAgain;
+  }
+  return last;
 }
 
 void Worker::SayHello(bool leaves) {
@@ -269,6 +319,8 @@ void Worker::SayHello(bool leaves) {
   const auto latest = model_->Latest();
   workers::Hello hello{.origin = {parts_.name, latest ? latest->head() : Digest{}, build_},
                        .version = latest ? latest->version().value : 0,
+                       .plan_ms = plan_ ? plan_->time_ms : 0,
+                       .number = ++hellos_,
                        .threads = static_cast<uint16_t>(parts_.assembly.config.training.workers),
                        .events_per_second = events_per_second_,
                        .leaves = leaves,
@@ -278,9 +330,7 @@ void Worker::SayHello(bool leaves) {
     hello.done = slice_->run->done();
   }
   Status sent = Send(workers::SealHello(key_, hello), milliseconds(0));
-  producer_->Wait(milliseconds(0));
-  for (const stream::FailedDelivery& failed : producer_->TakeFailures())
-    sent = Fail(ErrorCode::kIo, failed.reason);
+  if (Status failed = TakeFailures(); !failed) sent = std::move(failed);
   Note("the topic of sums", sent);
 }
 
@@ -298,6 +348,8 @@ std::string Worker::Trouble() const {
   std::string all;
   for (const auto& [what, why] : troubles_)
     all += fmt::format("{}{}: {}", all.empty() ? "" : "; ", what, why);
+  for (const std::string& seen : {news_.trouble(), watch_.trouble()})
+    if (!seen.empty()) all += (all.empty() ? "" : "; ") + seen;
   return all;
 }
 

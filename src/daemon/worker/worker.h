@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -36,6 +37,7 @@ struct WorkerParts {
   const Clock& clock;
   metrics::Registry& registry;
   std::string name;  // of this process: it ends with digits that were drawn at its start
+  std::string_view sources = {};  // of the program (console::BuildInfo)
   // Checks the settings of feed.topic; if empty, feed::CheckCompacted.
   std::function<Status()> check_feed = {};
 };
@@ -70,6 +72,7 @@ class Worker {
 
   explicit Worker(const WorkerParts& parts);
   Status Init();
+  Status ReadOptOut();
   void Loop();
 
   // The model.
@@ -92,7 +95,12 @@ class Worker {
   Status Deliver(const workers::Body& body);
 
   void SayHello(bool leaves);
+  Status OpenProducer();
+  // A producer that has failed is replaced after a pause, which grows up to half a minute; what it
+  // had not delivered is lost, and summed again where the plan has it still.
   Status Send(const workers::KafkaRecord& record, Milliseconds timeout);
+  // Returns the last failure of what was sent, if there is one.
+  Status TakeFailures();
   // Says how it went; a failure is told until the next success. Returns the time before which it
   // is not tried again.
   Clock::TimePoint Note(const std::string& what, const Status& outcome);
@@ -113,7 +121,10 @@ class Worker {
   std::unique_ptr<stream::KafkaTopicReader> plans_;
   std::optional<workers::Plan> plan_;
   std::unique_ptr<stream::RangeSource> source_;
-  std::unique_ptr<stream::KafkaProducer> producer_;
+  std::unique_ptr<stream::KafkaProducer> producer_;  // null until the pause has ended
+  Status producer_failure_;
+  Clock::Duration producer_pause_{};
+  Clock::TimePoint producer_again_{};
   std::unique_ptr<event::Codec> codec_;
   train::RecordFilterOptions filter_;
   WorkerPool pool_;
@@ -121,8 +132,11 @@ class Worker {
   std::optional<Digest> loaded_;                             // the head that they have the model of
   std::optional<Slice> slice_;
   std::vector<workers::Ranges> done_;  // under the plan's head
-  uint64_t events_per_second_ = 0;
+  uint64_t events_per_second_ = 0, hellos_ = 0;
   std::map<std::string, std::string> troubles_;
+  train::DeadLetterNews news_;
+  train::StreamWatch watch_;
+  const metrics::Counter sent_;
 
   mutable Mutex mutex_;
   serve::Readiness readiness_ TACIT_GUARDED_BY(mutex_);

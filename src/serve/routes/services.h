@@ -37,6 +37,8 @@ struct Readiness {
 // The data and functions that the routes use; a program fills it in. All server threads call the
 // functions.
 struct Services {
+  // It serves a model. If not, it answers probes and metrics alone, and is ready without a commit.
+  bool serves = true;
   // The last published snapshot, or null before there is a store. What is charged is told of it,
   // also where an older version answers.
   std::function<std::shared_ptr<const store::Snapshot>()> latest;

@@ -9,6 +9,7 @@
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "event/raw_records.h"
 #include "stream/kafka/identity.h"
 #include "stream/source.h"
 
@@ -31,8 +32,12 @@ struct PeriodPiece {
     kEnd,      // all of the period was handed over
   };
   Kind kind = Kind::kNothing;
-  std::vector<OffsetRange> ranges{};
-  std::string sums{}, from{};  // kSums; and the process, for messages
+  std::vector<OffsetRange> ranges{};  // kRanges; and kSums: those that the sums are of
+  std::string sums{}, from{};         // kSums; and the process, for messages
+  event::SummedRecords summed{};      // kSums
+  // The ranges are summed up already, and read to be compared; or the sums are those of the ranges
+  // before, as another process has them.
+  bool recount = false;
 };
 
 // Shares a topic's periods out: other processes sum up parts of one, and this process reads the

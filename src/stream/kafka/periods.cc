@@ -118,6 +118,8 @@ Result<bool> KafkaPeriods::TakeShared(MessageFetcher& fetcher, Deadline deadline
       records->first_offset = period_.front().begin;
       records->origin = std::move(piece.from);
       records->sums = std::move(piece.sums);
+      records->summed = piece.summed;
+      records->recount = piece.recount;
       return true;
     case PeriodPiece::Kind::kEnd:
       for (const OffsetRange& range : period_) Find(range.partition)->LeaveUntil(range.end);
@@ -125,6 +127,7 @@ Result<bool> KafkaPeriods::TakeShared(MessageFetcher& fetcher, Deadline deadline
       return true;
     case PeriodPiece::Kind::kRanges:
       own_ = std::move(piece.ranges);
+      own_recount_ = piece.recount;
       own_last_.assign(own_.size(), std::nullopt);
       break;
     case PeriodPiece::Kind::kNothing:
@@ -144,8 +147,10 @@ Result<bool> KafkaPeriods::ReadOwn(MessageFetcher& fetcher, Deadline deadline,
     TACIT_RETURN_IF_ERROR(reader_.Begin(fetcher, range));
     TACIT_ASSIGN(const auto outcome, reader_.Take(fetcher, Left(deadline), records, &last));
     if (outcome == KafkaRangeReader::Outcome::kDone) continue;
-    if (outcome == KafkaRangeReader::Outcome::kRecords) range.begin = records->end_offset();
-    return outcome == KafkaRangeReader::Outcome::kRecords;
+    if (outcome == KafkaRangeReader::Outcome::kNothing) return false;
+    range.begin = records->end_offset();
+    records->recount = own_recount_;
+    return true;
   }
   if (!own_last_.empty()) TACIT_RETURN_IF_ERROR(options_.share->HaveRead(own_last_));
   own_last_.clear();

@@ -83,6 +83,7 @@ class KafkaPeriods final : public KafkaSequence {
   std::map<int32_t, uint64_t> lost_until_;  // by partition: what lies before is lost
   std::vector<OffsetRange> own_;  // the ranges left to this process; the part that is not read
   std::vector<std::optional<LastRecord>> own_last_;
+  bool own_recount_ = false;  // another process has summed them up too
 };
 
 }  // namespace tacit::stream

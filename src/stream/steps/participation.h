@@ -94,7 +94,10 @@ struct StepBatch {
   event::Batch examples;          // examples of one unit side by side; unit event: in offset order
   std::vector<uint32_t> unit_of;  // per example, ascending from 0
   uint32_t units = 0;
-  std::string sums;  // kSums: bytes of the learner's; there are no examples
+  std::string sums, sums_from;  // kSums: bytes of the learner's, and the process that sent them
+  // kPreview: another process has summed up these examples too. kSums: they are those of the
+  // previews before, and are compared with them; if there are no bytes, nothing can be compared.
+  bool recount = false;
   // Ends of the sum blocks, in examples: runs of whole units that a model may add up in floats.
   // Which block a unit is in follows from its own offset or id and from public facts. Other units,
   // there or not, do not move it. If empty, all examples are one block, which takes longer to add.

@@ -16,7 +16,8 @@ class TopicPeriodParticipation final : public Participation {
 
   bool Cut(const event::RawRecords& frame, const event::Batch& examples,
            const Emit& emit) override {
-    if (!frame.sums.empty()) return EmitSums(frame.sums, emit);
+    if (!frame.sums.empty() || (frame.recount && frame.size() == 0)) return EmitSums(frame, emit);
+    if (frame.recount) return EmitRecount(examples, emit);
     // A part is of one partition, in the order of offsets.
     if (examples.size() > 0 && part_.size() > 0 &&
         (frame.partition != part_.partition || frame.first_offset < part_.offset.back()) &&
@@ -50,10 +51,25 @@ class TopicPeriodParticipation final : public Participation {
     return emit(std::move(part));
   }
 
-  bool EmitSums(const std::string& sums, const Emit& emit) {
+  // Examples that are summed up apart from those around them.
+  bool EmitRecount(const event::Batch& examples, const Emit& emit) {
+    if (part_.size() > 0 && !EmitPart(emit)) return false;
+    if (examples.size() == 0) return true;
+    StepBatch part;
+    part.kind = StepBatch::Kind::kPreview;
+    part.recount = true;
+    part_ = EmptyLike(examples);
+    part_.AppendRange(examples, 0, examples.size());
+    TakePart(&part);
+    return emit(std::move(part));
+  }
+
+  bool EmitSums(const event::RawRecords& frame, const Emit& emit) {
     StepBatch part;
     part.kind = StepBatch::Kind::kSums;
-    part.sums = sums;
+    part.sums = frame.sums;
+    part.sums_from = frame.origin;
+    part.recount = frame.recount;
     part.after = position_;
     return emit(std::move(part));
   }

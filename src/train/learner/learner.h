@@ -82,6 +82,12 @@ class Learner {
   virtual Result<PartFigures> AddPart(std::string_view /*bytes*/) {
     return Fail(ErrorCode::kInvalidArgument, "models of this kind are not summed in parts");
   }
+  // Ends the previews of which another process has these sums too (StepBatch::recount): the next
+  // step learns from them as from any. Returns false if the other process has summed up otherwise;
+  // without bytes there is nothing to compare.
+  virtual Result<bool> EndRecount(std::string_view /*bytes*/) {
+    return Fail(ErrorCode::kInvalidArgument, "models of this kind are not summed in parts");
+  }
 
   // Checks that the model gives finite numbers on public inputs. Uses noised releases only, never
   // records. Called before each commit.

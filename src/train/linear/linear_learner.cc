@@ -40,6 +40,7 @@ LinearLearner::LinearLearner(LinearLearnerOptions options,
       charge_(LinearPeriodCharge(options)),
       noise_(std::move(noise)),
       rows_(rows),
+      workers_(workers),
       sums_(query_, rows_, workers) {
   TACIT_CHECK(CheckLinear(options).has_value(), "no column tells the mean residual");
   state_.priors.resize(query_.columns->size());
@@ -48,7 +49,12 @@ LinearLearner::LinearLearner(LinearLearnerOptions options,
 // Previews of a period are its first parts; what is held out is not learnt from.
 Status LinearLearner::Preview(const stream::StepBatch& batch, StepReport* report) {
   const bool part = batch.kind == stream::StepBatch::Kind::kPreview;
-  return sums_.See(batch, state_, part, report);
+  return (batch.recount ? Recount() : sums_).See(batch, state_, part, report);
+}
+
+SliceSummer& LinearLearner::Recount() {
+  if (!recount_) recount_.emplace(query_, rows_, workers_, bins_);
+  return *recount_;
 }
 
 Result<PartFigures> LinearLearner::AddPart(std::string_view bytes) {
@@ -57,6 +63,14 @@ Result<PartFigures> LinearLearner::AddPart(std::string_view bytes) {
   PartFigures figures = part->figures;
   sums_.Add(*std::move(part));
   return figures;
+}
+
+Result<bool> LinearLearner::EndRecount(std::string_view bytes) {
+  LinearPart part = Recount().TakePart();
+  recount_.reset();
+  const bool same = bytes.empty() || part.Encode() == bytes;
+  sums_.Add(std::move(part));
+  return same;
 }
 
 Result<bool> LinearLearner::TakeStep(const stream::StepBatch& step,

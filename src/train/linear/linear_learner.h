@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,7 @@ class LinearLearner final : public Learner {
                         StepReport* report) override;
   Status Preview(const stream::StepBatch& batch, StepReport* report) override;
   Result<PartFigures> AddPart(std::string_view bytes) override;
+  Result<bool> EndRecount(std::string_view bytes) override;
   Result<bool> GivesNumbers() override { return gives_numbers_; }
   std::shared_ptr<const store::DenseState> CopyDense() const override { return nullptr; }
   std::shared_ptr<const std::string> TakeReleased() override;
@@ -63,6 +65,8 @@ class LinearLearner final : public Learner {
     model::linear::Curve curve;   // at the click rate
   };
 
+  // The sums of what another process has summed up too.
+  SliceSummer& Recount();
   // Returns the rate of the first move: no weight has moved yet.
   double FirstRate(const mechanism::ReleasedSums& released, const Period& now,
                    double deviation) const;
@@ -83,7 +87,9 @@ class LinearLearner final : public Learner {
   const privacy::Charge charge_;
   const std::unique_ptr<noise::NoiseSource> noise_;
   LinearRows rows_;
+  WorkerPool& workers_;
   SliceSummer sums_;
+  std::optional<SliceSummer> recount_;
   model::linear::State state_;
   bool changed_ = false;
   bool gives_numbers_ = true;

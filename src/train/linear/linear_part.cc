@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -15,6 +17,8 @@
 
 namespace tacit::train {
 namespace {
+
+namespace linear = model::linear;
 
 constexpr uint64_t kExamplesMost = uint64_t{1} << 30;  // as a period has
 
@@ -68,6 +72,86 @@ Status FiguresReader::Read(uint32_t bins, PartFigures* figures) {
   return {};
 }
 
+// An event that is not clipped counts nearly as much in steps as without them: it loses a step to
+// rounding, and what brings a vector of full length below the clip.
+constexpr double kFullCount = 1 - 1e-5;
+
+tl::unexpected<Error> Beyond(std::string_view place, std::string_view field, double steps,
+                             double least, double most) {
+  return Fail(ErrorCode::kCorruption,
+              fmt::format("{}: {} of {:.0f} steps, and its examples make {:.0f} to {:.0f}", place,
+                          field, steps, least, most));
+}
+
+// The rows of a column, against the examples that they are of.
+class ColumnCheck {
+ public:
+  ColumnCheck(const LinearQuery& query, size_t column, const PartFigures& figures, double step)
+      : table_(query.columns->space().tables()[column]),
+        is_set_(query.columns->IsSet(column)),
+        examples_(static_cast<double>(figures.examples)),
+        sure_(query.weighs ? 0 : static_cast<double>(figures.examples - figures.clipped)),
+        unit_(query.weights.count(column) / step),
+        sum_share_(query.update.residual_most / query.update.count_share),
+        sum_most_(examples_ * query.sums.clip / step) {}
+
+  Status See(uint64_t row, int64_t sum_steps, int64_t count_steps) {
+    const auto sum = static_cast<double>(sum_steps), count = static_cast<double>(count_steps);
+    const auto place = [&] {
+      return fmt::format("column '{}', row {}", table_.name, row - table_.first);
+    };
+    if (count < 0 || count > examples_ * unit_)
+      return Beyond(place(), "a count", count, 0, examples_ * unit_);
+    // A set's inputs are no ones: there the clip is the bound.
+    const double most = is_set_ ? sum_most_ : sum_share_ * (count + examples_);
+    if (std::abs(sum) > most) return Beyond(place(), "a sum", sum, -most, most);
+    counted_ += count;
+    return {};
+  }
+  Status End() const {
+    const double least = is_set_ ? 0 : sure_ * (unit_ * kFullCount - 1);
+    const double most = examples_ * (unit_ + 1);
+    if (counted_ >= least && counted_ <= most) return {};
+    return Beyond(fmt::format("column '{}'", table_.name), "counts", counted_, least, most);
+  }
+
+ private:
+  const RowSpace::Table& table_;
+  const bool is_set_;
+  const double examples_, sure_;  // all, and those that count in full
+  const double unit_;             // an event's count, in steps
+  const double sum_share_, sum_most_;
+  double counted_ = 0;
+};
+
+Status CheckNumbers(const LinearQuery& query, const PartFigures& figures,
+                    std::span<const int64_t> numbers, double step) {
+  const linear::UpdateOptions& update = query.update;
+  const auto examples = static_cast<double>(figures.examples);
+  const auto middle = figures.bins.begin() + static_cast<ptrdiff_t>(figures.bins.size() / 2);
+  const auto clicks = static_cast<double>(std::accumulate(middle, figures.bins.end(), uint64_t{0}));
+  const double move = examples * update.move_share / step;
+  const double along =
+      move * update.residual_most * std::sqrt(static_cast<double>(query.scales.size()));
+  const double click = update.click_share / step;
+  const double sure =
+      query.weighs ? 0 : std::max(0.0, clicks - static_cast<double>(figures.clipped));
+  struct Bound {
+    std::string_view name;
+    double least, most;
+  };
+  const std::array<Bound, kLinearNumbers> bounds{
+      {{"moves along residuals", -along, along},
+       {"squared moves", 0, move},
+       {"clicks", sure * (click * kFullCount - 1), clicks * click}}};
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const auto number = static_cast<double>(numbers[i]);
+    if (number < bounds[i].least || number > bounds[i].most)
+      return Beyond(bounds[i].name, "a sum", number, bounds[i].least, bounds[i].most);
+  }
+  return {};
+}
+
 }  // namespace
 
 void LinearPart::Add(const LinearPart& other) {
@@ -95,6 +179,21 @@ Result<LinearPart> LinearPart::Decode(std::string_view bytes, const LinearQuery&
                     .Context(fmt::format("behind {} bytes of figures",
                                          bytes.size() - reader.rest().size())));
   return LinearPart{*std::move(sums), std::move(figures)};
+}
+
+Status LinearPart::Check(const LinearQuery& query) const {
+  const mechanism::PartialSums::Cells cells = sums.cells();
+  TACIT_RETURN_IF_ERROR(CheckNumbers(query, figures, cells.numbers, sums.step()));
+  size_t row = 0;
+  for (size_t j = 0; j < query.tables.size(); ++j) {
+    ColumnCheck column(query, j, figures, sums.step());
+    const uint64_t end = query.tables[j].first + query.tables[j].rows;
+    for (; row < cells.rows.size() && cells.rows[row] < end; ++row)
+      TACIT_RETURN_IF_ERROR(column.See(cells.rows[row], cells.sums_and_counts[2 * row],
+                                       cells.sums_and_counts[2 * row + 1]));
+    TACIT_RETURN_IF_ERROR(column.End());
+  }
+  return {};
 }
 
 }  // namespace tacit::train

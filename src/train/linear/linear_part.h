@@ -25,6 +25,11 @@ struct LinearPart {
   // kCorruption: Encode does not write such bytes. The message names field and offset. `query` must
   // outlive the part. Memory: PartialSums::Decode.
   static Result<LinearPart> Decode(std::string_view bytes, const LinearQuery& query, uint32_t bins);
+  // Checks that the sums of a part out of bytes can be those of its examples: the rows of a column
+  // count for each example once, no residual is beyond its bound, and clicks are those of the
+  // figures. kCorruption names the column and row. Vectors that are too long, and sums that are
+  // wrong within these bounds, are not found.
+  Status Check(const LinearQuery& query) const;
 };
 
 }  // namespace tacit::train

@@ -43,7 +43,8 @@ LinearQuery::LinearQuery(const LinearLearnerOptions& options)
       scales(linear::ColumnScales(*columns, update)),
       tables(TablesOf(options)),
       sums(SumsOf(options)),
-      weights(WeightsOf(sums, scales, update)) {}
+      weights(WeightsOf(sums, scales, update)),
+      weighs(options.weighs) {}
 
 size_t LinearQuery::WholeColumn() const {
   size_t best = tables.size();

@@ -30,6 +30,7 @@ struct LinearLearnerOptions {
   bool opens = false;
   // The bins of the figures of a part that is summed elsewhere.
   uint32_t bins = 64;
+  bool weighs = false;  // records have weights
 };
 
 // Checks that the mean residual can be read from a release: some column is released whole and has
@@ -64,6 +65,7 @@ struct LinearQuery {
   const std::vector<mechanism::SumTable> tables;  // per column
   const mechanism::RowSumsOptions sums;
   const mechanism::ColumnWeights weights;  // of an event
+  const bool weighs;
 };
 
 }  // namespace tacit::train

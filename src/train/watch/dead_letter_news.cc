@@ -49,11 +49,14 @@ DeadLetterNews::DeadLetterNews(const Clock& clock, metrics::Registry& registry, 
 
 void DeadLetterNews::See(const event::RawRecords& records,
                          std::span<const event::DeadLetter> dead) {
-  Counts seen{.records = records.size()};
+  Counts seen{.records = records.size() + records.summed.records, .dead = records.summed.dead};
+  for (size_t part = 0; part < seen.dead.size(); ++part)
+    if (seen.dead[part] > 0 && !std::exchange(told_[part], true))
+      TellFirst(static_cast<event::BadPart>(part), "read by worker " + records.origin);
   for (const event::DeadLetter& letter : dead) {
     const auto part = static_cast<size_t>(letter.part);
     ++seen.dead[part];
-    if (!std::exchange(told_[part], true)) TellFirst(letter);
+    if (!std::exchange(told_[part], true)) TellFirst(letter.part, PlaceOf(letter));
   }
   read_.Add(static_cast<double>(seen.records));
   const auto add = [&seen](Counts* to) {
@@ -69,12 +72,12 @@ void DeadLetterNews::See(const event::RawRecords& records,
   if (recent_.records >= kWindowRecords) previous_ = std::exchange(recent_, {});
 }
 
-void DeadLetterNews::TellFirst(const event::DeadLetter& letter) const {
+void DeadLetterNews::TellFirst(event::BadPart part, const std::string& place) const {
   LogEvent(spdlog::level::warn, "dead_letter",
-           {{"part", NameOf(letter.part)}, {"place", PlaceOf(letter)}, {"kept_in", kept_in_}},
+           {{"part", NameOf(part)}, {"place", place}, {"kept_in", kept_in_}},
            fmt::format("a record cannot be learnt from because of its {} ({}), and there may be "
                        "more: {} has each with the reason",
-                       NameOf(letter.part), PlaceOf(letter), kept_in_));
+                       NameOf(part), place, kept_in_));
 }
 
 void DeadLetterNews::TellRate() {

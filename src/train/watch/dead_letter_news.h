@@ -26,7 +26,8 @@ class DeadLetterNews {
   // `kept_in` is the place of the dead letters, as the log names it.
   DeadLetterNews(const Clock& clock, metrics::Registry& registry, std::string kept_in);
 
-  // Takes note of a run of records and of the dead letters among them.
+  // Takes note of a run of records and of the dead letters among them, or of those that another
+  // process has summed up.
   void See(const event::RawRecords& records, std::span<const event::DeadLetter> dead);
   // Returns the share of the last records that could not be learnt from, by part; "" while it is
   // below a tenth.
@@ -42,7 +43,7 @@ class DeadLetterNews {
     std::string ByPart() const;  // "label 1,200, syntax 4"
   };
 
-  void TellFirst(const event::DeadLetter& letter) const;
+  void TellFirst(event::BadPart part, const std::string& place) const;
   void TellRate();
 
   const Clock& clock_;

@@ -20,9 +20,10 @@ using model::linear::Columns;
 // Bytes of a period beside its examples. Per thread and row of a column that is released whole:
 // weight, move, sum, count, and two marks while a unit's sum is formed. Per distinct row of a
 // period: a release taken apart. Per row of larger columns that a thread meets: its place, and all
-// that the others have from the start; and of those that several threads meet, the merged sums.
+// that the others have from the start; and of those that several threads meet, the merged sums. Per
+// row of another process's sums: itself, its sum and its count.
 constexpr double kWholeRowBytes = 32, kKnownRowBytes = 64, kLargeRowBytes = 136,
-                 kMergedRowBytes = 48;
+                 kMergedRowBytes = 48, kPartRowBytes = 24;
 
 // A user's part in a period uses up some of an allowance, so that none is opened for users.
 uint64_t OpeningOf(const config::Learner& learner, const train::LinearLearnerOptions& options) {
@@ -112,10 +113,12 @@ class LinearPlan final : public ModelPlan {
       const bool whole = table.rows <= static_cast<double>(options_.whole_column_most);
       const double met =
           std::min(shape->workers * table.rows, shape->batch * table.rows_per_example);
-      shape->other_bytes += whole ? shape->workers * table.rows * kWholeRowBytes
-                                  : met * kLargeRowBytes + distinct * kMergedRowBytes;
+      shape->sums_bytes += whole ? shape->workers * table.rows * kWholeRowBytes
+                                 : met * kLargeRowBytes + distinct * kMergedRowBytes;
+      shape->part_bytes += distinct * kPartRowBytes;
       shape->other_bytes += distinct * kKnownRowBytes;
     }
+    shape->other_bytes += shape->sums_bytes;
   }
 
   Result<std::unique_ptr<train::Learner>> Make(LearnerParts parts) const override {
@@ -132,6 +135,7 @@ class LinearPlan final : public ModelPlan {
   Result<uint64_t> EventsOfPart(std::string_view bytes) const override {
     const train::LinearQuery query(options_);
     TACIT_ASSIGN(const auto part, train::LinearPart::Decode(bytes, query, options_.bins));
+    TACIT_RETURN_IF_ERROR(part.Check(query));
     return part.figures.examples;
   }
 
@@ -208,7 +212,8 @@ Result<std::shared_ptr<const ModelPlan>> PlanLinear(const PlanParts& parts) {
       .noise_multiplier = 0,
       .whole_column_most = learner.mechanism.whole_columns,
       .threshold_deviations = learner.mechanism.deviations,
-      .bins = learner.quality.bins};
+      .bins = learner.quality.bins,
+      .weighs = parts.config.source.weighs()};
   if (learner.mechanism.traits().adds_noise) {
     TACIT_ASSIGN(options.noise_multiplier, StepNoise(learner, parts.exposure, {}, parts.laws));
   }

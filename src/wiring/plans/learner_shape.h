@@ -41,6 +41,8 @@ struct LearnerShape {
   bool every_row = false;       // each step writes the whole id space
   double chosen_rows = 0;       // rows without any example that a step may write
   double vocabulary_rows = 0;   // of them those of a vocabulary
+  double sums_bytes = 0;        // of a period's open sums
+  double part_bytes = 0;        // of sums that another process has sent, read
   double other_bytes = 0;       // more bytes, that are of one kind of model alone
   double gpu_wave_bytes = 0;    // of a sequence model's steps on their way to a GPU
   double pinned_bytes = 0;      // of memory that a GPU copies from and to, those included

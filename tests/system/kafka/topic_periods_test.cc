@@ -62,6 +62,36 @@ TEST_F(TopicPeriodsTest, CostAsMuchAsPeriodsOfPartitions) {
   EXPECT_LT(whole[0].steps, parts[0].steps) << "each partition ends with a short period";
 }
 
+// A store goes on where each partition was left, however its periods were cut before.
+TEST_F(TopicPeriodsTest, ChangedInALivingStoreHaveEachRecordOnce) {
+  Learn("plain", fmt::format("topic: {}, periods: topic", NewTopic(9000)));
+  const auto plain = Ledger("plain");
+  for (const bool topic_first : {true, false}) {
+    const std::string topic = NewTopic(9000), name = topic_first ? "topic" : "partition";
+    bool whole = topic_first;
+    uint64_t steps = 0;
+    for (const auto& [more, events] :
+         {std::pair(0, " 9,000 "), {2500, " 2,500 "}, {3000, " 3,000 "}}) {
+      SCOPED_TRACE(fmt::format("{} first,{}records", name, events));
+      if (more > 0) Add(topic, more);
+      const Ended ended = test::Run(
+          {TACITD_CRASH, "--config",
+           Write(name, fmt::format("topic: {}, periods: {}", topic, whole ? "topic" : "partition"),
+                 Learner("ctr", 700)),
+           "--until-end"});
+      ASSERT_EQ(ended.exit_code, 0) << ended.err;
+      EXPECT_THAT(ended.out, HasSubstr(events)) << "events";
+      const auto ledger = Ledger(name);
+      ASSERT_EQ(ledger.size(), 1u);
+      EXPECT_EQ(ledger[0].worst, plain[0].worst) << "a record is in two steps";
+      EXPECT_EQ(ledger[0].epsilon, plain[0].epsilon);
+      EXPECT_GT(ledger[0].steps, steps);
+      steps = ledger[0].steps;
+      whole = !whole;
+    }
+  }
+}
+
 TEST_F(TopicPeriodsTest, KilledAnywhereEndWhereAnUninterruptedRunEnds) {
   const uint64_t seed = std::random_device{}();
   SCOPED_TRACE(fmt::format("seed {}", seed));

@@ -141,6 +141,9 @@ def reference_faults(items):
     """Names, labels and ports that lead nowhere."""
     pods = workloads(items)
     found = [f"{pod.name}: {fault}" for pod in pods for fault in workload_faults(pod, items)]
+    secrets = {volume["secret"]["secretName"] for pod in pods for volume in pod.spec["volumes"] if "secret" in volume}
+    if len(secrets) > 1:
+        found.append(f"trainer and workers have other Secrets: {sorted(secrets)}")
     for service in pick(items, "Service"):
         chosen = [pod for pod in pods if pod.chosen_by(service["spec"]["selector"])]
         if len(chosen) != 1 or any(port["targetPort"] not in chosen[0].ports for port in service["spec"]["ports"]):
@@ -208,10 +211,11 @@ class Manifests(unittest.TestCase):
 
         self.wrong("StatefulSet", lambda s: s.update(serviceName="other"), "no Service of serviceName")
         self.wrong("StatefulSet", lambda s: s.update(replicas=2), "one writer")
+        self.wrong("StatefulSet", lambda s: pod(s)["volumes"][1]["secret"].update(secretName="other"), "other Secrets")
         self.wrong("StatefulSet", lambda s: pod(s)["securityContext"].update(runAsUser=1000), "user is not the image's")
         self.wrong("StatefulSet", lambda s: container(s)["readinessProbe"]["httpGet"].update(port="htpp"),
                    "no port of its readinessProbe")
-        self.wrong("StatefulSet", lambda s: container(s)["volumeMounts"][2].update(name="store"), "mounted are")
+        self.wrong("StatefulSet", lambda s: container(s)["volumeMounts"][3].update(name="store"), "mounted are")
         self.wrong("Deployment", lambda s: pod(s).update(terminationGracePeriodSeconds=15), "while it drains")
         self.wrong("Deployment", lambda s: pod(s)["volumes"][0]["configMap"].update(name="other"), "no ConfigMap")
         self.wrong("Service", lambda s: s["selector"].update({"app.kubernetes.io/component": "reader"}),
@@ -310,7 +314,7 @@ class Pod:
 class Running(unittest.TestCase):
     def setUp(self):
         self.items = load()
-        self.trainer, self.replica = workloads(self.items)
+        self.trainer, self.replica, self.worker = workloads(self.items)
         self.config = pick(self.items, "ConfigMap")[0]["data"]["tacit.yaml"]
 
     def log_in_place_of_kafka(self):
@@ -359,6 +363,36 @@ class Running(unittest.TestCase):
         pod.wait(lambda: "answers go on for 10000 ms" in pod.said(), "draining")
         self.assertTrue(pod.probe("livenessProbe"))
         self.assertEqual(pod.end(), 0, pod.said())
+
+    def with_workers(self):
+        """The configuration with its lines for workers taken in."""
+        config = re.sub(r"(?m)^# workers:", "workers:", self.config)
+        self.assertIn("\nworkers:", config)
+        return config.replace("format: json}", "format: json, periods: topic}", 1)
+
+    def test_a_worker_answers_probes_and_nothing_else(self):
+        pod = Pod(self, self.worker, self.with_workers())
+        key = pod.root / "etc/tacit-workers/key"
+        key.write_text("5a" * 32 + "\n")
+        key.chmod(0o440)
+        pod.start()
+        pod.wait(lambda: pod.probe("startupProbe"), "started")
+        status, why = pod.ask("/readyz")
+        self.assertEqual(status, 503, pod.said())
+        self.assertIn("no plan was read yet", why)
+        self.assertFalse(pod.probe("readinessProbe"))
+        self.assertTrue(pod.probe("livenessProbe"))
+        self.assertEqual(pod.ask("/metrics")[0], 200)
+        for path in ("/servez", "/v1/privacy", "/v1/ledger", "/v1/quality"):
+            self.assertEqual(pod.ask(path)[0], 404, path)
+        self.assertEqual(pod.end(), 0, pod.said())
+
+    def test_a_trainer_takes_the_workers_key_from_the_secret(self):
+        pod = Pod(self, self.trainer, self.with_workers())
+        (pod.root / "etc/tacit-workers/key").write_text("5a" * 32 + "\n")
+        (pod.root / "etc/tacit-workers/key").chmod(0o440)
+        checked = subprocess.run([*pod.command, "--check-config"], env=pod.environment, capture_output=True, text=True)
+        self.assertEqual(checked.returncode, 0, checked.stderr)
 
     def test_a_misspelt_key_is_refused_beside_the_services(self):
         pod = Pod(self, self.trainer, self.config, {"TACIT_SERVICE_LISTEN": "0.0.0.0:0"})

@@ -21,9 +21,25 @@ import time
 import unittest
 
 TREE, PROGRAMS = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
-UNIT = TREE / "systemd/tacitd.service"
+UNIT, WORKER = (TREE / "systemd" / name for name in ("tacitd.service", "tacitd-worker@.service"))
 # The unit's mounts may hide the tree: all that is read of it is read before.
-UNIT_TEXT, CONFIG, SOURCE = (path.read_text() for path in (UNIT, TREE / "packaging/tacit.yaml", pathlib.Path(__file__)))
+UNIT_TEXT, WORKER_TEXT, CONFIG, SOURCE = (
+    path.read_text() for path in (UNIT, WORKER, TREE / "packaging/tacit.yaml", pathlib.Path(__file__)))
+WORKER_CONFIG = """
+source: {kind: kafka, topic: clicks, periods: topic, format: json}
+kafka: {bootstrap.servers: "127.0.0.1:1", group.id: tacit}
+schema: {features: [{name: device, kind: categorical, buckets: 256}]}
+learners:
+  - id: ctr
+    model: {kind: linear}
+    mechanism: {kind: sums}
+    participation: {mode: once}
+    privacy: {unit: event, epsilon: 4, delta: 1e-8}
+feed: {topic: model}
+workers: {topic: sums, key_file: /var/lib/programs/workers.key}
+store: {path: /var/lib/tacit/store, witness: none}
+serve: {operator_listen: "unix:/run/tacit/operator"}
+"""
 LIBC = ctypes.CDLL(None, use_errno=True)
 HOME = pathlib.Path("/var/lib/programs")  # what the package has in /usr and /etc
 USER = 64_321  # a user who owns nothing else
@@ -51,13 +67,18 @@ BY_ARGUMENT = {
 }
 
 
-def settings():
+def settings(text=UNIT_TEXT):
     found = {}
-    for line in UNIT_TEXT.partition("[Service]")[2].partition("\n[")[0].splitlines():
+    for line in text.partition("[Service]")[2].partition("\n[")[0].splitlines():
         if line and not line.startswith("#"):
             key, _, value = line.partition("=")
             found.setdefault(key, []).append(value)
     return found
+
+
+def of_worker(value):
+    """A word of the worker's unit, as systemd says it for tacitd-worker@1."""
+    return value.replace("%i", "1").replace("%t", "/run").replace("%S", "/var/lib")
 
 
 def check(result, what):
@@ -89,6 +110,7 @@ def apply_mounts(unit):
     mode = int(unit["StateDirectoryMode"][0], 8)
     own = [pathlib.Path("/var/lib") / name for name in unit["StateDirectory"][0].split()]
     own += [pathlib.Path("/run") / name for name in unit["RuntimeDirectory"][0].split()]
+    own += [pathlib.Path(of_worker(f"{place}/tacit-worker-%i")) for place in ("/var/lib", "/run")]
     for place in own:
         place.mkdir()
         place.chmod(mode)
@@ -277,6 +299,11 @@ class Unit(unittest.TestCase):
         (HOME / "tacit.yaml").write_text(CONFIG.replace("/var/log/tacit", str(HOME)))
         (HOME / "day.jsonl").write_text("".join(
             f'{{"label":{int(i % 3 == 0)},"features":{{"device":"d{i % 5}"}}}}\n' for i in range(400)))
+        (HOME / "worker.yaml").write_text(WORKER_CONFIG)
+        key = HOME / "workers.key"
+        key.write_text("5a" * 32 + "\n")
+        key.chmod(0o640)
+        os.chown(key, 0, USER)
         lock()
 
     def confined(self, *command, program=None, **options):
@@ -338,6 +365,43 @@ class Unit(unittest.TestCase):
             daemon.send_signal(signal.SIGTERM)
             said, _ = daemon.communicate(timeout=60)
         self.assertEqual(daemon.returncode, 0, said)
+
+    def test_a_workers_unit_has_the_same_limits(self):
+        worker = settings(WORKER_TEXT)
+        of_its_own = {"ExecStart", "Environment", "DynamicUser", "SupplementaryGroups", "User", "Group", "StateDirectory",
+                      "RuntimeDirectory", "WorkingDirectory"}
+        for unit in (worker, self.unit):
+            self.assertEqual({key: value for key, value in unit.items() if key not in of_its_own},
+                             {key: value for key, value in self.unit.items() if key not in of_its_own})
+        self.assertEqual(worker["DynamicUser"], ["yes"])
+        self.assertEqual(worker["SupplementaryGroups"], self.unit["Group"])
+        self.assertEqual((worker["StateDirectory"], worker["RuntimeDirectory"]), (["tacit-worker-%i"],) * 2)
+        self.assertEqual(worker["ExecStart"], [self.unit["ExecStart"][0] + " --worker"])
+
+    def test_a_worker_runs_without_store_and_serves_probes_alone(self):
+        unit = settings(WORKER_TEXT)
+        command = unit["ExecStart"][0].replace("/usr/bin", str(HOME)).replace("/etc/tacit/tacit.yaml", str(HOME / "worker.yaml"))
+        environment = dict(word.split("=", 1) for line in unit["Environment"] for word in of_worker(line).split())
+        worker = self.confined(*command.split(), env=environment | {"NOTIFY_SOCKET": "/run/nobody", "PATH": "/usr/bin:/bin"})
+
+        def status(path):
+            asked = subprocess.run(["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "--unix-socket",
+                                    "/run/tacit-worker-1/operator", f"http://localhost{path}"], capture_output=True, text=True)
+            return int(asked.stdout or 0)
+
+        try:
+            for _ in range(600):
+                if status("/healthz") == 200 or worker.poll() is not None:
+                    break
+                time.sleep(0.1)
+            self.assertEqual([status(path) for path in ("/healthz", "/readyz", "/metrics")], [200, 503, 200])
+            for path in ("/servez", "/v1/privacy", "/v1/ledger", "/v1/dashboard", "/v2"):
+                self.assertEqual(status(path), 404, path)
+            self.assertLessEqual(set(os.listdir("/var/lib/tacit-worker-1")), {"dead-letters.jsonl"})
+        finally:
+            worker.send_signal(signal.SIGTERM)
+            said, _ = worker.communicate(timeout=60)
+        self.assertEqual(worker.returncode, 0, said)
 
     def test_what_is_forbidden_is_refused(self):
         probes = self.confined(shutil.which("python3", path="/usr/bin:/bin"), "-c", PROBES)

@@ -73,6 +73,10 @@ class WorkerRig : public ::testing::Test {
     ASSERT_EQ(chmod((dir_ / "key").c_str(), 0600), 0);
     std::ofstream(dir_ / "out") << "nobody\nu13\n";
     assembly_ = Assemble({});
+    const auto opt_out = train::OptOut::Read(dir_ / "out", {});
+    ASSERT_TRUE(opt_out) << opt_out.error().message;
+    build_ = wiring::BuildOf(
+        {.assembly = *assembly_, .key = key_, .sources = "s", .opt_out = &*opt_out});
     auto store = store::Store::Open(wiring::MakeStoreOptions(*assembly_));
     ASSERT_TRUE(store) << store.error().message;
     store_ = *std::move(store);
@@ -162,9 +166,9 @@ class WorkerRig : public ::testing::Test {
     *counts = {.range = range,
                .before = Before(events, range.begin),
                .last = Before(events, range.end),
-               .unreadable = dead.size(),
                .opted_out = step.examples.size() - kept.size(),
                .empty = range.size() - records.size()};
+    for (const event::DeadLetter& letter : dead) ++counts->dead[static_cast<size_t>(letter.part)];
     step.examples = std::move(kept);
     for (uint32_t i = 0; i < step.examples.size(); ++i) step.unit_of.push_back(i);
     step.units = static_cast<uint32_t>(step.examples.size());
@@ -244,26 +248,32 @@ class WorkerRig : public ::testing::Test {
                                 .clock = clock_,
                                 .registry = registry_,
                                 .name = name,
+                                .sources = "s",
                                 .check_feed = [] { return Status(); }});
     EXPECT_TRUE(worker) << worker.error().message;
     return *std::move(worker);
   }
   workers::Plan PlanOf(const workers::Ranges& ranges, const std::string& worker) const {
     return {.head = store_->Latest()->head(),
-            .build = wiring::BuildOf(*assembly_).value(),
+            .build = build_,
             .version = store_->Latest()->version().value,
             .learners = {{.key = 0, .step = steps_}},
             .slices = {{worker, ranges}}};
   }
-  void Announce(const workers::Plan& plan) {
-    kafka_.Write("w.plan", 0, workers::EncodePlan(key_, plan));
+  // Writes the plan, as the newest one. Returns its bytes.
+  std::string Announce(workers::Plan plan) {
+    plan.time_ms = ++plan_ms_;
+    std::string bytes = workers::EncodePlan(key_, plan);
+    WritePlan(bytes);
+    return bytes;
+  }
+  void WritePlan(const std::string& bytes) {
+    kafka_.Write("w.plan", 0, bytes);
     kafka_.Flush();
   }
   workers::Period PeriodOf(const workers::Ranges& ranges) const {
-    workers::Period period{.head = store_->Latest()->head(),
-                           .build = wiring::BuildOf(*assembly_).value(),
-                           .ranges = ranges,
-                           .before = {}};
+    workers::Period period{
+        .head = store_->Latest()->head(), .build = build_, .ranges = ranges, .before = {}};
     const auto events = Events();
     for (const OffsetRange& range : ranges)
       if (const auto seen = Before(events.at(range.partition), range.begin))
@@ -319,11 +329,14 @@ class WorkerRig : public ::testing::Test {
     const auto figures = learner_->AddPart((*parts)[0].bytes);
     ASSERT_TRUE(figures) << figures.error().message;
     uint64_t counted = figures->examples;
+    const event::SummedRecords records = workers::RecordsOf(expected);
     for (const workers::SummedRange& range : expected.ranges) {
-      counted += range.unreadable + range.opted_out + range.empty;
-      left_out_ += range.unreadable + range.opted_out;
+      counted += range.empty;
       empty_ += range.empty;
     }
+    counted += records.all_dead() + records.opted_out;
+    left_out_ += records.all_dead() + records.opted_out;
+    records_ += records.records;
     EXPECT_EQ(counted, workers::CountOffsets(ranges));
     Learn(ranges);  // another head, and weights that have moved
     Publish();
@@ -373,6 +386,7 @@ class WorkerRig : public ::testing::Test {
   const SystemClock clock_;
   metrics::Registry registry_;
   workers::SharedKey key_{};
+  Digest build_{};
   std::shared_ptr<const wiring::Assembly> assembly_;
   std::vector<std::shared_ptr<const wiring::Assembly>> started_;
   std::unique_ptr<store::Store> store_;
@@ -382,7 +396,8 @@ class WorkerRig : public ::testing::Test {
   std::unique_ptr<train::Learner> learner_;
   std::unique_ptr<feed::Publisher> publisher_;
   uint64_t steps_ = 0;
-  uint64_t left_out_ = 0, empty_ = 0;  // offsets of the slices so far
+  int64_t plan_ms_ = 0;
+  uint64_t left_out_ = 0, empty_ = 0, records_ = 0;  // offsets of the slices so far
 };
 
 }  // namespace tacit::daemon

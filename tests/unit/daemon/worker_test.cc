@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "metrics/families.h"
 #include "unit/stream/mock_kafka.h"
 #include "worker_rig.h"
 
@@ -34,6 +35,16 @@ TEST_F(WorkerTest, ABodyIsTheSumsOfOneThread) {
   const auto worker = Start("w-1");
   for (int period = 0; period < 4; ++period) SumAtRandom("w-1", random_);
   EXPECT_GT(left_out_, 0u);
+  // Its own page counts what it has read.
+  const auto count = [&](metrics::CounterName name, const metrics::Labels& labels = {}) {
+    return registry_.AddCounter(name, labels).value();
+  };
+  EXPECT_TRUE(test::Eventually("all that was sent is counted",
+                               [&] { return count("tacit_slices_sent_total") == 4; }));
+  EXPECT_EQ(count("tacit_records_read_total"), static_cast<double>(records_));
+  EXPECT_EQ(count("tacit_dead_letters_total", {{"part", "syntax"}}) +
+                count("tacit_records_opted_out_total"),
+            static_cast<double>(left_out_));
 }
 
 // The slices of two workers meet within a partition, and are a period for the collector.
@@ -100,14 +111,60 @@ TEST_F(WorkerTest, AForgedPlanIsNotSummed) {
   const auto worker = Start("w-1");
   workers::SharedKey another = key_;
   another[0] ^= 1;
-  kafka_.Write("w.plan", 0, workers::EncodePlan(another, PlanOf({{0, 0, 50}}, "w-1")));
-  kafka_.Flush();
+  WritePlan(workers::EncodePlan(another, PlanOf({{0, 0, 50}}, "w-1")));
   const workers::Ranges ranges = {{1, 5, 60}};
   Announce(PlanOf(ranges, "w-1"));
   AwaitBodies(PeriodOf(ranges));
   std::map<Outcome, int> outcomes;
   Collect(PeriodOf({{0, 0, 50}}), &outcomes);
   EXPECT_EQ(outcomes[Outcome::kCounted], 0);
+}
+
+// Somebody writes a plan into the topic again: the worker stays with the newest one, which its
+// hellos name.
+TEST_F(WorkerTest, APlanThatIsWrittenAgainDoesNotCount) {
+  Begin(7);
+  const auto worker = Start("w-1");
+  const std::string old = Announce(PlanOf({{1, 5, 60}}, "w-1"));
+  AwaitBodies(PeriodOf({{1, 5, 60}}));
+  Announce(PlanOf({{1, 60, 70}}, "w-1"));
+  AwaitBodies(PeriodOf({{1, 60, 70}}));
+  WritePlan(old);
+  const uint64_t said = ReadSums().hellos.back().number;
+  std::set<uint64_t> numbers;
+  ASSERT_TRUE(test::Eventually("hellos are said after that", [&] {
+    for (const workers::Hello& hello : ReadSums().hellos)
+      if (hello.number >= said + 2) {
+        EXPECT_EQ(hello.plan_ms, plan_ms_);
+        numbers.insert(hello.number);
+      }
+    return numbers.size() >= 2;
+  }));
+}
+
+TEST_F(WorkerTest, AProducerThatHasFailedIsReplaced) {
+  Begin(8);
+  kafka_.FailProducerIds(2);
+  const auto worker = Start("w-1");
+  ASSERT_TRUE(test::Eventually("the failure is told", [&] {
+    return worker->readiness().degraded_for_operators.find("the topic of sums: ") !=
+           std::string::npos;
+  }));
+  Announce(PlanOf({{1, 5, 60}}, "w-1"));
+  AwaitBodies(PeriodOf({{1, 5, 60}}));
+  AwaitReady(*worker, true, "");
+}
+
+TEST_F(WorkerTest, ABodyThatWasNotWrittenIsSummedAgain) {
+  Begin(9);
+  Announce(PlanOf({{1, 5, 60}}, "w-1"));
+  kafka_.FailWrites(true);
+  const auto worker = Start("w-1");
+  ASSERT_TRUE(test::Eventually("the body is sent again", [&] {
+    return registry_.AddCounter("tacit_slices_sent_total").value() >= 2;
+  }));
+  kafka_.FailWrites(false);
+  AwaitBodies(PeriodOf({{1, 5, 60}}));
 }
 
 TEST_F(WorkerTest, AWorkerThatStopsSaysGoodbye) {

@@ -42,6 +42,7 @@ class ApiTest : public testing::Test {
     services.readiness = [this] { return readiness_; };
     services.spent = [this](LearnerIndex) { return spent_.load(); };
     services.metrics = &registry_;
+    services.serves = serves_;
     http::ServerOptions options;
     options.listeners = {{"127.0.0.1:0", http::Role::kPublic},
                          {"127.0.0.1:0", http::Role::kOperator}};
@@ -71,6 +72,7 @@ class ApiTest : public testing::Test {
   }
 
   metrics::Registry registry_;
+  bool serves_ = true;
   std::unique_ptr<FakeStore> store_;
   std::shared_ptr<const event::Codec> lines_;  // of the model
   Readiness readiness_{true, ""};
@@ -194,6 +196,25 @@ TEST_F(ApiTest, AVersionIsServedWhetherOrNotTheDaemonIsReady) {
   const http::Response served = Ask("GET", "/servez");
   EXPECT_EQ(served.status, 200u);
   EXPECT_EQ(served.body, "serving\n");
+}
+
+// A worker: it is ready as it says itself, without a commit, and has no other routes.
+TEST_F(ApiTest, ADaemonWithoutAModelAnswersProbesAndMetricsAlone) {
+  serves_ = false;
+  Start();
+  EXPECT_EQ(Ask("GET", "/readyz").body, "ready\n");
+  readiness_ = {.ready = false, .reason = "no plan was read yet"};
+  EXPECT_EQ(Ask("GET", "/readyz").status, 503u);
+  EXPECT_THAT(Ask("GET", "/readyz").body, HasSubstr("no plan was read yet"));
+  for (const size_t listener : {0, 1}) {
+    for (const char* path : {"/", "/healthz", "/metrics"})
+      EXPECT_EQ(Ask("GET", path, "", listener).status, 200u) << path;
+    for (const char* path : {"/servez", "/v1/privacy", "/v1/ledger", "/v1/quality", "/v1/dashboard",
+                             "/v1/weights", "/v2", "/v2/health/ready"})
+      EXPECT_EQ(Ask("GET", path, "", listener).status, 404u) << path;
+    EXPECT_EQ(Ask("POST", "/v1/score", kTwoRows, listener).status, 404u);
+    EXPECT_THAT(Ask("GET", "/", "", listener).body, Not(HasSubstr("/v1/")));
+  }
 }
 
 // It serves, so it is ready; the public sees nothing that depends on records, and not that

@@ -83,6 +83,21 @@ class MockKafka {
     const std::vector<rd_kafka_resp_err_t> errors(count, RD_KAFKA_RESP_ERR_UNKNOWN);
     rd_kafka_mock_push_request_errors_array(cluster_, kFetch, count, errors.data());
   }
+  // Refuses the next requests of idempotent producers to begin: they have failed for good.
+  void FailProducerIds(size_t count) {
+    constexpr int16_t kInitProducerId = 22;
+    const std::vector<rd_kafka_resp_err_t> errors(count,
+                                                  RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED);
+    rd_kafka_mock_push_request_errors_array(cluster_, kInitProducerId, count, errors.data());
+  }
+  // Refuses requests to write until it does no more: their records fail.
+  void FailWrites(bool fail) {
+    constexpr int16_t kProduce = 0;
+    rd_kafka_mock_clear_request_errors(cluster_, kProduce);
+    const size_t count = fail ? 10'000 : 0;
+    const std::vector<rd_kafka_resp_err_t> errors(count, RD_KAFKA_RESP_ERR_INVALID_RECORD);
+    rd_kafka_mock_push_request_errors_array(cluster_, kProduce, count, errors.data());
+  }
   void SetDown(bool down) {
     if (down) {
       rd_kafka_mock_broker_set_down(cluster_, -1);

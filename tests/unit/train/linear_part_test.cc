@@ -3,13 +3,19 @@
 #include "train/linear/linear_part.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <numeric>
 #include <random>
 
+#include "base/bytes.h"
+#include "base/varint.h"
 #include "linear_oracle.h"
 #include "model/linear/row.h"
 #include "support/fixed_noise.h"
@@ -286,6 +292,209 @@ TEST(LinearPart, WrongBytesAreRefusedByFieldAndOffset) {
                   good.size() - 24));
   for (size_t left = 0; left < good.size(); ++left)
     EXPECT_FALSE(LinearPart::Decode(good.substr(0, left), query, kBins)) << left;
+}
+
+// A part that the test may change behind its bytes: cells of its rows, further numbers, figures.
+class PartInHand {
+ public:
+  explicit PartInHand(const std::vector<Event>& events, bool weighs = false)
+      : query_(OptionsOf(weighs)) {
+    Trained trainer(1);
+    std::mt19937_64 random(9);
+    trainer.Take(StepOf(SomeEvents(3000, random)));
+    MemoryRows rows = RowsOf(trainer);
+    const std::string bytes = PartOf({events}, *trainer.learner.TakeReleased(), rows, 2);
+    auto part = LinearPart::Decode(bytes, query_, kBins);
+    EXPECT_TRUE(part);
+    figures = part->figures;
+    const mechanism::PartialSums::Cells all = part->sums.cells();
+    numbers.assign(all.numbers.begin(), all.numbers.end());
+    rows_.assign(all.rows.begin(), all.rows.end());
+    cells.assign(all.sums_and_counts.begin(), all.sums_and_counts.end());
+    step_ = part->sums.step();
+  }
+
+  // The first place of a row of this column.
+  size_t PlaceIn(size_t column) const {
+    const auto row = std::ranges::lower_bound(rows_, query_.tables[column].first);
+    return static_cast<size_t>(row - rows_.begin());
+  }
+  int64_t& sum(size_t place) { return cells[2 * place]; }
+  int64_t& count(size_t place) { return cells[2 * place + 1]; }
+  void Erase(size_t place) {
+    rows_.erase(rows_.begin() + static_cast<ptrdiff_t>(place));
+    const auto at = cells.begin() + static_cast<ptrdiff_t>(2 * place);
+    cells.erase(at, at + 2);
+  }
+  // An event's count in a column, in steps.
+  int64_t Unit(size_t column) const {
+    return static_cast<int64_t>(query_.weights.count(column) / step_);
+  }
+  size_t rows() const { return rows_.size(); }
+  // Sends the part as bytes, and says what the trainer finds.
+  std::string Found() const {
+    ByteWriter out;
+    for (const uint64_t number :
+         {figures.examples, figures.clipped, figures.losses, figures.predicted, uint64_t{kBins}})
+      PutVarint(number, &out);
+    for (const uint64_t bin : figures.bins) PutVarint(bin, &out);
+    out.Put(step_);
+    PutVarint(numbers.size(), &out);
+    for (const int64_t number : numbers) PutVarint(ToZigzag(number), &out);
+    PutVarint(query_.tables.size(), &out);
+    size_t begin = 0;
+    for (const mechanism::SumTable& table : query_.tables) {
+      size_t end = begin;
+      uint64_t unit = 0, next = table.first;
+      for (; end < rows_.size() && rows_[end] < table.first + table.rows; ++end)
+        unit = std::gcd(unit, static_cast<uint64_t>(std::abs(cells[2 * end + 1])));
+      PutVarint(end - begin, &out);
+      PutVarint(unit, &out);
+      for (size_t i = begin; i < end; next = rows_[i++] + 1) PutVarint(rows_[i] - next, &out);
+      for (size_t i = begin; i < end; ++i) PutVarint(ToZigzag(cells[2 * i]), &out);
+      for (size_t i = begin; i < end; ++i)
+        PutVarint(static_cast<uint64_t>(cells[2 * i + 1] / static_cast<int64_t>(unit)), &out);
+      begin = end;
+    }
+    const auto part = LinearPart::Decode(out.bytes(), query_, kBins);
+    if (!part) return part.error().message;
+    const Status check = part->Check(query_);
+    return check ? "" : check.error().message;
+  }
+
+  PartFigures figures;
+  std::vector<int64_t> numbers, cells;
+
+ private:
+  static LinearLearnerOptions OptionsOf(bool weighs) {
+    LinearLearnerOptions options = Options();
+    options.weighs = weighs;
+    return options;
+  }
+
+  const LinearQuery query_;
+  std::vector<uint64_t> rows_;
+  double step_ = 0;
+};
+
+TEST(LinearPartCheck, RightSumsPass) {
+  for (const uint64_t seed : {1, 2, 3, 4})
+    for (const bool weighs : {false, true}) {
+      std::mt19937_64 random(seed);
+      std::vector<Event> events = RandomEvents(1 + random() % 3000, random);
+      if (weighs)
+        for (Event& event : events) event.weight = static_cast<float>(random() % 11) / 10;
+      EXPECT_EQ(PartInHand(events, weighs).Found(), "") << "seed " << seed;
+    }
+  EXPECT_EQ(PartInHand({}).Found(), "");
+}
+
+TEST(LinearPartCheck, WrongSumsAreFoundByColumnAndRow) {
+  std::mt19937_64 random(6);
+  const PartInHand good(RandomEvents(2000, random));
+  const auto found = [&](const std::function<void(PartInHand*)>& change) {
+    PartInHand part = good;
+    change(&part);
+    return part.Found();
+  };
+  constexpr size_t kC = 0, kSet = 1, kD = 2;
+  using testing::HasSubstr;
+  using testing::MatchesRegex;
+  // A record twice, or left out, that the figures do not tell of.
+  EXPECT_THAT(found([&](PartInHand* p) { p->count(p->PlaceIn(kC)) += p->Unit(kC); }),
+              MatchesRegex("column 'c': counts of [0-9]+ steps, and its examples make .*"));
+  EXPECT_THAT(found([&](PartInHand* p) { p->count(p->PlaceIn(kD)) -= p->Unit(kD); }),
+              HasSubstr("column 'd': counts"));
+  // A row lost.
+  EXPECT_THAT(found([&](PartInHand* p) { p->Erase(p->PlaceIn(kD)); }),
+              HasSubstr("column 'd': counts"));
+  // Wild bits of a count and of a sum.
+  EXPECT_THAT(found([&](PartInHand* p) { p->count(p->PlaceIn(kSet)) ^= int64_t{1} << 40; }),
+              HasSubstr("column 's', row 0: a count of"));
+  EXPECT_THAT(found([&](PartInHand* p) { p->count(p->PlaceIn(kD)) *= -1; }),
+              HasSubstr("column 'd', row 0: a count of -"));
+  for (const size_t column : {kC, kSet, kD})
+    EXPECT_THAT(found([&](PartInHand* p) { p->sum(p->PlaceIn(column)) ^= int64_t{1} << 40; }),
+                HasSubstr(", row 0: a sum of"));
+  // Another scale of a column.
+  EXPECT_THAT(found([&](PartInHand* p) {
+                for (size_t i = p->PlaceIn(kC); i < p->PlaceIn(kSet); ++i) p->count(i) *= 2;
+              }),
+              HasSubstr("column 'c'"));
+  // Further numbers, and clicks that the figures have otherwise.
+  EXPECT_THAT(found([](PartInHand* p) { p->numbers[kAlong] = int64_t{1} << 40; }),
+              HasSubstr("moves along residuals: a sum of"));
+  EXPECT_THAT(found([](PartInHand* p) { p->numbers[kSquare] = -1; }),
+              HasSubstr("squared moves: a sum of -1"));
+  EXPECT_THAT(found([](PartInHand* p) { p->numbers[kClicks] /= 2; }),
+              HasSubstr("clicks: a sum of"));
+  EXPECT_THAT(found([](PartInHand* p) {
+                ++p->figures.bins[0];  // a click among the misses
+                --*std::max_element(p->figures.bins.begin() + kBins, p->figures.bins.end());
+              }),
+              HasSubstr("clicks: a sum of"));
+}
+
+// These bounds are of whole sums: an event whose vector has the norm 1.5 C hides among others, and
+// so does a bit. Only a sum of the same records tells (ASumThatIsCheckedIsHeldAgainstItsRecords).
+TEST(LinearPartCheck, AVectorThatIsTooLongIsNotFound) {
+  std::mt19937_64 random(7);
+  PartInHand part(RandomEvents(2000, random));
+  for (const size_t column : {0, 1, 2, 3, 4}) {
+    const size_t place = part.PlaceIn(column);
+    part.sum(place) += part.sum(place) > 0 ? -2 * part.Unit(column) : 2 * part.Unit(column);
+  }
+  EXPECT_EQ(part.Found(), "");
+  part.sum(part.PlaceIn(2)) ^= 1 << 9;
+  EXPECT_EQ(part.Found(), "");
+}
+
+// A learner that sees the records of a part itself says whether the part is theirs, bit for bit,
+// and learns the same period either way.
+TEST(LinearPart, ASumThatIsCheckedIsHeldAgainstItsRecords) {
+  for (const size_t threads : {1, 3}) {
+    std::mt19937_64 random(threads);
+    Trained alone(1), checking(threads);
+    for (Trained* trained : {&alone, &checking}) {
+      std::mt19937_64 same(8);
+      trained->Take(StepOf(SomeEvents(3000, same)));
+    }
+    const std::string released = *checking.learner.TakeReleased();
+    MemoryRows rows = RowsOf(checking);
+    for (int round = 0; round < 6; ++round) {
+      const std::vector<Event> others = SomeEvents(900, random), events = SomeEvents(700, random);
+      std::string theirs = PartOf({events}, released, rows, 2);
+      const bool wrong = round % 3 == 1, unknown = round % 3 == 2;
+      if (wrong) theirs[theirs.size() / 2] ^= 4;
+      if (unknown) theirs.clear();
+      for (Trained* trained : {&alone, &checking}) {
+        stream::StepBatch preview = StepOf(others);
+        preview.kind = stream::StepBatch::Kind::kPreview;
+        ASSERT_TRUE(trained->learner.Preview(preview, &trained->report));
+        for (const auto& piece : CutAtRandom(events, random)) {
+          stream::StepBatch again = StepOf(piece);
+          again.kind = stream::StepBatch::Kind::kPreview;
+          again.recount = trained == &checking;
+          ASSERT_TRUE(trained->learner.Preview(again, &trained->report));
+          EXPECT_EQ(trained->report.losses, piece.size());
+        }
+      }
+      const auto same = checking.learner.EndRecount(theirs);
+      ASSERT_TRUE(same);
+      EXPECT_EQ(*same, !wrong);
+    }
+    // A part without any event is one too.
+    EXPECT_EQ(checking.learner.EndRecount(PartOf({}, released, rows, 1)), true);
+    stream::StepBatch last;
+    last.examples.slots = 3;
+    last.examples.dense_width = 2;
+    alone.Take(last);
+    checking.Take(last);
+    EXPECT_EQ(checking.report.examples, 6u * 1600);
+    EXPECT_EQ(checking.report.units_clipped, alone.report.units_clipped);
+    EXPECT_NEAR(checking.report.earlier_loss_sum, alone.report.earlier_loss_sum, 9600 * 0x1p-17);
+    EXPECT_TRUE(checking.Parameters() == alone.Parameters());
+  }
 }
 
 // A refused part leaves a learner as it was.

@@ -2,11 +2,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "event/codec.h"
+#include "metrics/families.h"
 #include "train/intake.h"
+#include "train/watch/dead_letter_news.h"
 
 namespace tacit::train {
 namespace {
@@ -36,45 +41,75 @@ class FrameSource final : public stream::Source {
   size_t next_ = 0;
 };
 
-class NoLetters final : public event::DeadLetterSink {
+class CountedLetters final : public event::DeadLetterSink {
  public:
   Status Write(std::span<const event::DeadLetter> letters) override {
-    EXPECT_TRUE(letters.empty());
+    count += letters.size();
     return {};
   }
   void Interrupt() override {}
+
+  size_t count = 0;
 };
 
-class PeriodPartsTest : public testing::TestWithParam<uint32_t> {};
+// A number of records; every third is without a label if `some_dead`.
+event::RawRecords Records(uint64_t from, uint64_t to, bool some_dead = false) {
+  event::RawRecords frame;
+  frame.first_offset = from;
+  for (uint64_t i = from; i < to; ++i) {
+    frame.bytes += some_dead && i % 3 == 0 ? "x\t7" : "1\t7";
+    frame.end.push_back(static_cast<uint32_t>(frame.bytes.size()));
+  }
+  return frame;
+}
+event::RawRecords Sums(const event::SummedRecords& summed, bool recount = false) {
+  event::RawRecords frame;
+  frame.origin = "w-1";
+  frame.sums = "a part";
+  frame.summed = summed;
+  frame.recount = recount;
+  return frame;
+}
+event::RawRecords End(uint64_t end) {
+  event::RawRecords frame;
+  frame.first_offset = end;
+  frame.period = {{0, 0, end}};
+  return frame;
+}
+
+class PeriodPartsTest : public testing::TestWithParam<uint32_t> {
+ protected:
+  // Has an intake take these frames, which must end a period.
+  Intake& Take(std::vector<event::RawRecords> frames) {
+    source_.emplace(std::move(frames));
+    const auto periods = [](stream::Position start) {
+      return stream::MakeTopicPeriodParticipation(/*offsets_per_part=*/15, std::move(start));
+    };
+    intake_.emplace(
+        IntakeOptions{
+            .learners = {{LearnerIndex(0), periods, {}}},
+            .parts_in_any_order = true,
+            .filter = {.opted_out = registry_.AddCounter("tacit_records_opted_out_total")},
+            .decode_threads = GetParam(),
+            .on_decoded = [this](auto& records, auto&, auto dead) { news_.See(records, dead); }},
+        *source_, *codec_, transform_, letters_);
+    EXPECT_TRUE(intake_->Start());
+    return *intake_;
+  }
+
+  const event::FeatureTransform transform_{
+      {.dense = {{.name = "n", .transform = event::DenseTransform::kIdentity}}, .categorical = {}}};
+  const std::unique_ptr<event::Codec> codec_ = event::MakeCriteoTsvCodec(transform_);
+  const SystemClock clock_;
+  metrics::Registry registry_;
+  DeadLetterNews news_{clock_, registry_, "letters"};
+  CountedLetters letters_;
+  std::optional<FrameSource> source_;
+  std::optional<Intake> intake_;
+};
 
 TEST_P(PeriodPartsTest, ComeInAnyOrder) {
-  const event::FeatureTransform transform{
-      {.dense = {{.name = "n", .transform = event::DenseTransform::kIdentity}}, .categorical = {}}};
-  const auto codec = event::MakeCriteoTsvCodec(transform);
-  NoLetters sink;
-  const auto records = [](uint64_t from, uint64_t to) {
-    event::RawRecords frame;
-    frame.first_offset = from;
-    for (uint64_t i = from; i < to; ++i) {
-      frame.bytes += "1\t7";
-      frame.end.push_back(static_cast<uint32_t>(frame.bytes.size()));
-    }
-    return frame;
-  };
-  event::RawRecords part, end;
-  part.origin = "w-1";
-  part.sums = "a part";
-  end.first_offset = 40;
-  end.period = {{0, 0, 40}};
-  FrameSource source({records(30, 40), part, records(0, 10), records(20, 30), end});
-  const auto periods = [](stream::Position start) {
-    return stream::MakeTopicPeriodParticipation(/*offsets_per_part=*/15, std::move(start));
-  };
-  Intake intake({.learners = {{LearnerIndex(0), periods, {}}},
-                 .parts_in_any_order = true,
-                 .decode_threads = GetParam()},
-                source, *codec, transform, sink);
-  ASSERT_TRUE(intake.Start());
+  Intake& intake = Take({Records(30, 40), Sums({}), Records(0, 10), Records(20, 30), End(40)});
   std::vector<uint64_t> offsets;
   std::vector<std::string> sums;
   size_t steps = 0;
@@ -93,6 +128,64 @@ TEST_P(PeriodPartsTest, ComeInAnyOrder) {
   EXPECT_EQ(offsets, due);
   EXPECT_EQ(sums, std::vector<std::string>{"a part"});
   EXPECT_EQ(steps, 1u);
+  EXPECT_EQ(letters_.count, 0u);
+}
+
+// Records that others have read count as if they had been read here.
+TEST_P(PeriodPartsTest, RecordsOfOthersAreCounted) {
+  Intake& intake = Take({Records(0, 30, /*some_dead=*/true),
+                         Sums({.records = 50, .dead = {0, 2, 0, 5}, .opted_out = 7}), End(80)});
+  while (intake.steps().Pop()) continue;
+  EXPECT_EQ(intake.records_read(), 80u);
+  EXPECT_EQ(intake.records_dead(), 17u);
+  EXPECT_EQ(intake.records_good(), 56u);
+  EXPECT_EQ(letters_.count, 10u) << "the worker has written the others";
+  const auto count = [&](metrics::CounterName name, const metrics::Labels& labels = {}) {
+    return registry_.AddCounter(name, labels).value();
+  };
+  EXPECT_EQ(count("tacit_records_read_total"), 80);
+  EXPECT_EQ(count("tacit_records_opted_out_total"), 7);
+  EXPECT_EQ(count("tacit_dead_letters_total", {{"part", "label"}}), 15);
+  EXPECT_EQ(count("tacit_dead_letters_total", {{"part", "schema"}}), 2);
+}
+
+// Records that are read to check others' sums are parts of their own, and count once. Sums of other
+// records cannot be compared with them.
+TEST_P(PeriodPartsTest, RecordsThatOthersHaveSummedTooComeApart) {
+  struct Case {
+    event::SummedRecords theirs;
+    bool compared = false;
+  };
+  for (const Case& one : std::vector<Case>{{{.records = 20, .dead = {}}, true},
+                                           {{.records = 20, .dead = {0, 0, 0, 2}}, true},
+                                           {{.records = 21, .dead = {}}, false},
+                                           {{.records = 20, .dead = {0, 1}}, false}}) {
+    event::RawRecords first = Records(10, 20, /*some_dead=*/true), second = Records(20, 30);
+    first.recount = second.recount = true;
+    Intake& intake = Take({Records(0, 10), first, Records(30, 35), second,
+                           Sums(one.theirs, /*recount=*/true), Records(35, 40), End(40)});
+    std::vector<uint64_t> again, others;
+    bool ended = false, compared = false;
+    while (auto step = intake.steps().Pop()) {
+      const std::vector<uint64_t>& part = step->batch.examples.offset;
+      std::vector<uint64_t>& all = step->batch.recount ? again : others;
+      all.insert(all.end(), part.begin(), part.end());
+      if (step->batch.kind != stream::StepBatch::Kind::kSums) continue;
+      EXPECT_TRUE(step->batch.recount);
+      EXPECT_EQ(step->batch.sums_from, "w-1");
+      EXPECT_EQ(again.size(), 17u) << "the sums came before their records";
+      ended = true;
+      compared = !step->batch.sums.empty();
+    }
+    EXPECT_TRUE(ended);
+    EXPECT_EQ(compared, one.compared);
+    EXPECT_EQ(again.front(), 10u);
+    EXPECT_EQ(again.back(), 29u);
+    EXPECT_EQ(others.size(), 20u);
+    EXPECT_EQ(intake.records_read(), 40u);
+    EXPECT_EQ(intake.records_good(), 37u);
+    EXPECT_EQ(intake.records_dead(), 3u);
+  }
 }
 INSTANTIATE_TEST_SUITE_P(DecodeThreads, PeriodPartsTest, testing::Values(1, 3));
 

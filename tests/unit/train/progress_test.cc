@@ -36,6 +36,47 @@ TEST(ProgressTest, DaysEndAtTheirCuts) {
   EXPECT_EQ(progress.view(1).events, 6u);
 }
 
+// Predictions that another process has made count as those made here; in AUC, to the width of a
+// bin.
+TEST(ProgressTest, FiguresOfOthersCountAsPredictions) {
+  std::mt19937_64 random(5);
+  std::normal_distribution<float> logit(-1, 2);
+  Progress here(1), elsewhere(1), mixed(1);
+  for (int part = 0; part < 8; ++part) {
+    const ScoreBins bins(64);
+    PartFigures figures;
+    figures.bins.resize(size_t{2} * bins.size());
+    std::vector<float> logits, labels;
+    double loss = 0;
+    for (int i = 0; i < 9000; ++i) {
+      const float x = logits.emplace_back(logit(random));
+      const double p = 1 / (1 + std::exp(-x));
+      const float label = labels.emplace_back(random() % 1000 < 1000 * p ? 1.0f : 0.0f);
+      const auto own = static_cast<float>(-std::log(label > 0 ? p : 1 - p));
+      loss += own;
+      ++figures.examples;
+      figures.See(bins, x, p, own, label);
+    }
+    here.AddPredictions(0, logits, labels, loss);
+    elsewhere.AddFigures(0, figures);
+    part % 2 == 0 ? mixed.AddFigures(0, figures) : mixed.AddPredictions(0, logits, labels, loss);
+  }
+  const Progress::View due = here.view(0);
+  for (Progress* one : {&elsewhere, &mixed}) {
+    const Progress::View view = one->view(0);
+    EXPECT_EQ(view.events, due.events);
+    EXPECT_NEAR(view.entropy, due.entropy, 1e-5);
+    EXPECT_NEAR(view.calibration, due.calibration, 1e-5);
+    EXPECT_NEAR(view.auc, due.auc, 2e-3);
+    EXPECT_NEAR(view.auc_deviation, due.auc_deviation, 1e-4);
+    one->AddStep(0, 0, 1);
+    const auto quality = one->quality(0), expected = here.quality(0);
+    ASSERT_EQ(quality.size(), expected.size());
+    EXPECT_EQ(quality[0].clicks, expected[0].clicks);
+    EXPECT_NEAR(quality[0].loss_sum, expected[0].loss_sum, 1);
+  }
+}
+
 // Figures stand beside their baselines: a constant's log loss, and the clicks that came.
 TEST(ProgressTest, ADayIsComparedWithTheBestConstant) {
   Progress progress(1);

@@ -171,6 +171,7 @@ TEST(RecordFilterTest, WhoOptedOutIsNeverLearntFrom) {
   EXPECT_EQ(read->size(), 2u);
   EXPECT_GE(OptOut::BytesOf(dir / "opt-out"), 2 * 2 * sizeof(Hash128));
   EXPECT_TRUE(read->Has("u1") && read->Has("u7"));
+  EXPECT_EQ(read->digest(), Sha256().Update("# asked by letter\nu1\r\n\nu1\nu7\n#u2").Finish());
   for (const char* user : {"u2", "", "u", "u11", "# asked by letter"})
     EXPECT_FALSE(read->Has(user)) << user;
   const auto opt_out = std::make_shared<const OptOut>(*std::move(read));

@@ -102,6 +102,61 @@ TEST_F(TrainerTest, SumsOfOthersAreForModelsThatAddUp) {
   EXPECT_TRUE(store_->commits.empty());
 }
 
+// A learner whose own sums are "right", and have 7 examples.
+class AddingLearner final : public Learner {
+ public:
+  using Learner::Learner;
+
+  privacy::Charge charge() const override { return {}; }
+  Result<bool> TakeStep(const stream::StepBatch&, const std::atomic<bool>&, StepReport*) override {
+    return true;
+  }
+  Status Preview(const stream::StepBatch&, StepReport*) override { return {}; }
+  Result<PartFigures> AddPart(std::string_view) override {
+    return PartFigures{.examples = 7, .losses = 65536, .predicted = 3 * 65536, .bins = {4, 3}};
+  }
+  Result<bool> EndRecount(std::string_view bytes) override {
+    return bytes.empty() || bytes == "right";
+  }
+  std::shared_ptr<const store::DenseState> CopyDense() const override { return nullptr; }
+  Status LoadReleased(std::string_view) override { return {}; }
+  void Rekey() override {}
+};
+
+TEST_F(TrainerTest, OtherSumsOfTheSameRecordsStopLearningAndNameTheirWorker) {
+  Make(1.0, 8, std::chrono::hours(1));
+  std::vector<ResumedLearner> learners;
+  learners.push_back({std::make_unique<AddingLearner>("sums", LearnerIndex(0)), {}});
+  trainer_ = std::make_unique<Trainer>(
+      TrainerOptions{
+          .budgets = {{.epsilon = 8, .delta = 1e-6}}, .total_budget = std::nullopt, .topic = "log"},
+      std::move(learners), *store_, clock_, registry_, progress_);
+  BoundedQueue<LearnerStep> steps(100);
+  const auto push = [&](const std::string& bytes, bool recount) {
+    LearnerStep sums{.learner = LearnerIndex(0), .batch = {}, .source_identity = ""};
+    sums.batch.kind = stream::StepBatch::Kind::kSums;
+    sums.batch.sums = bytes;
+    sums.batch.sums_from = "w-" + bytes;
+    sums.batch.recount = recount;
+    ASSERT_TRUE(steps.Push(std::move(sums)));
+  };
+  push("a part", false);
+  push("right", true);
+  push("", true);
+  push("wrong", true);
+  push("a part", false);
+  steps.Close();
+  const auto outcome = trainer_->Run(steps);
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().code, ErrorCode::kRefused);
+  EXPECT_EQ(outcome.error().message,
+            "learner 'sums', after step 0: worker 'w-wrong' has sent other sums than this process "
+            "has of the same records: one of the two is wrong");
+  // Predictions of the first part count; those of records that were read here do not come twice.
+  EXPECT_EQ(progress_.view(0).events, 7u);
+  EXPECT_NEAR(progress_.view(0).calibration, 1, 1e-9);
+}
+
 TEST_F(TrainerTest, AnEngineThatCannotBringItsModelHomeEndsTrainingWithNothingCommitted) {
   Make(1.0, 8, std::chrono::hours(1));
   distant_.settling_fails = true;

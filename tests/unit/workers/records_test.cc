@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <cstring>
 #include <random>
 
@@ -36,7 +37,7 @@ Body SomeBody() {
   return {.ranges = {{.range = {0, 10, 20},
                       .before = before,
                       .last = last,
-                      .unreadable = 1,
+                      .dead = {0, 0, 0, 1},
                       .opted_out = 2,
                       .empty = 3},
                      {.range = {7, 1, 2}, .before = {}, .last = {}, .empty = 1}},
@@ -48,6 +49,8 @@ Origin SomeOrigin() { return {"w1-0a0b", DigestOf(1), DigestOf(100)}; }
 Hello SomeHello() {
   return {.origin = SomeOrigin(),
           .version = 812,
+          .plan_ms = 1795000000000,
+          .number = 77,
           .threads = 8,
           .events_per_second = 430000,
           .offsets = 1000,
@@ -90,9 +93,12 @@ TEST(WorkersRecordsTest, ABodyHasTheBytesOfItsGrammar) {
   out.Put(uint32_t{2}).Put(int32_t{0}).Put(uint64_t{10}).Put(uint64_t{20});
   out.Put(uint8_t{1}).Put(uint64_t{9}).Put(int64_t{-5}).Put(uint64_t{0x0102030405060708});
   out.Put(uint8_t{1}).Put(uint64_t{18}).Put(int64_t{6}).Put(uint64_t{7});
-  out.Put(uint64_t{1}).Put(uint64_t{2}).Put(uint64_t{3});
+  for (const uint64_t dead : {0, 0, 0, 1, 0, 0, 0}) out.Put(dead);
+  out.Put(uint64_t{2}).Put(uint64_t{3});
   out.Put(int32_t{7}).Put(uint64_t{1}).Put(uint64_t{2});
-  out.Put(uint8_t{0}).Put(uint8_t{0}).Put(uint64_t{0}).Put(uint64_t{0}).Put(uint64_t{1});
+  out.Put(uint8_t{0}).Put(uint8_t{0});
+  for (const uint64_t dead : {0, 0, 0, 0, 0, 0, 0}) out.Put(dead);
+  out.Put(uint64_t{0}).Put(uint64_t{1});
   const std::string bytes = out.bytes() + "sums of learners";
   EXPECT_EQ(EncodeBody(SomeBody()), bytes);
   EXPECT_EQ(DecodeBody(bytes), SomeBody());
@@ -266,7 +272,7 @@ TEST(WorkersRecordsTest, ABodyThatDoesNotAddUpIsRefused) {
   refused([](Body* b) { b->ranges[0].range.partition = -1; }, "partition at byte 4: it is below 0");
   refused([](Body* b) { b->ranges[0].range.end = 10; }, "end at byte 16: the range is empty");
   refused([](Body* b) { b->ranges[0].range.partition = 7; },
-          "end at byte 110: the ranges are out of order");
+          "end at byte 158: the ranges are out of order");
   refused([](Body* b) { b->ranges[0].before->offset = 10; },
           "before at byte 25: the record does not lie before the end");
   refused([](Body* b) { b->ranges[0].last->offset = 20; },
@@ -275,16 +281,18 @@ TEST(WorkersRecordsTest, ABodyThatDoesNotAddUpIsRefused) {
           "last at byte 66: it is not the record before the range");
   refused([](Body* b) { b->ranges[0].last.reset(); },
           "last at byte 49: it is not the record before the range");
-  refused([](Body* b) { b->ranges[0].unreadable = 11; },
-          "unreadable at byte 74: it counts more offsets than the range has");
+  refused([](Body* b) { b->ranges[0].dead[0] = 11; },
+          "dead at byte 74: it counts more offsets than the range has");
+  refused([](Body* b) { b->ranges[0].dead[6] = 10; },
+          "dead at byte 122: it counts more offsets than the range has");
   refused([](Body* b) { b->ranges[0].opted_out = 10; },
-          "opted_out at byte 82: it counts more offsets than the range has");
+          "opted_out at byte 130: it counts more offsets than the range has");
   refused([](Body* b) { b->ranges[0].opted_out = ~uint64_t{0}; },
-          "opted_out at byte 82: it counts more offsets than the range has");
+          "opted_out at byte 130: it counts more offsets than the range has");
   refused([](Body* b) { b->ranges[0].empty = 8; },
-          "empty at byte 90: it counts more offsets than the range has");
+          "empty at byte 138: it counts more offsets than the range has");
   refused([](Body* b) { b->ranges[1].empty = 0; },
-          "empty at byte 136: it does not go with the last record");
+          "empty at byte 232: it does not go with the last record");
   const std::string good = EncodeBody(SomeBody());
   for (size_t left = 0; left < good.size() - SomeBody().sums.size(); ++left)
     ExpectRefused(DecodeBody(good.substr(0, left)), "the bytes end there");
@@ -319,11 +327,11 @@ TEST(WorkersRecordsTest, AHelloOrAPlanThatDoesNotAddUpIsRefused) {
     return read ? OpenHello(kKey, *read) : Fail(read.error());
   };
   ExpectRefused(hello([](Hello* h) { h->done = 1001; }),
-                "done at byte 26: more is done than was in hand");
+                "done at byte 42: more is done than was in hand");
   ExpectRefused(hello([](Hello* h) { h->trouble.resize(1025); }),
-                "trouble at byte 35: it is too long");
+                "trouble at byte 51: it is too long");
   ExpectRefused(hello([](Hello* h) { h->origin.worker = ""; }), "worker at byte 5: it is empty");
-  ExpectRefused(hello([](Hello* h) { h->origin.worker.resize(256); }),
+  ExpectRefused(hello([](Hello* h) { h->origin.worker.assign(101, 'w'); }),
                 "worker at byte 5: it is too long");
   const KafkaRecord form = SealHello(kKey, SomeHello());
   SealedRecord longer = ReadSums(form.key, form.value).value();
@@ -331,14 +339,16 @@ TEST(WorkersRecordsTest, AHelloOrAPlanThatDoesNotAddUpIsRefused) {
   const std::string sealed =
       seal.Seal(seal.Open(longer.sealed, longer.associated).value() + '\0', longer.associated);
   longer.sealed = sealed;
-  ExpectRefused(OpenHello(kKey, longer), "the end at byte 65: there are more bytes");
+  ExpectRefused(OpenHello(kKey, longer), "the end at byte 81: there are more bytes");
   const auto plan = [](auto change) {
     Plan made = SomePlan();
     change(&made);
     return DecodePlan(kKey, EncodePlan(kKey, made));
   };
-  ExpectRefused(plan([](Plan* p) { p->slices[0].worker.resize(256); }),
+  ExpectRefused(plan([](Plan* p) { p->slices[0].worker.assign(101, 'w'); }),
                 "worker at byte 98: it is too long");
+  ExpectRefused(plan([](Plan* p) { p->slices[0].worker = "w 1"; }),
+                "worker at byte 98: it has other letters than a name");
   ExpectRefused(plan([](Plan* p) {
                   p->slices[0].ranges[1] = {0, 19, 30};
                 }),
@@ -347,6 +357,29 @@ TEST(WorkersRecordsTest, AHelloOrAPlanThatDoesNotAddUpIsRefused) {
                 "ranges at byte 157: there are too few or too many");
   ExpectRefused(plan([](Plan* p) { p->slices[1].ranges.clear(); }),
                 "ranges at byte 157: there are too few or too many");
+}
+
+// A stranger writes names too, and people read them in a log and on a terminal.
+TEST(WorkersRecordsTest, ANameHasLettersDigitsAndFewMore) {
+  const auto read = [](const std::string& worker, bool is_hello) {
+    Hello hello = SomeHello();
+    hello.origin.worker = worker;
+    const KafkaRecord record =
+        is_hello ? SealHello(kKey, hello) : SealBody(kKey, hello.origin, "a body")[0];
+    return ReadSums(record.key, record.value);
+  };
+  for (const bool hello : {true, false}) {
+    for (int letter = 0; letter < 256; ++letter) {
+      const bool good = std::strchr("._-", letter) != nullptr || (std::isalnum(letter) != 0);
+      const auto record = read(std::string("w1-") + static_cast<char>(letter), hello);
+      if (good && letter != 0)
+        EXPECT_TRUE(record) << letter;
+      else
+        ExpectRefused(record, "worker at byte 5: it has other letters than a name");
+    }
+    EXPECT_TRUE(read(std::string(100, 'w'), hello));
+    ExpectRefused(read(std::string(101, 'w'), hello), "worker at byte 5: it is too long");
+  }
 }
 
 Body RandomBody(std::mt19937_64& random) {
@@ -358,9 +391,10 @@ Body RandomBody(std::mt19937_64& random) {
     if (at > 0 && random() % 2 == 0)
       summed.before = {random() % at, static_cast<int64_t>(random()), random()};
     summed.empty = random() % (summed.range.size() + 1);
-    summed.unreadable = summed.range.size() - summed.empty;
+    uint64_t& dead = summed.dead[random() % summed.dead.size()];
+    dead = summed.range.size() - summed.empty;
     summed.last = summed.before;
-    if (summed.unreadable > 0)
+    if (dead > 0)
       summed.last = {at + random() % summed.range.size(), static_cast<int64_t>(random()), random()};
     body.ranges.push_back(summed);
     at = summed.range.end + random() % 2;

@@ -14,6 +14,7 @@
 
 #include "base/text.h"
 #include "metrics/families.h"
+#include "simulation_auditor.h"
 #include "toy_topic.h"
 #include "workers/dealer.h"
 
@@ -32,88 +33,36 @@ enum class Fault {
   kForeignChunk,   // a worker sends chunks of one body under another's name
   kOtherTopic,     // a worker reads another topic
   kEarlyDeletion,  // the trainer deletes sums before its commit
+  kReplays,        // a stranger writes into both topics again what has lain there
+  kWrongBit,       // a worker's sums have another bit
 };
 
 constexpr int32_t kPartitions = 4;
 constexpr uint64_t kOffsets = 400;
-constexpr uint64_t kBegin = 10;  // the store has learnt the records before
 constexpr size_t kCommits = 8;
 constexpr int64_t kTickMs = 100, kLimitMs = 60 * 60 * 1000;
+// A message is late by this much at most; so long after its end a worker may seem to be there.
+constexpr int64_t kLateMostMs = 60'000, kSeemsThereMs = kLateMostMs + 4000;
 constexpr SharedKey kSimulationKey{42};
 constexpr Digest kBuild{1};
 
 Clock::TimePoint TimeOf(int64_t ms) { return Clock::TimePoint(std::chrono::milliseconds(ms)); }
 
-struct Commit {
-  Digest head;  // that the period began at
-  Ranges ranges;
-  ToySums released;
-};
-
-// All of a trainer that survives its death.
-struct Store {
-  Digest head{2};
-  uint64_t version = 1;
-  std::map<int32_t, uint64_t> positions;
-  std::map<int32_t, stream::LastRecord> last;
-  std::vector<Commit> commits;
-};
-
-// The auditor knows the topic of events and the stores, and nothing of plans and messages.
-class Auditor {
- public:
-  explicit Auditor(const ToyTopic& events) : events_(events) {}
-
-  void Audit(const Store& store) {
-    std::map<int32_t, uint64_t> next;
-    for (const Commit& commit : store.commits) {
-      ToySums due;
-      for (const OffsetRange& range : commit.ranges) {
-        uint64_t& from = next.try_emplace(range.partition, kBegin).first->second;
-        if (range.begin != from) complaints.push_back("a period does not follow the one before");
-        for (; from < range.end; ++from)
-          if (const uint64_t* value = events_.At(range.partition, from)) {
-            due.weighted += *value + *value * commit.head[0] * 2;
-            due.placed += *value * from + *value;
-            due.count += 1;
-          }
-      }
-      if (due != commit.released) complaints.push_back("a release is not the sum of its records");
-    }
-    for (const auto& [partition, position] : store.positions)
-      if (position != next.try_emplace(partition, kBegin).first->second)
-        complaints.push_back("a position is not the end of what was learnt");
-  }
-  // Chunks name their head in the clear, behind 5 bytes and the sender's name.
-  void SeesDeletion(const Store& store, const KafkaRecord& record) {
-    if (record.key[0] != 'c') return;
-    ByteReader in(std::string_view(record.value).substr(5));
-    in.GetString();
-    Digest head{};
-    in.GetArray(std::span<uint8_t>(head));
-    if (head == store.head) complaints.push_back("sums were deleted before their commit");
-  }
-
-  std::vector<std::string> complaints;
-
- private:
-  const ToyTopic& events_;
-};
-
 // Both topics, and what is on its way to them.
 struct Brokers {
-  std::string plan;  // the newest
+  std::vector<std::string> plans;
   std::vector<KafkaRecord> sums;
   size_t begin = 0;  // sums before it are deleted
   std::multimap<int64_t, KafkaRecord> coming;
 };
 
 struct World {
-  World(uint64_t seed, Fault planted)
+  World(uint64_t seed, Fault planted, double checked)
       : random(seed),
         fault(planted),
+        check(checked),
         events(seed, kPartitions, kOffsets),
-        other_events(seed + 1'000'000, kPartitions, kOffsets),
+        other_events(events.MadeAnew(seed + 1'000'000)),
         auditor(events) {}
 
   bool Chance(double share) { return std::uniform_real_distribution<double>(0, 1)(random) < share; }
@@ -125,11 +74,12 @@ struct World {
   void Send(const KafkaRecord& record) {
     if (Chance(0.05)) return;
     for (int copies = Chance(0.1) ? 2 : 1; copies > 0; --copies)
-      brokers.coming.emplace(now + (Chance(0.1) ? Upto(60'000) : Upto(200)), record);
+      brokers.coming.emplace(now + (Chance(0.1) ? Upto(kLateMostMs) : Upto(200)), record);
   }
 
   std::mt19937_64 random;
   const Fault fault;
+  const double check;  // the share of bodies that the trainer sums up too
   const ToyTopic events, other_events;
   Auditor auditor;
   Brokers brokers;
@@ -137,6 +87,7 @@ struct World {
   uint8_t heads = 2;              // each commit has a head of its own: noise is drawn anew
   std::map<Digest, Ranges> cuts;  // by the head that a period begins at
   Digest feed{2}, feed_before{};
+  std::map<std::string, int64_t> alive;  // when each worker was last at work
 };
 
 class Worker {
@@ -148,6 +99,7 @@ class Worker {
   }
 
   void Tick() {
+    world_.alive[origin_.worker] = world_.now;
     if (world_.now < paused_until_) return;
     if (world_.Chance(0.001)) paused_until_ = world_.now + world_.Upto(20'000);
     const bool leaves = world_.Chance(0.0005);
@@ -157,9 +109,10 @@ class Worker {
       world_.Send(out_.front().second);
       out_.pop_front();
     }
-    if (plan_bytes_ != world_.brokers.plan) {
-      plan_bytes_ = world_.brokers.plan;
-      plan_ = DecodePlan(kSimulationKey, plan_bytes_).value_or(Plan());
+    const std::vector<std::string>& plans = world_.brokers.plans;
+    for (plans_read_ = std::min(plans_read_, plans.size()); plans_read_ < plans.size();) {
+      Plan plan = DecodePlan(kSimulationKey, plans[plans_read_++]).value();
+      if (plan.time_ms > plan_.time_ms) plan_ = std::move(plan);
     }
     Follow(plan_);
     if (job_ && world_.now >= job_->done_at) Deliver();
@@ -176,9 +129,10 @@ class Worker {
 
   void Greet(bool leaves) {
     next_hello_ = world_.now + 1000;
-    Hello hello{.origin = origin_};
+    Hello hello{.origin = origin_, .plan_ms = plan_.time_ms, .number = ++hellos_};
     hello.origin.head = world_.feed;
     hello.events_per_second = world_.Chance(0.5) ? 0 : static_cast<uint64_t>(1000 / pace_ms_);
+    if (job_) hello.offsets = hello.done = static_cast<uint64_t>(world_.now);  // it goes on
     hello.leaves = leaves;
     world_.Send(SealHello(kSimulationKey, hello));
   }
@@ -206,6 +160,7 @@ class Worker {
     origin_.head = job_->head;
     auto records = SealBody(kSimulationKey, origin_, EncodeBody(body));
     if (world_.Faulty(Fault::kForeignChunk)) records = Mixed(body);
+    if (world_.Faulty(Fault::kWrongBit)) records = WithWrongBit(body);
     int64_t at = world_.now;
     for (KafkaRecord& record : records) out_.emplace_back(at += world_.Upto(300), record);
     job_.reset();
@@ -228,6 +183,14 @@ class Worker {
     body->sums = EncodeParts(parts);
   }
 
+  // Sums with a bit that no count tells of.
+  std::vector<KafkaRecord> WithWrongBit(Body body) {
+    auto parts = DecodeParts(body.sums).value();
+    parts[0].bytes[5] ^= 16;
+    body.sums = EncodeParts(parts);
+    return SealBody(kSimulationKey, origin_, EncodeBody(body));
+  }
+
   // Sealed as a chunk of `body`, with other sums inside.
   std::vector<KafkaRecord> Mixed(Body body) {
     const std::string bytes = EncodeBody(body);
@@ -242,8 +205,9 @@ class Worker {
 
   World& world_;
   Origin origin_;
+  uint64_t hellos_ = 0;
   int64_t pace_ms_ = 0, next_hello_ = 0, paused_until_ = 0;
-  std::string plan_bytes_;
+  size_t plans_read_ = 0;
   Plan plan_;
   std::optional<Job> job_;
   std::set<std::tuple<Digest, int32_t, uint64_t>> done_;
@@ -273,9 +237,14 @@ class Topics final : public TrainerTopics {
   }
   bool caught_up() const override { return end_ && read_ >= *end_; }
   void WritePlan(std::string plan) override {
+    const Plan told = DecodePlan(kSimulationKey, plan).value();
+    for (const Slice& slice : told.slices)
+      if (!slice.worker.empty() && world_.alive[slice.worker] < world_.now - kSeemsThereMs)
+        world_.auditor.complaints.push_back("a worker that is gone holds a slice");
     full_ = world_.Chance(0.02);
-    if (!full_ && !world_.Chance(0.1)) world_.brokers.plan = std::move(plan);
+    if (!full_ && !world_.Chance(0.1)) world_.brokers.plans.push_back(std::move(plan));
   }
+  bool plan_written() const override { return !full_; }
   Status plan_status() const override {
     return full_ ? Fail(ErrorCode::kUnavailable, "no broker answers") : Status();
   }
@@ -312,6 +281,7 @@ class Trainer {
     topics_.deletes = [this](const KafkaRecord& record) {
       world_.auditor.SeesDeletion(store_, record);
     };
+    dealer_.SetStore(0, kBuild, "");
     if (feeds_) Publish();
     BeginPeriod();
   }
@@ -331,9 +301,13 @@ class Trainer {
       case PeriodPiece::Kind::kRanges:
         own_.emplace(piece->ranges,
                      world_.now + 25 * static_cast<int64_t>(CountOffsets(piece->ranges)));
+        recounts_ = piece->recount;
         break;
       case PeriodPiece::Kind::kSums:
-        sums_.Add(piece->sums);
+        if (!piece->recount)
+          sums_.Add(piece->sums);
+        else if (EncodeParts({{.key = 0, .bytes = piece->sums}}) != recounted_)
+          stopped = "sums of " + piece->from + " are not those of their records";
         break;
       case PeriodPiece::Kind::kEnd:
         return CommitPeriod();
@@ -380,6 +354,7 @@ class Trainer {
     }
     own_.reset();
     if (Status read = dealer_.HaveRead(last); !read) stopped = read.error().message;
+    if (recounts_) recounted_ = body.sums;
     Add(body);
   }
 
@@ -429,8 +404,8 @@ class Trainer {
   metrics::Registry registry_;
   Topics topics_{world_, [this](const KafkaRecord& record) { Shown(record); }};
   Dealer dealer_{{.key = kSimulationKey,
-                  .build = kBuild,
                   .patience = std::chrono::seconds(2),
+                  .check = world_.check,
                   .held_bytes_most = 4 * kChunkBytes},
                  topics_,
                  clock_,
@@ -439,6 +414,8 @@ class Trainer {
   ToySums sums_;
   int repeated_ = 0;
   std::optional<std::pair<Ranges, int64_t>> own_;
+  bool recounts_ = false;  // a worker has summed them up too
+  std::string recounted_;
 };
 
 // Messages of workers that were taken, or not.
@@ -467,7 +444,7 @@ struct Report {
 
 class Simulation {
  public:
-  Simulation(uint64_t seed, Fault fault) : world_(seed, fault) {
+  Simulation(uint64_t seed, Fault fault, double check = 0.05) : world_(seed, fault, check) {
     for (int32_t partition = 0; partition < kPartitions; ++partition) {
       store_.positions[partition] = kBegin;
       store_.last[partition] = *world_.events.Before(partition, kBegin);
@@ -496,10 +473,17 @@ class Simulation {
     while (!brokers.coming.empty() && brokers.coming.begin()->first <= world_.now)
       brokers.sums.push_back(brokers.coming.extract(brokers.coming.begin()).mapped());
     if (world_.Chance(0.0003)) brokers.begin = brokers.sums.size();  // NAME.sums is made anew
-    if (world_.Chance(0.0003)) brokers.plan.clear();
+    if (world_.Chance(0.0003)) brokers.plans.clear();
+    if (world_.fault == Fault::kReplays) Replay();
     TickTrainer(&trainer_, &starts_at_, store_, /*feeds=*/true);
     if (trainer_ && world_.Chance(0.0003) && !clone_store_) clone_store_ = store_;
     if (clone_store_) TickTrainer(&clone_, &clone_starts_at_, *clone_store_, /*feeds=*/false);
+  }
+
+  void Replay() {
+    auto& [plans, sums, begin, coming] = world_.brokers;
+    if (!sums.empty()) sums.push_back(KafkaRecord(sums[world_.random() % sums.size()]));
+    if (!plans.empty()) plans.push_back(std::string(plans[world_.random() % plans.size()]));
   }
 
   void TickTrainer(std::unique_ptr<Trainer>* trainer, int64_t* starts_at, Store& store,
@@ -560,15 +544,26 @@ TEST(WorkersSimulationTest, EachRecordIsInExactlyOneRelease) {
   for (const int seen : {counted, repeated, build, period}) EXPECT_GT(seen, 20);
 }
 
+// Nothing of it counts twice, and no worker that is gone holds a slice for long.
+TEST(WorkersSimulationTest, AStrangerWhoWritesAllOfItAgainChangesNothing) {
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    const Report report = Simulation(seed, Fault::kReplays).Play();
+    EXPECT_THAT(report.complaints, IsEmpty());
+    EXPECT_EQ(report.stopped, "");
+    EXPECT_EQ(report.commits, kCommits) << "the run has come to a standstill";
+  }
+}
+
 class PlantedFaults : public ::testing::Test {
  protected:
-  // Plays seeds with the fault: the auditor sees it, or a refusal keeps it out of the releases. In
-  // some seeds it may have had no occasion.
+  // Plays seeds with the fault, without checks: the auditor sees it, or a refusal keeps it out of
+  // the releases. In some seeds it may have had no occasion.
   void Expect(Fault fault, const std::string& complaint, int Messages::*refused) {
     int seen = 0;
     for (uint64_t seed = 0; seed < 5; ++seed) {
       SCOPED_TRACE(::testing::Message() << "seed " << seed);
-      Report report = Simulation(seed, fault).Play();
+      Report report = Simulation(seed, fault, /*check=*/0).Play();
       if (refused != nullptr) {
         EXPECT_THAT(report.complaints, IsEmpty());
         seen += report.messages.*refused > 0;
@@ -587,6 +582,16 @@ TEST_F(PlantedFaults, AStaleHead) { Expect(Fault::kStaleHead, kWrong, nullptr); 
 TEST_F(PlantedFaults, AZombiesCopyAdded) { Expect(Fault::kCopyAdded, kWrong, nullptr); }
 TEST_F(PlantedFaults, AChunkOfAnotherBody) { Expect(Fault::kForeignChunk, "", &Messages::period); }
 TEST_F(PlantedFaults, ARecordOfAnotherTopic) { Expect(Fault::kOtherTopic, "", &Messages::topic); }
+TEST_F(PlantedFaults, AWrongBitWithoutChecks) { Expect(Fault::kWrongBit, kWrong, nullptr); }
+// A check finds it before anything is released, and names the worker.
+TEST_F(PlantedFaults, AWrongBitIsFoundByChecks) {
+  for (uint64_t seed = 0; seed < 5; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    const Report report = Simulation(seed, Fault::kWrongBit, /*check=*/1).Play();
+    EXPECT_THAT(report.complaints, IsEmpty());
+    EXPECT_THAT(report.stopped, ::testing::StartsWith("sums of w-"));
+  }
+}
 TEST_F(PlantedFaults, DeletionBeforeTheCommit) {
   Expect(Fault::kEarlyDeletion, "sums were deleted before their commit", nullptr);
 }

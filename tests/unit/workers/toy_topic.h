@@ -24,6 +24,16 @@ class ToyTopic {
     }
   }
 
+  // Another topic, with records at the same offsets.
+  ToyTopic MadeAnew(uint64_t seed) const {
+    std::mt19937_64 random(seed);
+    ToyTopic made = *this;
+    for (auto& records : made.partitions_)
+      for (auto& record : records)
+        if (record) record = random();
+    return made;
+  }
+
   // Null where the offset is empty.
   const uint64_t* At(int32_t partition, uint64_t offset) const {
     const auto& record = partitions_.at(static_cast<size_t>(partition)).at(offset);
