@@ -351,7 +351,8 @@ void Disk::EndProcess() {
   Collect();
 }
 
-// Makes some changes of the bytes safe. A sector and a cut are units, each left or not.
+// Makes some changes of the bytes safe. A sector of a write and a cut are units, each left or not.
+// A sector that is left has all that was written to it before.
 void Disk::KeepSome(Inode& file, uint64_t draw, Left left) {
   uint64_t units = 0;
   const auto for_each = [&](const auto& take) {
@@ -370,12 +371,20 @@ void Disk::KeepSome(Inode& file, uint64_t draw, Left left) {
   };
   for_each([](auto...) {});
   const uint64_t first = Mix(draw, 1) % (units + 1);
+  std::map<uint64_t, std::vector<uint64_t>> sectors;  // the units of each
+  for_each([&](uint64_t unit, const Change& change, uint64_t at, std::string_view) {
+    if (!change.cut) sectors[at / kSector].push_back(unit);
+  });
+  std::map<uint64_t, uint64_t> last;  // unit that is left, by sector
+  for (const auto& [sector, all] : sectors) {
+    const uint64_t drawn = Mix(Mix(draw, 2), sector) % (all.size() + 1);
+    for (size_t i = 0; i < all.size(); ++i)
+      if (left == Left::kAny ? i < drawn : Stays(left, all[i], first, draw)) last[sector] = all[i];
+  }
   for_each([&](uint64_t unit, const Change& change, uint64_t at, std::string_view sector) {
-    if (!Stays(left, unit, first, draw)) return;
-    if (change.cut)
-      file.safe.Cut(at);
-    else
-      file.safe.Put(at, sector);
+    if (change.cut && Stays(left, unit, first, draw)) file.safe.Cut(at);
+    const auto found = last.find(at / kSector);
+    if (!change.cut && found != last.end() && unit <= found->second) file.safe.Put(at, sector);
   });
   file.unsynced.clear();
 }

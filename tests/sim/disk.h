@@ -99,6 +99,8 @@ class Disk {
   uint64_t fault_calls() const { return fault_calls_; }  // that it could have met
   // The power ends at this change, from 1; 0: never.
   void EndPowerAt(uint64_t change) { power_ends_at_ = changes_ + change; }
+  // No call fails any more, and the power does not end.
+  void Mend() { fault_.error = 0, power_ends_at_ = 0; }
   // Counts a change that is about to be made. Returns false if the power has ended before.
   bool CountChange();
   uint64_t changes() const { return changes_; }

@@ -457,6 +457,20 @@ TEST(Disk, APowerLossLeavesSomeSectorsOfWhatWasNotSynced) {
   EXPECT_GT(torn, 50);
 }
 
+TEST(Disk, ASectorThatIsLeftHasAllThatWasWrittenToItBefore) {
+  std::map<std::string, int> left;
+  for (uint64_t draw = 0; draw < 60; ++draw) {
+    World world(0);
+    const int fd = world.Open("/d/a", O_RDWR | O_CREAT);
+    world.Sync("/d");
+    for (const char* bytes : {"a", "b", "c"}) world.disk->Write(fd, bytes);
+    world.disk->LosePower(draw, draw % 2 == 0 ? Left::kAny : Left::kLast, Left::kAny);
+    ++left[*world.disk->Contents("/d/a")];
+  }
+  EXPECT_EQ(left.size(), 4);
+  for (const char* bytes : {"", "a", "ab", "abc"}) EXPECT_GT(left[bytes], 0) << bytes;
+}
+
 TEST(Disk, ASyncThatFailsLosesItsPagesWithThePower) {
   World world(0);
   const int fd = world.Open("/d/a", O_RDWR | O_CREAT);
