@@ -229,7 +229,11 @@ TEST_F(TornLogTest, ABatchThatIsThereInPartWasNotWritten) {
 TEST_F(TornLogTest, ABatchThatIsThereInPartAndWasSeenIsMissed) {
   std::string log = whole_;
   Lose((synced_ / kSector + 3) * kSector, &log);
-  const auto store = Store::Open(CopyWith(log, newer_witness_));
+  const StoreOptions options = CopyWith(log, newer_witness_);
+  const auto reader = OpenReadOnly(options.path, options.witness, options.learners);
+  ASSERT_FALSE(reader);
+  EXPECT_EQ(reader.error().code, ErrorCode::kRefused);
+  const auto store = Store::Open(options);
   ASSERT_FALSE(store);
   EXPECT_EQ(store.error().code, ErrorCode::kRefused);
   EXPECT_THAT(store.error().message, HasSubstr("ends at commit 5, the witness has seen commit 6"));
