@@ -24,10 +24,7 @@ Status Outbox::Trim(const Rocks& rocks, CommitSeq taken, uint64_t bytes_most) {
     bytes_ -= kept_.front().bytes;
     kept_.pop_front();
   }
-  if (batch.Count() == 0) return {};
-  const MutexLock lock(rocks.log_mutex());
-  TACIT_RETURN_IF_ERROR(rocks.LogStatus());
-  return rocks.Write(batch);
+  return batch.Count() == 0 ? Status{} : rocks.WriteSynced(batch);
 }
 
 }  // namespace tacit::store

@@ -31,6 +31,21 @@ uint64_t Hash(uint64_t hash, std::string_view bytes) {
   return hash;
 }
 
+// Tells whether a change is left by a loss of power, which has `first` changes to take or to leave.
+bool Stays(Left left, uint64_t change, uint64_t first, uint64_t draw) {
+  switch (left) {
+    case Left::kNothing:
+      return false;
+    case Left::kFirst:
+      return change < first;
+    case Left::kLast:
+      return change >= first;
+    case Left::kAny:
+      return Mix(draw, change) % 2 == 0;
+  }
+  return false;
+}
+
 }  // namespace
 
 void* Disk::Mapping::do_allocate(size_t bytes, size_t alignment) {
@@ -72,9 +87,9 @@ void Disk::Bytes::Put(uint64_t at, std::string_view bytes) {
   size = std::max(size, at + bytes.size());
   while (!bytes.empty()) {
     const size_t in = at % kPage, count = std::min(kPage - in, bytes.size());
-    const auto [page, is_new] = pages.try_emplace(at / kPage);
-    if (is_new) page->second.fill(0);
-    memcpy(page->second.data() + in, bytes.data(), count);
+    std::pmr::string& page = pages[at / kPage];
+    page.resize(kPage);
+    memcpy(page.data() + in, bytes.data(), count);
     bytes.remove_prefix(count);
     at += count;
   }
@@ -84,14 +99,15 @@ void Disk::Bytes::Cut(uint64_t bytes) {
   size = bytes;
   pages.erase(pages.lower_bound((bytes + kPage - 1) / kPage), pages.end());
   const auto last = pages.find(bytes / kPage);
-  if (last != pages.end()) memset(last->second.data() + bytes % kPage, 0, kPage - bytes % kPage);
+  if (last == pages.end() || last->second.empty()) return;
+  memset(last->second.data() + bytes % kPage, 0, kPage - bytes % kPage);
 }
 
 void Disk::Bytes::Get(uint64_t at, char* to, size_t count) const {
   while (count > 0) {
     const size_t in = at % kPage, piece = std::min(kPage - in, count);
     const auto page = pages.find(at / kPage);
-    if (page == pages.end())
+    if (page == pages.end() || page->second.empty())
       memset(to, 0, piece);
     else
       memcpy(to, page->second.data() + in, piece);
@@ -109,6 +125,7 @@ int Disk::Fails(Act act, std::string_view path) {
   if (fault_.error == 0 || act != fault_.act || path.find(fault_.files) == path.npos) return 0;
   ++fault_calls_;
   const bool meets = fault_.lasting ? fault_calls_ >= fault_.call : fault_calls_ == fault_.call;
+  if (meets && fault_.error == Fault::kPower) EndPowerAt(1);
   return meets ? fault_.error : 0;
 }
 
@@ -266,8 +283,7 @@ int64_t Disk::Reserve(int fd, int mode, uint64_t at, uint64_t bytes) {
     missing += !file.live.pages.contains(page);
   if (missing > space_pages_ - used_pages_) return -ENOSPC;
   used_pages_ += missing;
-  for (uint64_t page = first; page * kPage < end; ++page)
-    if (const auto [it, is_new] = file.live.pages.try_emplace(page); is_new) it->second.fill(0);
+  for (uint64_t page = first; page * kPage < end; ++page) file.live.pages.try_emplace(page);
   if ((mode & FALLOC_FL_KEEP_SIZE) == 0 && end > file.live.size) {
     file.live.size = end;
     file.unsynced.push_back({.cut = true, .at = end, .bytes = std::pmr::string(&memory_)});
@@ -335,11 +351,9 @@ void Disk::EndProcess() {
   Collect();
 }
 
-// A sector, a cut and a name are units, each left or not.
-Disk::Bytes Disk::LeftOf(const Inode& file, uint64_t draw, Left left, Memory memory) {
-  Bytes bytes(memory);
-  bytes.pages = file.safe.pages;
-  bytes.size = file.safe.size;
+// Makes some changes of the bytes safe. A sector of a write and a cut are units, each left or not.
+// A sector that is left has all that was written to it before.
+void Disk::KeepSome(Inode& file, uint64_t draw, Left left) {
   uint64_t units = 0;
   const auto for_each = [&](const auto& take) {
     units = 0;
@@ -356,16 +370,23 @@ Disk::Bytes Disk::LeftOf(const Inode& file, uint64_t draw, Left left, Memory mem
     }
   };
   for_each([](auto...) {});
-  const uint64_t first = left == Left::kFirst ? Mix(draw, 1) % (units + 1) : 0;
-  for_each([&](uint64_t unit, const Change& change, uint64_t at, std::string_view sector) {
-    const bool stays = left == Left::kAny ? Mix(draw, unit) % 2 == 0 : unit < first;
-    if (!stays) return;
-    if (change.cut)
-      bytes.Cut(at);
-    else
-      bytes.Put(at, sector);
+  const uint64_t first = Mix(draw, 1) % (units + 1);
+  std::map<uint64_t, std::vector<uint64_t>> sectors;  // the units of each
+  for_each([&](uint64_t unit, const Change& change, uint64_t at, std::string_view) {
+    if (!change.cut) sectors[at / kSector].push_back(unit);
   });
-  return bytes;
+  std::map<uint64_t, uint64_t> last;  // unit that is left, by sector
+  for (const auto& [sector, all] : sectors) {
+    const uint64_t drawn = Mix(Mix(draw, 2), sector) % (all.size() + 1);
+    for (size_t i = 0; i < all.size(); ++i)
+      if (left == Left::kAny ? i < drawn : Stays(left, all[i], first, draw)) last[sector] = all[i];
+  }
+  for_each([&](uint64_t unit, const Change& change, uint64_t at, std::string_view sector) {
+    if (change.cut && Stays(left, unit, first, draw)) file.safe.Cut(at);
+    const auto found = last.find(at / kSector);
+    if (!change.cut && found != last.end() && unit <= found->second) file.safe.Put(at, sector);
+  });
+  file.unsynced.clear();
 }
 
 void Disk::LosePower(uint64_t draw, Left bytes, Left names) {
@@ -373,19 +394,16 @@ void Disk::LosePower(uint64_t draw, Left bytes, Left names) {
   opened_.clear();
   const uint64_t oldest = name_changes_.empty() ? next_name_change_ : name_changes_[0].change;
   const uint64_t sure = std::max(oldest, journal_);
-  const uint64_t end =
-      names == Left::kFirst ? sure + Mix(draw, 2) % (next_name_change_ - sure + 1) : oldest;
+  const uint64_t least = names == Left::kFirst ? sure : oldest;
+  const uint64_t first = least + Mix(draw, 2) % (next_name_change_ - least + 1);
   for (const NameChange& change : name_changes_)
-    if (names == Left::kAny ? Mix(Mix(draw, 3), change.change) % 2 == 0 : change.change < end)
-      MakeSafe(change);
+    if (Stays(names, change.change, first, Mix(draw, 3))) MakeSafe(change);
   name_changes_.clear();
   used_pages_ = 0;
   for (auto& [number, inode] : inodes_) {
-    Bytes left = LeftOf(inode, Mix(draw, number), bytes, &memory_);
-    inode.live.pages = left.pages;
-    inode.safe.pages = std::move(left.pages);
-    inode.live.size = inode.safe.size = left.size;
-    inode.unsynced.clear();
+    KeepSome(inode, Mix(draw, number), bytes);
+    inode.live.pages = inode.safe.pages;
+    inode.live.size = inode.safe.size;
     inode.names = inode.safe_names;
     inode.links = 0;
   }

@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -22,7 +21,9 @@ inline constexpr int kFirstDescriptor = 1 << 20;
 enum class Act : uint8_t { kOpen, kRead, kWrite, kSync, kName };
 
 struct Fault {
-  static constexpr int kShort = -1;  // in place of an error: half of the bytes are written, or read
+  // In place of an error: half of the bytes are written, or read; the power ends at the change
+  // after this call.
+  static constexpr int kShort = -1, kPower = -2;
 
   Act act = Act::kWrite;
   const char* files = "";  // a part of the paths that it meets
@@ -32,8 +33,8 @@ struct Fault {
 };
 
 // Changes that a loss of power leaves of those since the last sync.
-enum class Left : uint8_t { kNothing, kFirst, kAny };
-inline constexpr int kLefts = 3;
+enum class Left : uint8_t { kNothing, kFirst, kLast, kAny };
+inline constexpr int kLefts = 4;
 
 // A disk in memory: bytes and names, each as processes see them now and as a loss of power leaves
 // them. A call answers as Linux does: a number, or a negative errno. Not thread-safe. A disk lies
@@ -87,9 +88,9 @@ class Disk {
   // The process has ended: its descriptors and locks go.
   void EndProcess();
   // The draw selects which changes since each file's and folder's sync are left. With
-  // kFirst the sectors of a file, and the names of the disk, change in their order; with kAny each
-  // sector and name changes or not by itself. A rename is one change. Names with kFirst are as on
-  // ext4: a sync of any file keeps all names before it.
+  // kFirst the sectors of a file, and the names of the disk, change in their order; kLast is the
+  // reverse; with kAny each sector and name changes or not by itself. A rename is one change. Names
+  // with kFirst are as on ext4: a sync of any file keeps all names before it.
   void LosePower(uint64_t draw, Left bytes, Left names);
   // Turns a bit over in a file whose path has this part. Returns its path, empty if there is none.
   std::string Rot(uint64_t draw, std::string_view files);
@@ -98,6 +99,8 @@ class Disk {
   uint64_t fault_calls() const { return fault_calls_; }  // that it could have met
   // The power ends at this change, from 1; 0: never.
   void EndPowerAt(uint64_t change) { power_ends_at_ = changes_ + change; }
+  // No call fails any more, and the power does not end.
+  void Mend() { fault_.error = 0, power_ends_at_ = 0; }
   // Counts a change that is about to be made. Returns false if the power has ended before.
   bool CountChange();
   uint64_t changes() const { return changes_; }
@@ -130,13 +133,13 @@ class Disk {
     char *next_, *end_;
   };
 
-  // Pages that are not there are zeros.
+  // Pages that are not there are zeros, and so are those that are empty, which only take space.
   struct Bytes {
     explicit Bytes(Memory memory) : pages(memory) {}
     void Put(uint64_t at, std::string_view bytes);
     void Cut(uint64_t bytes);
     void Get(uint64_t at, char* to, size_t count) const;
-    std::pmr::map<uint64_t, std::array<char, kPage>> pages;
+    std::pmr::map<uint64_t, std::pmr::string> pages;
     uint64_t size = 0;
   };
   struct Change {
@@ -198,7 +201,7 @@ class Disk {
   void Fill(Ino inode, struct stat* out) const;
   int Fails(Act act, std::string_view path);
   std::string PathOf(Ino inode) const;
-  static Bytes LeftOf(const Inode& file, uint64_t draw, Left left, Memory memory);
+  static void KeepSome(Inode& file, uint64_t draw, Left left);
 
   Mapping mapping_;
   std::pmr::unsynchronized_pool_resource memory_;

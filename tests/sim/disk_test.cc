@@ -282,7 +282,7 @@ struct World {
   }
 };
 
-TEST(Disk, APowerLossLeavesTheFirstOrAnyChangesOfNames) {
+TEST(Disk, APowerLossLeavesSomeChangesOfNames) {
   int lost = 0, torn = 0;
   for (uint64_t seed = 0; seed < 600; ++seed) {
     World world(seed);
@@ -333,6 +333,29 @@ TEST(Disk, APowerLossLeavesTheFirstOrAnyChangesOfNames) {
   }
   EXPECT_GT(lost, 200);
   EXPECT_GT(torn, 50);
+}
+
+TEST(Disk, APowerLossMayLeaveTheLastChangesAndNotTheFirst) {
+  std::map<size_t, int> left;
+  for (uint64_t draw = 0; draw < 100; ++draw) {
+    World world(0);
+    const int fd = world.Open("/d/a", O_RDWR | O_CREAT);
+    world.Sync("/d");
+    for (uint64_t sector = 0; sector < 4; ++sector)
+      world.disk->Write(fd, std::string(512, 'x'), sector * 512);
+    for (const char* name : World::kNames) world.disk->Link(AT_FDCWD, "/d/a", AT_FDCWD, name);
+    world.disk->LosePower(draw, Left::kLast, Left::kLast);
+    std::string names;
+    for (const char* name : World::kNames)
+      if (world.disk->Contents(name)) names += name;
+    EXPECT_TRUE(std::string("/d/a/d/b/d/c/d/e").ends_with(names.substr(4))) << names;
+    const std::string bytes = *world.disk->Contents("/d/a");
+    const size_t zeros = std::min(bytes.size(), bytes.find('x'));
+    EXPECT_EQ(bytes,
+              bytes.empty() ? "" : std::string(zeros, '\0') + std::string(2048 - zeros, 'x'));
+    ++left[names.size() / 4], ++left[10 + (bytes.size() - zeros) / 512];
+  }
+  for (const size_t count : {1, 2, 3, 4, 10, 11, 12, 13, 14}) EXPECT_GT(left[count], 0) << count;
 }
 
 TEST(Disk, ARenameIsSafeAsAWholeOnceOneOfItsFoldersIsSynced) {
@@ -386,7 +409,7 @@ class NaiveFile {
   std::vector<std::string> states = {""};
 };
 
-TEST(Disk, APowerLossLeavesTheFirstOrAnySectorsOfWhatWasNotSynced) {
+TEST(Disk, APowerLossLeavesSomeSectorsOfWhatWasNotSynced) {
   int lost = 0, torn = 0;
   for (uint64_t seed = 0; seed < 600; ++seed) {
     World world(seed);
@@ -434,6 +457,20 @@ TEST(Disk, APowerLossLeavesTheFirstOrAnySectorsOfWhatWasNotSynced) {
   EXPECT_GT(torn, 50);
 }
 
+TEST(Disk, ASectorThatIsLeftHasAllThatWasWrittenToItBefore) {
+  std::map<std::string, int> left;
+  for (uint64_t draw = 0; draw < 60; ++draw) {
+    World world(0);
+    const int fd = world.Open("/d/a", O_RDWR | O_CREAT);
+    world.Sync("/d");
+    for (const char* bytes : {"a", "b", "c"}) world.disk->Write(fd, bytes);
+    world.disk->LosePower(draw, draw % 2 == 0 ? Left::kAny : Left::kLast, Left::kAny);
+    ++left[*world.disk->Contents("/d/a")];
+  }
+  EXPECT_EQ(left.size(), 4);
+  for (const char* bytes : {"", "a", "ab", "abc"}) EXPECT_GT(left[bytes], 0) << bytes;
+}
+
 TEST(Disk, ASyncThatFailsLosesItsPagesWithThePower) {
   World world(0);
   const int fd = world.Open("/d/a", O_RDWR | O_CREAT);
@@ -464,6 +501,11 @@ TEST(Disk, FaultsMeetTheCallsThatTheyAreMeantFor) {
   world.disk->Plan({.act = Act::kRead, .error = Fault::kShort});
   for (const int64_t expected : {2, 4}) EXPECT_EQ(world.disk->Read(fd, bytes, 4, 0), expected);
   EXPECT_EQ(world.disk->fault_calls(), 2);
+  world.disk->Plan({.act = Act::kWrite, .files = "/a", .call = 2, .error = Fault::kPower});
+  for (const bool goes_on : {true, true, false}) {
+    EXPECT_EQ(world.disk->CountChange(), goes_on);
+    EXPECT_EQ(world.disk->Write(fd, "12"), 2);
+  }
   world.disk->Plan({.act = Act::kName, .files = "/c", .error = EIO});
   EXPECT_EQ(world.disk->Rename(AT_FDCWD, "/d/a", AT_FDCWD, "/d/c", 0), -EIO);
   EXPECT_EQ(world.disk->Rename(AT_FDCWD, "/d/a", AT_FDCWD, "/d/c", 0), 0);

@@ -193,6 +193,11 @@ Status FrozenFiles::Hold(const std::string& name) {
   return {};
 }
 
+void FrozenFiles::EndAt(const std::string& file, uint64_t bytes) {
+  const auto found = held_.find(file.substr(folder_.size() + 1));
+  if (found != held_.end()) found->second->bytes = std::min(found->second->bytes, bytes);
+}
+
 bool FrozenFiles::IsInside(const std::string& file) const {
   return file.size() > folder_.size() + 1 && file.starts_with(folder_) &&
          file[folder_.size()] == '/';

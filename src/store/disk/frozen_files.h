@@ -41,6 +41,9 @@ class FrozenFiles final : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus GetFileSize(const std::string& file, const rocksdb::IOOptions& options,
                                 uint64_t* bytes, rocksdb::IODebugContext* context) override;
 
+  // Lets a file end here. REQUIRES that no file has been opened for RocksDB since then.
+  void EndAt(const std::string& file, uint64_t bytes);
+
   // A file that ends at `bytes`, even if more is appended. `fd` -1: not kept open.
   struct Held {
     UniqueFd fd;

@@ -15,8 +15,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kLogBlockBytes = 32768, kRecordHeaderBytes = 7;
-constexpr uint8_t kZeroType = 0, kLastPlainType = 4;
+constexpr size_t kLogBlockBytes = 32768, kSectorBytes = 512, kRecordHeaderBytes = 7;
+// A batch is one record of type 1, or begins with one of type 2.
+constexpr uint8_t kZeroType = 0, kFirstOfBatch = 2, kLastPlainType = 4;
 
 // CRC-32C, the polynomial of Castagnoli.
 using Crc32C = boost::crc_optimal<32, 0x1EDC6F41, 0xFFFFFFFF, 0xFFFFFFFF, true, true>;
@@ -36,6 +37,12 @@ Header HeaderAt(const char* bytes) {
   std::memcpy(&header.length, bytes + 4, 2);
   header.type = static_cast<uint8_t>(bytes[6]);
   return header;
+}
+
+bool MatchesChecksum(std::string_view rest, const Header& header) {
+  Crc32C crc;
+  crc.process_bytes(rest.data() + 6, 1 + size_t{header.length});
+  return Mask(crc.checksum()) == header.crc;
 }
 
 // The length at which the record at the beginning of `rest` matches its checksum. A record that a
@@ -71,11 +78,65 @@ std::string FindFault(std::string_view rest, bool last_block, size_t* size) {
   }
   if (header.type == kZeroType || header.type > kLastPlainType)
     return fmt::format("a record is of type {}, which there is not", header.type);
-  Crc32C crc;
-  crc.process_bytes(rest.data() + 6, 1 + size_t{header.length});
-  if (Mask(crc.checksum()) != header.crc)
+  if (!MatchesChecksum(rest, header))
     return fmt::format("a record of {} bytes does not match its checksum", header.length);
   return "";
+}
+
+bool AreZeros(std::string_view bytes) { return bytes.find_first_not_of('\0') == bytes.npos; }
+
+bool BatchBeginsIn(std::string_view rest) {
+  while (rest.size() >= kRecordHeaderBytes) {
+    const Header header = HeaderAt(rest.data());
+    const size_t size = kRecordHeaderBytes + header.length;
+    const bool whole = header.type != kZeroType && header.type <= kLastPlainType &&
+                       size <= rest.size() && MatchesChecksum(rest, header);
+    if (whole && header.type <= kFirstOfBatch) return true;
+    rest.remove_prefix(whole ? size : 1);
+  }
+  return false;
+}
+
+// A log, block by block.
+class Blocks {
+ public:
+  explicit Blocks(const std::string& file) : file_(file), in_(file, std::ios::binary) {
+    std::error_code error;
+    bytes_ = fs::file_size(file, error);
+    if (error) in_.setstate(std::ios::failbit);
+  }
+  uint64_t bytes() const { return bytes_; }
+
+  // The block that begins here. It lives until the next call.
+  Result<std::string_view> Read(uint64_t begin) {
+    const size_t count = std::min<uint64_t>(kLogBlockBytes, bytes_ - begin);
+    if (!in_.seekg(static_cast<std::streamoff>(begin)) ||
+        !in_.read(block_.data(), static_cast<std::streamsize>(count)))
+      return Fail(ErrorCode::kIo, fmt::format("reading {} failed at offset {}", file_, begin));
+    return std::string_view(block_.data(), count);
+  }
+
+ private:
+  const std::string file_;
+  std::ifstream in_;
+  uint64_t bytes_ = 0;
+  std::vector<char> block_ = std::vector<char>(kLogBlockBytes);
+};
+
+// Tells whether a loss of power can have left the log like this from a damaged record on. Sectors
+// reach a disk in any order, and one that did not is zeros in a file that only grows. A batch is on
+// disk before the next one is written, so no other may begin later.
+Result<bool> IsTorn(Blocks& blocks, uint64_t at) {
+  bool lost = false;
+  for (uint64_t begin = at - at % kLogBlockBytes; begin < blocks.bytes(); begin += kLogBlockBytes) {
+    TACIT_ASSIGN(const std::string_view block, blocks.Read(begin));
+    const size_t first = std::max(at, begin) - begin;
+    if (BatchBeginsIn(block.substr(first))) return false;
+    for (size_t sector = first; sector < block.size();
+         sector += kSectorBytes - sector % kSectorBytes)
+      lost |= AreZeros(block.substr(sector, kSectorBytes - sector % kSectorBytes));
+  }
+  return lost;
 }
 
 }  // namespace
@@ -84,24 +145,27 @@ std::string Describe(const LogDamage& damage) {
   return fmt::format("{} is damaged at offset {}: {}", damage.file, damage.offset, damage.what);
 }
 
-Result<std::optional<LogDamage>> FindLogDamage(const std::string& file) {
-  std::error_code error;
-  const uint64_t bytes = fs::file_size(file, error);
-  std::ifstream in(file, std::ios::binary);
-  if (!in || error) return Fail(ErrorCode::kIo, fmt::format("reading {} failed", file));
-  std::vector<char> block(kLogBlockBytes);
-  for (uint64_t begin = 0; begin < bytes; begin += kLogBlockBytes) {
-    const size_t in_block = std::min<uint64_t>(kLogBlockBytes, bytes - begin);
-    if (!in.read(block.data(), static_cast<std::streamsize>(in_block)))
-      return Fail(ErrorCode::kIo, fmt::format("reading {} failed at offset {}", file, begin));
-    const bool last = begin + in_block == bytes;
+Result<std::optional<LogDamage>> FindLogDamage(const std::string& file, bool followed) {
+  Blocks blocks(file);
+  std::optional<uint64_t> zeros;  // where room begins that was laid out and not written
+  const auto damaged = [&](uint64_t at, std::string what) -> Result<std::optional<LogDamage>> {
+    TACIT_ASSIGN(const bool torn, IsTorn(blocks, at));
+    return std::optional(LogDamage{file, at, std::move(what), torn && !followed});
+  };
+  for (uint64_t begin = 0; begin < blocks.bytes(); begin += kLogBlockBytes) {
+    TACIT_ASSIGN(const std::string_view block, blocks.Read(begin));
+    const bool last = begin + block.size() == blocks.bytes();
     size_t at = 0;
-    for (size_t size = 1; at + kRecordHeaderBytes <= in_block && size > 0; at += size) {
-      std::string fault = FindFault({block.data() + at, in_block - at}, last, &size);
-      if (!fault.empty()) return std::optional(LogDamage{file, begin + at, std::move(fault)});
+    for (size_t size = 1; at + kRecordHeaderBytes <= block.size() && size > 0; at += size) {
+      std::string fault = FindFault(block.substr(at), last, &size);
+      if (!fault.empty()) return damaged(begin + at, std::move(fault));
       if (size == 0) break;
+      if (HeaderAt(block.data() + at).type == kZeroType)
+        zeros = zeros.value_or(begin + at);
+      else if (zeros)
+        return damaged(*zeros, "zeros stand before a record");
     }
-    if (last && at < in_block)
+    if (last && at < block.size())
       return std::optional(LogDamage{file, begin + at, "it ends within a record", true});
   }
   return std::optional<LogDamage>{};
@@ -142,11 +206,20 @@ Result<std::vector<LogDamage>> CheckLogs(const std::string& store) {
   }
   if (error) return Fail(ErrorCode::kIo, fmt::format("reading {}: {}", store, error.message()));
   std::ranges::sort(logs);
+  std::string newest;
+  for (const std::string& log : logs)
+    if (log.ends_with(".log") && fs::file_size(log, error) > 0) newest = log;
   for (const std::string& log : logs) {
-    TACIT_ASSIGN(auto damage, FindLogDamage(log));
+    TACIT_ASSIGN(auto damage, FindLogDamage(log, log.ends_with(".log") && log < newest));
     if (damage) found.push_back(*std::move(damage));
   }
   return found;
+}
+
+std::vector<LogDamage> TornLogs(const std::string& store) {
+  auto found = CheckLogs(store);
+  if (!found || !std::ranges::all_of(*found, &LogDamage::torn)) return {};
+  return *std::move(found);
 }
 
 std::string ExplainCorruption(const std::string& store, const std::string& own_words) {

@@ -14,7 +14,8 @@ struct LogDamage {
   std::string file;
   uint64_t offset = 0;  // of the record's header
   std::string what;
-  // The file ends within a record. A crash leaves that behind, and then nothing is lost.
+  // The file ends within a record, or sectors of its last batch were never written. A crash or a
+  // loss of power leaves that behind, and then nothing that was synced is lost.
   bool torn = false;
 };
 // "FILE is damaged at offset N: what".
@@ -22,8 +23,9 @@ std::string Describe(const LogDamage& damage);
 
 // Reads every record of a log and checks its CRC-32C, by the published format ("Write Ahead Log
 // File Format" of RocksDB's wiki): blocks of 32 KiB, and records of checksum:u32 length:u16 type:u8
-// payload. Returns the first damaged record; nothing if there is none.
-Result<std::optional<LogDamage>> FindLogDamage(const std::string& file);
+// payload. Returns the first damaged record; nothing if there is none. `followed`: a later log has
+// batches, so that all of this one were on disk.
+Result<std::optional<LogDamage>> FindLogDamage(const std::string& file, bool followed = false);
 
 // Checks the file CURRENT, one line with the name of the list of tables.
 std::optional<LogDamage> CheckCurrent(const std::string& store);
@@ -35,6 +37,10 @@ bool HoldsRecords(const std::string& store);
 // Looks into all logs and the list of tables of a store, and into the file that names the latter.
 // Returns what is damaged or torn, a place a file.
 Result<std::vector<LogDamage>> CheckLogs(const std::string& store);
+
+// The torn logs of a store, each of which is good up to its offset. Returns nothing if the store is
+// damaged besides.
+std::vector<LogDamage> TornLogs(const std::string& store);
 
 // The reason why RocksDB could not open this store, with the place and what to do, if a log is the
 // cause; else its own words.

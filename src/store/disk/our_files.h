@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "store/disk/file_digest.h"
+#include "store/disk/table_list.h"
 
 namespace tacit::store {
 
@@ -33,7 +34,10 @@ class OurFiles final : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus NewWritableFile(const std::string& file, const rocksdb::FileOptions& options,
                                     std::unique_ptr<rocksdb::FSWritableFile>* made,
                                     rocksdb::IODebugContext* context) override {
-    return SyncName(FileSystemWrapper::NewWritableFile(file, options, made, context), file);
+    rocksdb::IOStatus status = FileSystemWrapper::NewWritableFile(file, options, made, context);
+    if (status.ok() && std::filesystem::path(file).filename().string().starts_with("MANIFEST-"))
+      *made = std::make_unique<TableList>(std::move(*made));
+    return SyncName(std::move(status), file);
   }
   rocksdb::IOStatus LinkFile(const std::string& from, const std::string& to,
                              const rocksdb::IOOptions& options,

@@ -196,7 +196,8 @@ std::vector<rocksdb::ColumnFamilyDescriptor> Descriptors(
 }
 
 // In the default recovery mode one flipped bit in the middle of the log opens without an error and
-// loses every later synced commit; this mode forgives only a record cut short at the end.
+// loses every later synced commit; this mode forgives only a record cut short at the end. It takes
+// a record that a loss of power left in part for damage: TornLogs tells them apart.
 rocksdb::DBOptions DatabaseOptions(uint64_t memory_bytes, uint64_t open_files_most) {
   rocksdb::DBOptions options;
   options.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
@@ -272,6 +273,18 @@ Status CheckNotBegunAnew(const std::string& path) {
   TACIT_ASSIGN(const bool held, IsHeldByAnother(path));
   if (held) return {};
   return Fail(ErrorCode::kCorruption, ExplainCorruption(path, "opening store " + path));
+}
+
+// Cuts off what a loss of power has left of the last batch of each log. Returns false if there is
+// no such log, or one cannot be cut.
+bool CutTornLogs(const std::string& path) {
+  const std::vector<LogDamage> torn = TornLogs(path);
+  const auto cut = [](const LogDamage& log) {
+    const UniqueFd fd(open(log.file.c_str(), O_WRONLY | O_CLOEXEC));
+    return fd.get() >= 0 && ftruncate(fd.get(), static_cast<off_t>(log.offset)) == 0 &&
+           fsync(fd.get()) == 0;
+  };
+  return !torn.empty() && std::ranges::all_of(torn, cut);
 }
 
 }  // namespace
@@ -401,10 +414,14 @@ Result<std::shared_ptr<Rocks>> Rocks::Open(const std::string& path, uint64_t mem
   rocksdb::DB* db = nullptr;
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocks->memory_bytes_ = memory_bytes;
-  const std::vector<RowFamily> shards = ListShards(options, path);
-  for (const RowFamily& shard : shards) TACIT_RETURN_IF_ERROR(NeedRowFolder(path, shard));
-  const auto status = OpenFamilies(
-      options, path, Descriptors(path, memory_bytes, rocks->retention_, shards), &handles, &db);
+  rocksdb::Status status;
+  bool torn = true;
+  do {
+    const std::vector<RowFamily> shards = ListShards(options, path);
+    for (const RowFamily& shard : shards) TACIT_RETURN_IF_ERROR(NeedRowFolder(path, shard));
+    status = OpenFamilies(options, path, Descriptors(path, memory_bytes, rocks->retention_, shards),
+                          &handles, &db);
+  } while (status.IsCorruption() && std::exchange(torn, false) && CutTornLogs(path));
   if (!status.ok() && MeansHeld(files->error(), path))
     return Fail(ErrorCode::kUnavailable,
                 fmt::format("store {} is locked: {} has it open", path, HolderOf(path)));
@@ -439,11 +456,19 @@ Result<std::shared_ptr<Rocks>> Rocks::OpenToRead(std::string path, rocksdb::DBOp
     return Fail(ErrorCode::kCorruption, ExplainCorruption(path, files.error().message));
   if (!files) return Fail(std::move(files.error()));
   TACIT_RETURN_IF_ERROR(CheckTableTails(path));
-  rocks->env_ = rocksdb::NewCompositeEnv(*std::move(files));
+  rocks->env_ = rocksdb::NewCompositeEnv(*files);
   options.env = rocks->env_.get();
-  const auto status = rocksdb::DB::OpenForReadOnly(
-      options, path, Descriptors(path, memory_bytes, rocks->retention_, ListShards(options, path)),
-      &handles, &db);
+  const auto open = [&] {
+    return rocksdb::DB::OpenForReadOnly(
+        options, path,
+        Descriptors(path, memory_bytes, rocks->retention_, ListShards(options, path)), &handles,
+        &db);
+  };
+  auto status = open();
+  if (status.IsCorruption()) {
+    for (const LogDamage& log : TornLogs(path)) (*files)->EndAt(log.file, log.offset);
+    status = open();
+  }
   TACIT_RETURN_IF_ERROR(rocks->Adopt(status, db, handles));
   return rocks;
 }

@@ -143,7 +143,7 @@ class Rocks {
                                               uint64_t end) const;
   // Log writes use these functions. The first failure is permanent and sets the latch: RocksDB must
   // not write or sync a log file again after it has failed. A caller that writes and syncs in two
-  // steps therefore holds the lock over both.
+  // steps therefore holds the lock over both. So a loss of power tears one batch at most, the last.
   Mutex& log_mutex() const TACIT_RETURNS_MUTEX(log_mutex_) { return log_mutex_; }
   Status LogStatus() const TACIT_REQUIRES(log_mutex_) { return latch_->status(); }
   Status Write(rocksdb::WriteBatch& batch) const TACIT_REQUIRES(log_mutex_);

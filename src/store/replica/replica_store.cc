@@ -347,8 +347,7 @@ Status ReplicaStoreImpl::WriteBulk(const ReplicaVersion& version, const DeltaRec
       batch.Put(rocks_->rows(place.high >> 32), {key.data(), key.size()},
                 {reinterpret_cast<const char*>(floats.data()), floats.size_bytes()});
       if (batch.GetDataSize() < kBulkBytes) continue;
-      const MutexLock lock(rocks_->log_mutex());
-      TACIT_RETURN_IF_ERROR(rocks_->Write(batch));
+      TACIT_RETURN_IF_ERROR(rocks_->WriteSynced(batch));
       batch.Clear();
     }
   }

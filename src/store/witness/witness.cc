@@ -87,16 +87,10 @@ std::optional<Layout> ReadLayout(std::string_view file) {
 
 // Returns nothing if there is no file.
 Result<std::optional<std::string>> ReadBytes(const std::string& path) {
-  auto fd = OpenRegularFile(path);
-  if (!fd && fd.error().code == ErrorCode::kNotFound) return std::optional<std::string>{};
-  if (!fd) return Fail(fd.error().code, "opening witness " + fd.error().message);
-  std::string bytes;
-  std::array<char, 16384> piece;
-  ssize_t got = 0;
-  while ((got = read(fd->get(), piece.data(), piece.size())) > 0 && bytes.size() < kMostFileBytes)
-    bytes.append(piece.data(), static_cast<size_t>(got));
-  if (got < 0) return Fail(IoFailure("reading", path).error());
-  return std::optional(std::move(bytes));
+  auto bytes = ReadRegularFile(path, kMostFileBytes);
+  if (!bytes && bytes.error().code == ErrorCode::kNotFound) return std::optional<std::string>{};
+  if (!bytes) return Fail(bytes.error().code, "reading witness " + bytes.error().message);
+  return std::optional(*std::move(bytes));
 }
 
 Result<std::optional<Layout>> ReadFile(const std::string& path) {

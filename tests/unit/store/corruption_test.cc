@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <iterator>
+#include <random>
 
 #include "script.h"
+#include "store/disk/log_damage.h"
 #include "store/disk/rocks.h"
 
 namespace tacit::store {
@@ -144,6 +147,137 @@ TEST_F(CorruptionTest, AFlippedByteInTheMiddleOfTheLogIsNotSilent) {
   const auto store = Store::Open(options_);
   ASSERT_FALSE(store);
   EXPECT_EQ(store.error().code, ErrorCode::kCorruption) << store.error().message;
+}
+
+// A store with two commits in its log, and what a disk may hold of it after a loss of power.
+class TornLogTest : public CorruptionTest {
+ protected:
+  static constexpr size_t kSector = 512;
+
+  TornLogTest() {
+    const auto store = MustOpen(options_);
+    Check(Script::Step(*store));
+    log_ = NewestLog(folder_.store());
+    synced_ = fs::file_size(log_);
+    older_witness_ = BytesIn(folder_.witness());
+    Check(Script::Step(*store));
+    whole_ = BytesIn(log_);
+    newer_witness_ = BytesIn(folder_.witness());
+  }
+  static std::string BytesIn(const fs::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  static void Overwrite(const fs::path& path, const std::string& bytes) {
+    std::ofstream(path, std::ios::binary) << bytes;
+  }
+  // A copy of the store with this in its log, and with this witness.
+  StoreOptions CopyWith(const std::string& log, const std::string& witness) {
+    StoreOptions options = TestOptionsAt(folder_.root() + "/copy");
+    fs::remove_all(folder_.root() + "/copy");
+    fs::create_directory(folder_.root() + "/copy");
+    fs::copy(options_.path, options.path, fs::copy_options::recursive);
+    Overwrite(options.path / log_.filename(), log);
+    Overwrite(options.witness, witness);
+    return options;
+  }
+  // The log with zeros, from `at` on, for the rest of this sector.
+  static void Lose(size_t at, std::string* log) {
+    const size_t count = std::min(kSector - at % kSector, log->size() - at);
+    log->replace(at, count, count, '\0');
+  }
+  static void ExpectDamaged(const StoreOptions& options) {
+    const std::string before = BytesIn(NewestLog(options.path));
+    const auto reader = OpenReadOnly(options.path, options.witness, options.learners);
+    ASSERT_FALSE(reader);
+    EXPECT_EQ(reader.error().code, ErrorCode::kCorruption) << reader.error().message;
+    const auto store = Store::Open(options);
+    ASSERT_FALSE(store);
+    EXPECT_EQ(store.error().code, ErrorCode::kCorruption) << store.error().message;
+    EXPECT_EQ(BytesIn(NewestLog(options.path)), before);
+  }
+
+  fs::path log_;
+  size_t synced_ = 0;  // bytes of the log, without the last commit
+  std::string whole_, older_witness_, newer_witness_;
+};
+
+// Sectors reach a disk in any order.
+TEST_F(TornLogTest, ABatchThatIsThereInPartWasNotWritten) {
+  int lost = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    std::string log = whole_;
+    const uint64_t one_in = 1 + random() % 20;
+    for (size_t at = synced_; at < log.size(); at += kSector - at % kSector)
+      if (random() % one_in == 0) Lose(at, &log);
+    if (random() % 4 == 0) log.resize(synced_ + random() % (log.size() - synced_));
+    lost += log != whole_;
+    const StoreOptions options = CopyWith(log, older_witness_);
+    const auto reader = OpenReadOnly(options.path, options.witness, options.learners);
+    ASSERT_TRUE(reader) << reader.error().message;
+    EXPECT_EQ(reader->snapshot->version().value, 5);
+    const auto store = MustOpen(options);
+    ASSERT_EQ(store->Latest()->version().value, log == whole_ ? 6 : 5);
+    Script::ExpectStore(*store);
+    Check(Script::Step(*store));
+  }
+  EXPECT_GT(lost, 30);
+}
+
+TEST_F(TornLogTest, ABatchThatIsThereInPartAndWasSeenIsMissed) {
+  std::string log = whole_;
+  Lose((synced_ / kSector + 3) * kSector, &log);
+  const StoreOptions options = CopyWith(log, newer_witness_);
+  const auto reader = OpenReadOnly(options.path, options.witness, options.learners);
+  ASSERT_FALSE(reader);
+  EXPECT_EQ(reader.error().code, ErrorCode::kRefused);
+  const auto store = Store::Open(options);
+  ASSERT_FALSE(store);
+  EXPECT_EQ(store.error().code, ErrorCode::kRefused);
+  EXPECT_THAT(store.error().message, HasSubstr("ends at commit 5, the witness has seen commit 6"));
+}
+
+// A batch was synced if another one follows it, in its log or in a later one.
+TEST_F(TornLogTest, ALostSectorBeforeABatchIsDamage) {
+  for (size_t at = 0; at < synced_ - kSector; at += 9 * kSector) {
+    SCOPED_TRACE(at);
+    std::string log = whole_;
+    Lose(at, &log);
+    if (log != whole_) ExpectDamaged(CopyWith(log, newer_witness_));
+  }
+  std::string log = whole_;
+  Lose((synced_ / kSector + 3) * kSector, &log);
+  const StoreOptions options = CopyWith(log, older_witness_);
+  ASSERT_TRUE(CheckLogs(options.path)->at(0).torn);
+  Overwrite(options.path + "/999999.log", whole_);
+  EXPECT_FALSE(CheckLogs(options.path)->at(0).torn);
+  EXPECT_THAT(TornLogs(options.path), testing::IsEmpty());
+}
+
+TEST_F(TornLogTest, ABitOfTheLastBatchIsDamage) {
+  for (size_t at = synced_ + 3; at < whole_.size(); at += 5003) {
+    SCOPED_TRACE(at);
+    std::string log = whole_;
+    log[at] = static_cast<char>(log[at] ^ 1);
+    ExpectDamaged(CopyWith(log, older_witness_));
+  }
+}
+
+TEST_F(TornLogTest, ATornListOfTablesEndsBeforeItsLastRecord) {
+  const StoreOptions options = CopyWith(whole_, newer_witness_);
+  std::string name = BytesIn(options.path + "/CURRENT");
+  name.pop_back();
+  const std::string list = options.path + "/" + name, before = BytesIn(list);
+  // A record of 2,000 bytes that has a sector in its middle only.
+  std::string record("\x12\x34\x56\x78\xd0\x07\x01", 7);
+  record.append(2 * kSector, 'x').append(2 * kSector, '\0').resize(2007, 'x');
+  Overwrite(list, before + record);
+  const auto reader = OpenReadOnly(options.path, options.witness, options.learners);
+  ASSERT_TRUE(reader) << reader.error().message;
+  EXPECT_EQ(reader->snapshot->version().value, 6);
+  Script::ExpectStore(*MustOpen(options));
 }
 
 }  // namespace

@@ -9,7 +9,6 @@
 //   store_crash_child forget ROOT POINT              SIGKILL at POINT of forgetting kAda of
 //                                                    forget_script.h, whom a checkpoint knows
 //   store_crash_child grow ROOT POINT                SIGKILL at POINT of taking a model over
-//   store_crash_child full ROOT COMMITS              the disk is full after COMMITS commits
 //   store_crash_child nofold ROOT COMMITS            the disk is full for the fold after COMMITS
 //   store_crash_child hold ROOT                      opens, says so, waits for its input to end
 #include <signal.h>
@@ -19,9 +18,6 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "base/crash_point.h"
@@ -36,33 +32,13 @@ namespace tacit {
 namespace {
 
 struct Plan {
-  std::string root, point;
+  std::string point;
   int hit = 0;
   std::atomic<int> passes = 0;
   bool fills_disk = false;  // instead of a kill: no file may grow from here on
 };
 // CrashPoint is a free function: this is how it knows what to do. The store's threads read it.
 std::atomic<Plan*> the_plan = nullptr;
-
-uint64_t NewestLogSize(const std::string& root, std::string* name) {
-  uint64_t size = 0;
-  name->clear();
-  for (const auto& file : std::filesystem::directory_iterator(root + "/store")) {
-    if (file.path().extension() != ".log" || file.path().string() < *name) continue;
-    *name = file.path().string();
-    size = file.file_size();
-  }
-  return size;
-}
-
-// Records how much of the log a power cut may leave if it comes before the sync. A restore commits
-// before there is a store.
-void RecordLogSize(const std::string& root) {
-  if (!std::filesystem::exists(root + "/store")) return;
-  std::string name;
-  const uint64_t size = NewestLogSize(root, &name);
-  std::ofstream(root + "/log-size", std::ios::trunc) << name << ' ' << size << '\n';
-}
 
 // A file-size limit stands in for a full disk: writes fail the same way, without privileges.
 void LimitFileSize(rlim_t bytes) {
@@ -75,7 +51,6 @@ void LimitFileSize(rlim_t bytes) {
 void CrashPoint(const char* name) {
   Plan* const plan = the_plan;
   if (plan == nullptr) return;
-  if (std::strcmp(name, "commit.begin") == 0) RecordLogSize(plan->root);
   if (plan->point != name || ++plan->passes < plan->hit) return;
   if (plan->fills_disk) {
     LimitFileSize(8192);  // the witness fits
@@ -89,10 +64,7 @@ namespace store {
 namespace {
 
 int Crash(const std::string& root, const std::string& point, int hit, uint64_t commits) {
-  Plan here;
-  here.root = root;
-  here.point = point;
-  here.hit = hit;
+  Plan here{.point = point, .hit = hit};
   the_plan = &here;
   const auto store = MustOpen(TestOptionsAt(root));
   while (store->Latest()->version().value < commits) EXPECT_TRUE(Script::Step(*store));
@@ -102,10 +74,7 @@ int Crash(const std::string& root, const std::string& point, int hit, uint64_t c
 int CrashCheckpoint(const std::string& root, const std::string& point, const std::string& kind) {
   const auto store = MustOpen(TestOptionsAt(root));
   while (store->Latest()->version().value < 5) EXPECT_TRUE(Script::Step(*store));
-  Plan here;
-  here.root = root;
-  here.point = point;
-  here.hit = 1;
+  Plan here{.point = point, .hit = 1};
   the_plan = &here;
   const auto made =
       store->MakeCheckpoint({*CheckpointKindOf(kind), root + "/checkpoints", "a schema"});
@@ -114,20 +83,14 @@ int CrashCheckpoint(const std::string& root, const std::string& point, const std
 }
 
 int CrashPrune(const std::string& root, const std::string& point) {
-  Plan here;
-  here.root = root;
-  here.point = point;
-  here.hit = 1;
+  Plan here{.point = point, .hit = 1};
   the_plan = &here;
   EXPECT_TRUE(PruneCheckpoints(root + "/checkpoints", 0));
   return 0;
 }
 
 int CrashReshard(const std::string& root, const std::string& point) {
-  Plan here;
-  here.root = root;
-  here.point = point;
-  here.hit = 1;
+  Plan here{.point = point, .hit = 1};
   the_plan = &here;
   EXPECT_TRUE(Reshard({.path = root + "/store", .shards = 5, .paths = {}}));
   return 0;
@@ -138,10 +101,7 @@ int CrashRestore(const std::string& root, const std::string& point) {
   const auto places = ListCheckpoints(root + "/checkpoints", nullptr);
   const auto lost = WitnessFile::Read(root + "/witness");
   if (!places || places->empty() || !lost || !*lost) return 1;
-  Plan here;
-  here.root = root;
-  here.point = point;
-  here.hit = 1;
+  Plan here{.point = point, .hit = 1};
   the_plan = &here;
   const auto restored = RestoreStore(
       RestoreOfScript(TestOptionsAt(root), places->back().folder, 3, 9, (*lost)->record.head));
@@ -155,10 +115,7 @@ int CrashForget(const std::string& root, const std::string& point) {
                                             ForgetScript::HistoryOf(ForgetScript::kBen)}));
   EXPECT_TRUE(
       store->MakeCheckpoint({.kind = CheckpointKind::kFull, .parent = root + "/checkpoints"}));
-  Plan here;
-  here.root = root;
-  here.point = point;
-  here.hit = 1;
+  Plan here{.point = point, .hit = 1};
   the_plan = &here;
   EXPECT_TRUE(store->ForgetUsers({&ForgetScript::kAda, 1}));
   std::atomic<bool> given_up = false;
@@ -173,10 +130,7 @@ int CrashGrowth(const std::string& root, const std::string& point) {
     for (uint64_t seq = 1; seq <= 5; ++seq)
       EXPECT_TRUE(GrowthScript::Step(*store, before.rows, Script::RowsOf(seq)));
   }
-  Plan here;
-  here.root = root;
-  here.point = point;
-  here.hit = 1;
+  Plan here{.point = point, .hit = 1};
   the_plan = &here;
   MustOpen(GrowthScript::RenamedOptions(root));
   return 0;
@@ -197,26 +151,8 @@ void ExpectOnlyReaders(Store& store, const std::shared_ptr<const Snapshot>& last
   Script::ExpectSnapshot(*last);
 }
 
-int FullDisk(const std::string& root, uint64_t commits) {
-  StoreOptions options = TestOptionsAt(root);
-  options.fold_after_commits = 100;  // no fold meets the full disk
-  const auto store = MustOpen(options);
-  while (store->Latest()->version().value < commits) EXPECT_TRUE(Script::Step(*store));
-  const auto last = store->Latest();
-  std::string name;
-  LimitFileSize(NewestLogSize(root, &name) + 2000);
-  EXPECT_FALSE(Script::Step(*store, 100000));
-  LimitFileSize(RLIM_INFINITY);  // room again does not revive it
-  ExpectOnlyReaders(*store, last);
-  return 0;
-}
-
 int FullDiskForAFold(const std::string& root, int commits) {
-  Plan here;
-  here.root = root;
-  here.point = "commit.witnessed";
-  here.hit = commits;
-  here.fills_disk = true;
+  Plan here{.point = "commit.witnessed", .hit = commits, .fills_disk = true};
   the_plan = &here;
   StoreOptions options = TestOptionsAt(root);
   options.fold_after_commits = static_cast<uint32_t>(commits);
@@ -250,7 +186,6 @@ int Main(int argc, char** argv) {
   if (mode == "restore" && argc == 4) return CrashRestore(root, argv[3]);
   if (mode == "forget" && argc == 4) return CrashForget(root, argv[3]);
   if (mode == "grow" && argc == 4) return CrashGrowth(root, argv[3]);
-  if (mode == "full" && argc == 4) return FullDisk(root, std::strtoull(argv[3], nullptr, 10));
   if (mode == "nofold" && argc == 4) return FullDiskForAFold(root, std::atoi(argv[3]));
   if (mode == "hold") return Hold(root);
   return 2;

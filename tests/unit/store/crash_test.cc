@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <fstream>
 
 #include "forget_script.h"
 #include "growth_script.h"
@@ -202,16 +201,6 @@ TEST(CrashTest, AKillWhileAModelIsTakenOverLeavesOneOfTheTwo) {
   }
 }
 
-TEST(CrashTest, AKillInTheVeryFirstCommitIsRecoveredFrom) {
-  for (const char* point : {"commit.begin", "commit.written", "commit.synced"}) {
-    SCOPED_TRACE(point);
-    const TestFolder folder;
-    CrashAt(folder, point, 1, 20);
-    ExpectRecovery(folder, 0, -1);
-    if (HasFatalFailure()) return;
-  }
-}
-
 TEST(CrashTest, AKillDuringAFoldLosesNothing) {
   for (const char* point : {"fold.ingested", "fold.trimmed"})
     for (int hit = 1; hit <= 3; ++hit) {
@@ -379,62 +368,6 @@ TEST(CrashTest, ARestoreThatDiedIsBegunAnew) {
     for (uint64_t u = 0; u < Script::kUsers; ++u) {
       EXPECT_EQ(users[u].used, Script::UsesOf(0, 9).used) << "user " << u;  // each has used six
     }
-  }
-}
-
-// Cuts the log back to what it was before the commit: the power went before the sync.
-void LosePower(const TestFolder& folder) {
-  std::ifstream sizes(folder.root() + "/log-size");
-  std::string log;
-  uint64_t size = 0;
-  ASSERT_TRUE(sizes >> log >> size);
-  ASSERT_GT(fs::file_size(log), size);
-  fs::resize_file(log, size);
-}
-
-TEST(CrashTest, ACommitThatWasWrittenAndNotSyncedMayBeLost) {
-  const TestFolder folder;
-  CrashAt(folder, "commit.written", 5, 20);
-  LosePower(folder);
-  ExpectRecovery(folder, 4, 4);
-}
-
-TEST(CrashTest, AHalfWrittenCommitIsNotThere) {
-  const TestFolder folder;
-  CrashAt(folder, "commit.written", 5, 20);
-  const auto whole = [&] {
-    std::ifstream sizes(folder.root() + "/log-size");
-    std::string log;
-    sizes >> log;
-    return log;
-  }();
-  fs::resize_file(whole, fs::file_size(whole) - 100);
-  ExpectRecovery(folder, 4, 4);
-}
-
-// A disk that said "synced" and lied: the witness has seen what is gone.
-TEST(CrashTest, ALostCommitThatWasWitnessedIsRefused) {
-  const TestFolder folder;
-  CrashAt(folder, "commit.witnessed", 5, 20);
-  LosePower(folder);
-  const auto store = Store::Open(TestOptions(folder));
-  ASSERT_FALSE(store);
-  EXPECT_EQ(store.error().code, ErrorCode::kRefused);
-  const auto reader = OpenReadOnly(folder.store(), folder.witness(), TestLearners());
-  ASSERT_FALSE(reader);
-  EXPECT_EQ(reader.error().code, ErrorCode::kRefused);
-}
-
-TEST(CrashTest, AFullDiskFailsTheCommitAndNothingElse) {
-  for (int commits : {0, 5}) {
-    const TestFolder folder;
-    {
-      Child child({"full", folder.root(), std::to_string(commits)});
-      const int status = child.Wait();
-      ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << child.said();
-    }
-    ExpectRecovery(folder, commits, commits);
-    if (HasFatalFailure()) return;
   }
 }
 
