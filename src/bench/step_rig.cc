@@ -12,11 +12,12 @@ Result<std::unique_ptr<StepRig>> StepRig::Make(BenchSetup setup, train::Gpu* gpu
   rig->setup_ = std::move(setup);
   const wiring::ModelPlan& model = *rig->setup_.assembly.learners[0].model;
   rig->rows_ = std::make_unique<train::MemoryRows>(model.Rows());
-  TACIT_ASSIGN(rig->learner_, model.Make({.noise = noise::MakeNoiseSource(rig->workers_),
-                                          .backend = *rig->backend_,
-                                          .workers = rig->workers_,
-                                          .rows = *rig->rows_,
-                                          .gpu = gpu}));
+  TACIT_ASSIGN(rig->learner_,
+               model.Make({.noise = noise::MakeNoiseSource(rig->workers_),
+                           .backend = [&rig = *rig]() -> ops::Backend& { return *rig.backend_; },
+                           .workers = rig->workers_,
+                           .rows = *rig->rows_,
+                           .gpu = gpu}));
   return rig;
 }
 

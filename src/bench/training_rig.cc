@@ -40,7 +40,7 @@ Status TrainingRig::Open() {
   TACIT_ASSIGN(store_, store::Store::Open(std::move(store)));
   TACIT_ASSIGN(learner_, setup_.assembly.learners[0].model->Make(
                              {.noise = noise::MakeNoiseSource(workers_),
-                              .backend = *backend_,
+                              .backend = [this]() -> ops::Backend& { return *backend_; },
                               .workers = workers_,
                               .rows = store_->working_rows(LearnerIndex(0)),
                               .gpu = options_.gpu}));
