@@ -7,10 +7,9 @@
 #include <numeric>
 #include <utility>
 
-#include "base/clock.h"
+#include "support/held_clock.h"
 #include "support/process.h"
 #include "tape/watched_noise.h"
-#include "wiring/learning.h"
 #include "wiring/plans/source.h"
 #include "wiring/restore/restore.h"
 
@@ -50,11 +49,12 @@ class NoLetters final : public event::DeadLetterSink {
 class DiskLife {
  public:
   DiskLife(Case tried, const Records& records, const Circumstances& circumstances,
-           PlantLearner plant)
+           PlantLearner plant, Look look)
       : tried_(std::move(tried)),
         records_(records),
         circumstances_(circumstances),
-        plant_(std::move(plant)) {}
+        plant_(std::move(plant)),
+        look_(std::move(look)) {}
 
   Life Live(const Acts& acts) && {
     noise::StartCoins(static_cast<uint8_t>(circumstances_.seed));
@@ -75,6 +75,7 @@ class DiskLife {
   std::unique_ptr<store::Store> Open(const wiring::Assembly& assembly) {
     store::StoreOptions options = wiring::MakeStoreOptions(assembly);
     options.renames = renames_;
+    options.clock = &clock_;
     auto store = store::Store::Open(std::move(options));
     EXPECT_TRUE(store) << store.error().message;
     return *std::move(store);
@@ -92,7 +93,6 @@ class DiskLife {
     ASSERT_TRUE(source) << source.error().message;
     const auto positions = wiring::ReadPositions(assembly, *store);
     ASSERT_TRUE(positions) << positions.error().message;
-    const SystemClock clock;
     metrics::Registry registry;
     train::Progress progress(1);
     NoLetters letters;
@@ -102,7 +102,7 @@ class DiskLife {
          .store = *store,
          .source = **source,
          .dead_letters = letters,
-         .clock = clock,
+         .clock = clock_,
          .registry = registry,
          .progress = progress,
          .noise = [&](auto) { return taper.Noise(); },
@@ -119,6 +119,16 @@ class DiskLife {
     (*learning)->intake().Stop();
     EXPECT_TRUE(outcome) << outcome.error().message;
     Show(subject, *store);
+    if (look_)
+      look_({.subject = subject,
+             .records = records_,
+             .store = *store,
+             .source = **source,
+             .learning = **learning,
+             .progress = progress,
+             .registry = registry,
+             .clock = clock_,
+             .outcome = outcome});
   }
 
   void Show(const Subject& subject, store::Store& store) {
@@ -198,7 +208,9 @@ class DiskLife {
   const Records& records_;
   const Circumstances& circumstances_;
   const PlantLearner plant_;
+  const Look look_;
   const test::TempDir dir_;
+  const test::HeldClock clock_;
   std::map<std::string, std::string> renames_;
   std::string checkpoint_;
   uint64_t files_ = 0;
@@ -208,8 +220,8 @@ class DiskLife {
 }  // namespace
 
 Life LiveOnDisk(const Case& tried, const Records& records, const Circumstances& circumstances,
-                const Acts& acts, const PlantLearner& plant) {
-  return DiskLife(tried, records, circumstances, plant).Live(acts);
+                const Acts& acts, const PlantLearner& plant, const Look& look) {
+  return DiskLife(tried, records, circumstances, plant, look).Live(acts);
 }
 
 }  // namespace tacit::tape
