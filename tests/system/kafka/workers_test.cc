@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <random>
 #include <set>
 
+#include "base/text.h"
 #include "http/client.h"
 #include "support/eventually.h"
 #include "system/kafka/topic_periods.h"
@@ -41,8 +44,8 @@ class WorkersTest : public TopicPeriodsTest {
     }
     return fmt::format(
         "feed: {{topic: {}, interval_ms: 60000, max_age_ms: 3600000}}\n"
-        "workers: {{topic: {}, key_file: \"{}\", patience_ms: 1000}}\n",
-        feed, workers_, KeyFile());
+        "workers: {{topic: {}, key_file: \"{}\", patience_ms: 1000, check: {}}}\n",
+        feed, workers_, KeyFile(), kCheck);
   }
   // Learns the topic without workers.
   void LearnPlain(const std::string& topic) const {
@@ -105,7 +108,41 @@ class WorkersTest : public TopicPeriodsTest {
     EXPECT_EQ(entries[0].epsilon, expected[0].epsilon);
   }
 
+  // An operator sees the last plan and the workers that are there, and what cannot be read.
+  void ExpectShown(const std::string& name, int workers) const {
+    const auto show = [&](const std::string& override) {
+      return test::Run(
+          {TACIT, "workers", "show", "--config", dir_ / (name + ".yaml"), "--set", override});
+    };
+    const Ended shown = show("workers.key_file=" + KeyFile());
+    EXPECT_EQ(shown.exit_code, 0) << shown.err;
+    EXPECT_THAT(shown.out, testing::StartsWith(
+                               fmt::format("plan of commit {}, head {}", Plans().back().version,
+                                           ToHex(Plans().back().head).substr(0, 12))));
+    const size_t heard = shown.out.find("heard s ago");
+    ASSERT_NE(heard, std::string::npos) << shown.out;
+    std::array<char, 128> host{};
+    ASSERT_EQ(gethostname(host.data(), host.size() - 1), 0);
+    const std::string begins = fmt::format("\n{}-", host.data());
+    int lines = 0;
+    for (size_t at = heard; (at = shown.out.find(begins, at)) != std::string::npos; ++at) ++lines;
+    EXPECT_EQ(lines, workers) << shown.out;
+    EXPECT_THAT(shown.out, testing::Not(HasSubstr("cannot be read")));
+    const std::string other_key = dir_ / FreshName("other.key");
+    WriteFile(other_key, std::string(64, 'b'));
+    std::filesystem::permissions(other_key, std::filesystem::perms::owner_read);
+    const Ended sealed = show("workers.key_file=" + other_key);
+    EXPECT_EQ(sealed.exit_code, 0) << sealed.err;
+    for (const char* what :
+         {"no plan", "no worker was heard", "cannot be read: plans: ", "cannot be read: hellos: "})
+      EXPECT_THAT(sealed.out, HasSubstr(what));
+    const Ended absent = show("workers.topic=" + FreshName("absent"));
+    EXPECT_EQ(absent.exit_code, 2) << absent.out;
+    EXPECT_THAT(absent.out, HasSubstr(".sums cannot be read: "));
+  }
+
   static constexpr int kBatch = 2000;
+  static constexpr double kCheck = 0.3;  // often enough to be seen
   std::string workers_;
 };
 
@@ -164,13 +201,14 @@ TEST_F(WorkersTest, TheStoreIsTheSameWithAnyNumberOfThem) {
     for (int i = 0; i < workers; ++i) running.push_back(Worker(name));
     AwaitHellos(workers);
     Process trainer(CrashCommand(dir_, name));
-    double by_workers = 0;
+    double by_workers = 0, checked = 0;
     std::optional<Ended> ended;
     ASSERT_TRUE(Eventually(
         "the trainer ends",
         [&] {
           const auto metric = Metric(name, "tacit_slices_total{by=\"workers\"}");
           by_workers = std::max(by_workers, metric.value_or(0));
+          checked = std::max(checked, Metric(name, "tacit_slices_checked_total").value_or(0));
           ended = trainer.WaitFor(std::chrono::milliseconds(50));
           return ended.has_value();
         },
@@ -178,6 +216,7 @@ TEST_F(WorkersTest, TheStoreIsTheSameWithAnyNumberOfThem) {
         << trainer.Err();
     ASSERT_EQ(ended->exit_code, 0) << ended->err;
     EXPECT_GT(by_workers, 3) << ended->err;
+    EXPECT_GT(checked, 0) << ended->err;
     ExpectSame(Outcome(name), Outcome("plain"));
     ExpectSameLedger(name, "plain");
     // Sums of committed periods are gone. No period came behind the last one.
@@ -187,11 +226,63 @@ TEST_F(WorkersTest, TheStoreIsTheSameWithAnyNumberOfThem) {
       ASSERT_TRUE(read) << read.error().message;
       EXPECT_TRUE(!read->place || read->origin.head == last) << "offset " << record.offset;
     }
+    ExpectShown(name, workers);
     for (const auto& worker : running) {
       worker->Signal(SIGTERM);
       EXPECT_EQ(worker->Wait()->exit_code, 0) << worker->Err();
     }
   }
+}
+
+// The trainer's counts of records and examples are the same, no matter who has read them.
+TEST_F(WorkersTest, OperatorsFiguresAreTheSame) {
+  const std::string topic = NewTopic(13'000, /*bad_from=*/6000, /*bad_to=*/6400);
+  const std::vector<std::string> counters = {
+      "tacit_records_read_total", "tacit_dead_letters_total{part=\"label\"}",
+      "tacit_events_learnt_total{learner=\"ctr\"}", "tacit_rows_touched_total{learner=\"ctr\"}",
+      "tacit_units_clipped_total{learner=\"ctr\"}"};
+  const std::vector<std::string> gauges = {
+      "tacit_training_loss{learner=\"ctr\"}", "tacit_normalised_entropy{learner=\"ctr\"}",
+      "tacit_calibration{learner=\"ctr\"}", "tacit_auc{learner=\"ctr\"}"};
+  LearnPlain(topic);
+  // The rest at the end is no whole period, and waits.
+  const double steps = static_cast<double>(Outcome("plain").steps) - 1;
+  std::vector<std::vector<double>> figures;
+  for (const int workers : {0, 2}) {
+    SCOPED_TRACE(fmt::format("{} workers", workers));
+    const std::string name = fmt::format("figures-{}", workers);
+    WriteShared(name, topic, NewTopics());
+    std::vector<std::unique_ptr<Process>> running;
+    for (int i = 0; i < workers; ++i) running.push_back(Worker(name));
+    AwaitHellos(workers);
+    Process trainer({TACITD_CRASH, "--config", dir_ / (name + ".yaml")});
+    ASSERT_TRUE(Eventually(
+        "all whole periods are learnt",
+        [&] {
+          return Metric(name, "tacit_steps_committed_total{learner=\"ctr\"}").value_or(0) >= steps;
+        },
+        4 * kPatience))
+        << trainer.Err();
+    std::vector<double>& found = figures.emplace_back();
+    for (const auto* names : {&counters, &gauges})
+      for (const std::string& metric : *names) found.push_back(Metric(name, metric).value_or(-1));
+    if (workers > 0) {
+      EXPECT_GT(Metric(name, "tacit_slices_total{by=\"workers\"}"), 3);
+    }
+    trainer.Signal(SIGTERM);
+    EXPECT_EQ(trainer.Wait()->exit_code, 0);
+    for (const auto& worker : running) {
+      worker->Signal(SIGTERM);
+      worker->Wait();
+    }
+  }
+  for (size_t i = 0; i < counters.size(); ++i)
+    EXPECT_EQ(figures[1][i], figures[0][i]) << counters[i];
+  // Losses are rounded to whole steps, and AUC is by bins.
+  for (size_t i = 0; i < gauges.size(); ++i)
+    EXPECT_NEAR(figures[1][counters.size() + i], figures[0][counters.size() + i], 0.005)
+        << gauges[i];
+  EXPECT_GT(figures[0][1], 300) << "dead letters";
 }
 
 // SIGKILL at any time, and started again.

@@ -128,7 +128,8 @@ TEST_F(TrainerTest, OtherSumsOfTheSameRecordsStopLearningAndNameTheirWorker) {
   std::vector<ResumedLearner> learners;
   learners.push_back({std::make_unique<AddingLearner>("sums", LearnerIndex(0)), {}});
   trainer_ = std::make_unique<Trainer>(
-      TrainerOptions{.budgets = {{.epsilon = 8, .delta = 1e-6}}, .topic = "log"},
+      TrainerOptions{
+          .budgets = {{.epsilon = 8, .delta = 1e-6}}, .total_budget = std::nullopt, .topic = "log"},
       std::move(learners), *store_, clock_, registry_, progress_);
   BoundedQueue<LearnerStep> steps(100);
   const auto push = [&](const std::string& bytes, bool recount) {
