@@ -70,6 +70,14 @@ Result<SharedKey> ParseKey(std::string_view text) {
   return key;
 }
 
+SharedKey KeyOfTopics(const SharedKey& file, std::string_view name) {
+  SharedKey key;
+  std::string made = Hkdf(Text(file), name, "tacit.workers.topics.v1", key.size());
+  std::copy_n(made.begin(), key.size(), key.begin());
+  OPENSSL_cleanse(made.data(), made.size());
+  return key;
+}
+
 Digest Hmac(std::string_view key, std::string_view text) {
   Digest mac{};
   TACIT_CHECK(HMAC(EVP_sha256(), key.data(), Size(key), Bytes(text), text.size(), mac.data(),

@@ -22,6 +22,10 @@ std::string NewKeyText();
 // kInvalidArgument: the text is no key. The message quotes nothing of it.
 Result<SharedKey> ParseKey(std::string_view text);
 
+// The key of the topics of this name, out of the key of a file. Other topics may have the same
+// file: their records do not pass for records of these.
+SharedKey KeyOfTopics(const SharedKey& file, std::string_view name);
+
 // HMAC-SHA256 (RFC 2104).
 Digest Hmac(std::string_view key, std::string_view text);
 // HKDF-SHA256 (RFC 5869): `bytes` of output, 255 * 32 at most.

@@ -270,7 +270,7 @@ Status Worker::Deliver(const workers::Body& body) {
                 fmt::format("it has {} bytes, more than a message may have", bytes.size()));
   const workers::Origin origin{parts_.name, slice_->head, build_};
   for (const workers::KafkaRecord& record : workers::SealBody(key_, origin, bytes))
-    TACIT_RETURN_IF_ERROR(Send(record, kAnswer));
+    TACIT_RETURN_IF_ERROR(Send(record, kAnswer, /*of_body=*/true));
   sent_.Add();
   return {};
 }
@@ -284,12 +284,13 @@ Status Worker::OpenProducer() {
   return {};
 }
 
-Status Worker::Send(const workers::KafkaRecord& record, milliseconds timeout) {
+Status Worker::Send(const workers::KafkaRecord& record, milliseconds timeout, bool of_body) {
   if (producer_ == nullptr) {
     if (parts_.clock.Now() < producer_again_) return producer_failure_;
     TACIT_RETURN_IF_ERROR(OpenProducer());
   }
-  Status sent = producer_->Send({.key = record.key, .value = record.value}, timeout);
+  Status sent =
+      producer_->Send({.key = record.key, .value = record.value, .tag = of_body}, timeout);
   if (sent || sent.error().code == ErrorCode::kUnavailable) return sent;
   if (producer_->records_acked() > 0) producer_pause_ = {};
   producer_pause_ = std::clamp<Clock::Duration>(2 * producer_pause_, kAgain, kProducerPauseMost);
@@ -306,8 +307,7 @@ Status Worker::TakeFailures() {
   Status last;
   for (const stream::FailedDelivery& failed : producer_->TakeFailures()) {
     last = Fail(ErrorCode::kIo, failed.reason);
-    if (failed.too_large) continue;
-    // Perhaps it was a part of a body.
+    if (failed.tag == 0 || failed.too_large) continue;  // a hello, or it would fail again
     done_.clear();
     slice_again_ = parts_.clock.Now() + kRefusedAgain;
   }
@@ -329,7 +329,7 @@ void Worker::SayHello(bool leaves) {
     hello.offsets = slice_->run->offsets();
     hello.done = slice_->run->done();
   }
-  Status sent = Send(workers::SealHello(key_, hello), milliseconds(0));
+  Status sent = Send(workers::SealHello(key_, hello), milliseconds(0), /*of_body=*/false);
   if (Status failed = TakeFailures(); !failed) sent = std::move(failed);
   Note("the topic of sums", sent);
 }

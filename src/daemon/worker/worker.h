@@ -98,7 +98,7 @@ class Worker {
   Status OpenProducer();
   // A producer that has failed is replaced after a pause, which grows up to half a minute; what it
   // had not delivered is lost, and summed again where the plan has it still.
-  Status Send(const workers::KafkaRecord& record, Milliseconds timeout);
+  Status Send(const workers::KafkaRecord& record, Milliseconds timeout, bool of_body);
   // Returns the last failure of what was sent, if there is one.
   Status TakeFailures();
   // Says how it went; a failure is told until the next success. Returns the time before which it

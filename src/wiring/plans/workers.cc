@@ -13,7 +13,7 @@ Result<workers::SharedKey> ReadWorkersKey(const config::Workers& config) {
   TACIT_ASSIGN(const std::string text, http::ReadKeptFile(kName, config.key_file, &stamp));
   auto key = workers::ParseKey(text);
   if (!key) return Fail(std::move(key.error()).Context(kName + ": " + config.key_file));
-  return *key;
+  return workers::KeyOfTopics(*key, config.topic);
 }
 
 }  // namespace tacit::wiring

@@ -6,8 +6,8 @@
 
 namespace tacit::wiring {
 
-// Reads the key that a trainer and its workers share. kInvalidArgument: the file is not there,
-// others may read or change it, or it holds no key. REQUIRES workers.topic.
+// Reads the key that a trainer and its workers share for their topics. kInvalidArgument: the file
+// is not there, others may read or change it, or it holds no key. REQUIRES workers.topic.
 Result<workers::SharedKey> ReadWorkersKey(const config::Workers& config);
 
 }  // namespace tacit::wiring

@@ -92,6 +92,7 @@ class WorkersTest : public TopicPeriodsTest {
   std::vector<workers::Plan> Plans() const {
     workers::SharedKey key;
     key.fill(0xaa);
+    key = workers::KeyOfTopics(key, workers_);
     std::vector<workers::Plan> plans;
     for (const TopicRecord& record : ReadTopic(SharedBroker().bootstrap(), workers_ + ".plan")) {
       auto plan = workers::DecodePlan(key, record.value.value_or(""));

@@ -39,6 +39,9 @@ TEST_F(WorkersKey, IsMadeOnceAndReadBack) {
   EXPECT_EQ(again.exit_code, 2);
   EXPECT_THAT(again.err, HasSubstr("File exists"));
   EXPECT_EQ(wiring::ReadWorkersKey(config_).value(), *key);
+  config::Workers others = config_;
+  others.topic = "other";
+  EXPECT_NE(wiring::ReadWorkersKey(others).value(), *key);
 }
 
 TEST_F(WorkersKey, IsRefusedWithItsPlaceAndWithoutItsText) {

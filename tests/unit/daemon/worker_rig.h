@@ -68,7 +68,7 @@ class WorkerRig : public ::testing::Test {
     kafka_.Create("w.plan", 1);
     kafka_.Create("w.sums", 2);
     const std::string key_text = workers::NewKeyText();
-    key_ = workers::ParseKey(key_text).value();
+    key_ = workers::KeyOfTopics(workers::ParseKey(key_text).value(), "w");
     std::ofstream(dir_ / "key") << key_text;
     ASSERT_EQ(chmod((dir_ / "key").c_str(), 0600), 0);
     std::ofstream(dir_ / "out") << "nobody\nu13\n";

@@ -152,6 +152,14 @@ TEST(SealTest, AKeysFileHasSixtyFourDigits) {
   }
 }
 
+TEST(SealTest, TopicsWithOneFileHaveKeysOfTheirOwn) {
+  const SharedKey file{1}, other{2};
+  EXPECT_EQ(KeyOfTopics(file, "clicks"), KeyOfTopics(file, "clicks"));
+  EXPECT_NE(KeyOfTopics(file, "clicks"), KeyOfTopics(file, "views"));
+  EXPECT_NE(KeyOfTopics(file, "clicks"), KeyOfTopics(other, "clicks"));
+  EXPECT_NE(KeyOfTopics(file, ""), file);
+}
+
 TEST(SealTest, MarksAreComparedToTheLastByte) {
   Digest mark{}, other{};
   EXPECT_TRUE(SameMark(mark, other));

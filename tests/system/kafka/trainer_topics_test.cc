@@ -1,0 +1,44 @@
+// The topics of workers, as a trainer has them, on a real broker.
+#include "wiring/trainer_topics.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "support/eventually.h"
+#include "system/kafka/broker.h"
+#include "system/kafka/topic.h"
+
+namespace tacit::test {
+namespace {
+
+TEST(TrainerTopicsTest, DeletionGoesOnWhereTheTopicIsMadeAnew) {
+  TACIT_NEED_BROKER(kDefaultVersion);
+  const std::string name = FreshName("workers"), sums = name + ".sums";
+  const std::string bootstrap = SharedBroker().bootstrap();
+  SharedBroker().CreateTopic(sums, 2);
+  wiring::KafkaTrainerTopics topics({.topic = name, .key_file = ""},
+                                    {{{"bootstrap.servers", bootstrap}}});
+  size_t shown = 0;
+  const auto write_and_delete = [&](int32_t partition, size_t records) {
+    WriteTopic(bootstrap, sums,
+               std::vector<TopicRecord>(records,
+                                        {.partition = partition, .key = "key", .value = "value"}));
+    shown = 0;
+    ASSERT_TRUE(Eventually("the records are shown", [&] {
+      (void)topics.ReadSums(std::chrono::milliseconds(100), [&](auto, auto) { ++shown; });
+      return shown >= records;
+    }));
+    ASSERT_TRUE(Eventually("they are deleted, and nothing is told of", [&] {
+      return topics.DeleteShown() && ReadTopic(bootstrap, sums).empty();
+    }));
+  };
+  write_and_delete(1, 5);
+  SharedBroker().DeleteTopic(sums);
+  SharedBroker().CreateTopic(sums, 2);
+  // The other partition does not have the offsets that were there before.
+  write_and_delete(0, 2);
+}
+
+}  // namespace
+}  // namespace tacit::test
