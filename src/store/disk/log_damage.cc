@@ -1,6 +1,8 @@
 #include "store/disk/log_damage.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <boost/crc.hpp>
@@ -9,6 +11,8 @@
 #include <fstream>
 #include <string_view>
 #include <vector>
+
+#include "base/files/unique_fd.h"
 
 namespace tacit::store {
 namespace {
@@ -220,6 +224,16 @@ std::vector<LogDamage> TornLogs(const std::string& store) {
   auto found = CheckLogs(store);
   if (!found || !std::ranges::all_of(*found, &LogDamage::torn)) return {};
   return *std::move(found);
+}
+
+bool CutTornLogs(const std::string& store) {
+  const std::vector<LogDamage> torn = TornLogs(store);
+  const auto cut = [](const LogDamage& log) {
+    const UniqueFd fd(open(log.file.c_str(), O_WRONLY | O_CLOEXEC));
+    return fd.get() >= 0 && ftruncate(fd.get(), static_cast<off_t>(log.offset)) == 0 &&
+           fsync(fd.get()) == 0;
+  };
+  return !torn.empty() && std::ranges::all_of(torn, cut);
 }
 
 std::string ExplainCorruption(const std::string& store, const std::string& own_words) {

@@ -41,6 +41,9 @@ Result<std::vector<LogDamage>> CheckLogs(const std::string& store);
 // The torn logs of a store, each of which is good up to its offset. Returns nothing if the store is
 // damaged besides.
 std::vector<LogDamage> TornLogs(const std::string& store);
+// Cuts them there. Returns false if there are none, or one cannot be cut. REQUIRES that no process
+// has the store open.
+bool CutTornLogs(const std::string& store);
 
 // The reason why RocksDB could not open this store, with the place and what to do, if a log is the
 // cause; else its own words.

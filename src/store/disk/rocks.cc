@@ -275,18 +275,6 @@ Status CheckNotBegunAnew(const std::string& path) {
   return Fail(ErrorCode::kCorruption, ExplainCorruption(path, "opening store " + path));
 }
 
-// Cuts off what a loss of power has left of the last batch of each log. Returns false if there is
-// no such log, or one cannot be cut.
-bool CutTornLogs(const std::string& path) {
-  const std::vector<LogDamage> torn = TornLogs(path);
-  const auto cut = [](const LogDamage& log) {
-    const UniqueFd fd(open(log.file.c_str(), O_WRONLY | O_CLOEXEC));
-    return fd.get() >= 0 && ftruncate(fd.get(), static_cast<off_t>(log.offset)) == 0 &&
-           fsync(fd.get()) == 0;
-  };
-  return !torn.empty() && std::ranges::all_of(torn, cut);
-}
-
 }  // namespace
 
 Status ToStatus(const rocksdb::Status& status, std::string_view doing) {
