@@ -59,13 +59,26 @@ size_t ValuesAMost(const std::vector<std::string>& lines, char separator) {
   return 0;
 }
 
-// A header's values are distinct names.
-bool IsHeader(const std::vector<std::string>& values) {
+bool IsTime(std::string_view text) {
+  return event::ReadRfc3339(text) || event::ReadDatetime(text, /*zone_minutes=*/0);
+}
+
+// A header's values are distinct names. A value that its column has again, or a time above times,
+// belongs to a record.
+bool IsHeader(const std::vector<std::string>& values, const std::vector<std::string>& lines,
+              char separator) {
   std::unordered_set<std::string_view> seen;
   size_t unnamed = 0;
   for (const std::string& value : values) {
     unnamed += value.empty() ? 1 : 0;
     if (event::ReadNumber(value) || !seen.insert(value).second) return false;
+  }
+  for (const std::string& line : lines) {
+    const std::vector<std::string> below = ValuesOf(line, separator);
+    if (below.size() != values.size() || below == values) continue;
+    for (size_t i = 0; i < values.size(); ++i)
+      if (!values[i].empty() && (below[i] == values[i] || (IsTime(values[i]) && IsTime(below[i]))))
+        return false;
   }
   return unnamed <= 1;
 }
@@ -130,7 +143,7 @@ Result<Shape> CsvShapeOf(const std::string& file, const std::vector<std::string>
                    "has neither JSON lines nor lines of values: no separator (comma, semicolon, "
                    "tab, bar) divides nine lines in ten into equally many values");
   shape.columns = ValuesOf(lines.front(), shape.separator);
-  shape.header = shape.columns.size() == most && IsHeader(shape.columns);
+  shape.header = shape.columns.size() == most && IsHeader(shape.columns, lines, shape.separator);
   if (shape.header) return shape;
   const std::string twice =
       lines.size() > 1 ? NamedTwice(shape.columns, lines[1], shape.separator) : "";
