@@ -65,6 +65,25 @@ TEST_F(SampleTest, AFirstRecordIsNoHeader) {
       << "files that were put together";
 }
 
+// Lines of a 0 or 1 between tabs are Criteo's where nothing else can be the label.
+TEST_F(SampleTest, AFlagInFrontIsNoLabelOfCriteos) {
+  const auto format = [&](const std::string& text, std::optional<Format> asked = {}) {
+    const auto sample = ReadSample({Write("log", text)}, {.format = asked});
+    EXPECT_TRUE(sample) << sample.error().message;
+    return sample ? sample->shape.format : Format::kJson;
+  };
+  const std::string flag = "1\tx\t0\n0\ty\t1\n0\tx\t0\n";
+  EXPECT_EQ(format(flag), Format::kCsv) << "the last column may be the label";
+  EXPECT_EQ(format(flag, Format::kCriteoTsv), Format::kCriteoTsv) << "a person says so";
+  EXPECT_EQ(format("1\t.25\tx\n0\t.5\ty\n"), Format::kCsv) << "fractions are amounts";
+  EXPECT_EQ(format("1\t1\tx\n0\t0\ty\n1\t2\tx\n"), Format::kCriteoTsv);
+  std::string criteos;
+  for (int i = 0; i < 40; ++i) criteos += (i == 0 ? "" : "\t") + std::string(i == 12 ? "1" : "0");
+  std::string other = criteos;
+  other[24] = '0';
+  EXPECT_EQ(format(criteos + '\n' + other + '\n'), Format::kCriteoTsv) << "its own 40 columns";
+}
+
 TEST_F(SampleTest, FilesThatAreNoLogAreRefusedByName) {
   EXPECT_THAT(Refusal({dir_ / "nowhere"}), HasSubstr("nowhere: No such file"));
   EXPECT_THAT(Refusal({dir_.path()}), HasSubstr("is a directory"));
