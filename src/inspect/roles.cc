@@ -90,12 +90,12 @@ class RoleFinder {
     // A column that follows the order of the file has one run a value. Where that order is the
     // time's, it is a day or a batch.
     if (const auto returns = ClosestId(/*of_one_run=*/false))
-      return SetUser(*returns,
-                     fmt::format("a value's records lie close together: {:.2f}; chance makes .63",
-                                 Of(*returns).closeness));
+      return GuessUser(*returns,
+                       fmt::format("a value's records lie close together: {:.2f}; chance makes .63",
+                                   Of(*returns).closeness));
     if (roles_.time && Of(roles_.time->column).ordered == 1) return;
     if (const auto grouped = ClosestId(/*of_one_run=*/true))
-      SetUser(*grouped, "the file is grouped by its values");
+      GuessUser(*grouped, "the file is grouped by its values");
   }
   // The id whose values have their records closest together.
   std::optional<size_t> ClosestId(bool of_one_run) const {
@@ -118,12 +118,18 @@ class RoleFinder {
     taken_[c] = 1;
   }
 
+  // Records lie together by hours, batches and sorted ids as they do by users.
+  void GuessUser(size_t c, std::string reason) {
+    SetUser(c, std::move(reason));
+    roles_.user_guessed = true;
+  }
+
   // Ids are whole numbers or texts.
   bool MayBeId(size_t c) const {
     const Column& column = At(c);
     return taken_[c] == 0 && Of(c).present > 0 && column.fractions == 0 && column.flags == 0 &&
            column.lists == 0 && column.nested == 0 && column.times + column.datetimes == 0 &&
-           !SeemsTime(column, Of(c));
+           !IsTimeName(column) && !IsClockName(column) && !SeemsTime(column, Of(c));
   }
 
   void FindItem() {
@@ -225,7 +231,7 @@ class RoleFinder {
   void FindEventId() {
     for (size_t c = 0; c < sample_.columns.size() && !roles_.event_id; ++c) {
       const bool own = roles_.plain_json ? At(c).place == "/event_id"
-                                         : MayBeId(c) && EachHasItsOwn(c) && !IsTimeName(At(c)) &&
+                                         : MayBeId(c) && EachHasItsOwn(c) &&
                                                (IsEventIdName(At(c)) || At(c).words > 0);
       if (!own || (!roles_.plain_json && sample_.rows < 100)) continue;
       roles_.event_id = c;

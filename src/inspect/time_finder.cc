@@ -20,6 +20,7 @@ namespace {
 using event::TimeUnit;
 
 constexpr double kTimeOrdered = 0.9;  // neighbours whose times do not fall
+constexpr double kPassing = 0.9;      // of the second half, with values that the first has not
 
 // Ids of ten digits may look like seconds, and those of thirteen like milliseconds.
 bool IsNamedId(const Column& column) {
@@ -155,15 +156,21 @@ bool SeemsTime(const Column& column, const Profile& profile) {
   const auto most = [&](uint64_t values) { return 2 * values > present; };
   if (most(column.times + column.datetimes)) return true;
   if (IsNamedId(column)) return false;
-  const bool named = IsTimeName(column);
+  // Hours and days of a log do not return, while shelves, and the hours of each day, do. Noised
+  // counts do not know it: many texts are taken for times.
+  const bool many = column.words > 0 && profile.distinct > kTextsMost;
+  const bool passing =
+      std::isnan(profile.fresh)
+          ? many
+          : profile.fresh > kPassing && (column.words > 0 || profile.ordered >= kTimeOrdered);
+  const bool named = IsTimeName(column) || (IsClockName(column) && passing);
   const uint64_t usual = std::reduce(profile.times_in.begin(), profile.times_in.end());
   if (column.numbers() > 0 && most(usual))
     return named || profile.times_ordered >= kTimeOrdered ||
            (profile.time_unit && most(profile.distinct));
   if (!named || column.numbers() + column.words == 0) return false;
   // Clocks and hours are called times too, and are few.
-  return usual > 0 ||
-         (column.words > 0 ? profile.distinct > kTextsMost : !AreNames(profile.distinct));
+  return usual > 0 || passing || many || (column.words == 0 && !AreNames(profile.distinct));
 }
 
 std::string LeaveTimeOut(const Sample& sample, const Evidence& evidence, size_t c, Roles* roles) {

@@ -137,6 +137,12 @@ std::vector<std::string> WarningsAbout(const Sample& sample, const Roles& roles,
         "the label is GUESSED to be {}{}: --label names it, --no-label says that these "
         "records have none",
         config::QuotedYaml(sample.columns[roles.label->column].place), OtherLabels(*roles.label)));
+  if (roles.user_guessed)
+    warnings.push_back(fmt::format(
+        "the user is GUESSED to be {}: {}. With unit user each of its {} is protected as one "
+        "person: --user names the user",
+        config::QuotedYaml(sample.columns[*roles.user].place), roles.user_reason,
+        Counted(roles.profiles[*roles.user].distinct, "value")));
   warnings.insert(warnings.end(), roles.warnings.begin(), roles.warnings.end());
   const uint64_t enough = PeriodRecords({}, 0);
   if (sample.lines_in_all < static_cast<double>(enough))

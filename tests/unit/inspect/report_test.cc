@@ -103,6 +103,14 @@ TEST_F(ReportTest, UsersAndItemsAreNamedOrMissed) {
   EXPECT_THAT(known.Text(), AllOf(HasSubstr("\nuser       'customer': by its name\n"),
                                   HasSubstr("\nitem       'sku': by its name\n")));
   EXPECT_EQ(known.Json().at("user"), "customer");
+  const Looked grouped = LookAt("click,player,shelf", 2000, [](int i) {
+    return fmt::format("{},p{},s{}", i * 13 % 10 < 3 ? 1 : 0, i / 13, i % 7);
+  });
+  EXPECT_THAT(
+      grouped.Text(),
+      AllOf(HasSubstr("\nuser       'player', GUESSED: the file is grouped by its values\n"),
+            HasSubstr("WARNING: the user is GUESSED to be \"player\": the file is grouped by its "
+                      "values. With unit user each of its 154 values")));
   const Looked unknown = look("click,aa,bb");
   EXPECT_THAT(unknown.Text(),
               AllOf(HasSubstr("\nuser       none is found; --user FIELD names it: without a user "

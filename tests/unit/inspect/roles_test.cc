@@ -247,6 +247,29 @@ TEST_F(RolesTest, AColumnThatForetellsTheLabelAloneIsLeftOutWithAWarning) {
     EXPECT_NE(FeatureOf(sample, roles, kept), nullptr) << kept;
 }
 
+// A user that values alone tell is a guess: hours and batches lie together as well.
+TEST_F(RolesTest, AUserWithoutAUsersNameIsGuessed) {
+  const auto roles_of = [&](const std::string& name, const std::string& prefix) {
+    return FindRoles(Read("grouped.csv", ShopWith(name + ",click", [&](int i) {
+                            return fmt::format("{}{},{}", prefix, 14'102'100 + i / 13,
+                                               i * 13 % 10 < 3 ? 1 : 0);
+                          })));
+  };
+  for (const char* prefix : {"", "p"}) {
+    const Roles guessed = roles_of("player", prefix);
+    EXPECT_EQ(NameOfColumn(samples_.back(), guessed.user), "player");
+    EXPECT_TRUE(guessed.user_guessed);
+    EXPECT_FALSE(roles_of("customer", prefix).user_guessed);
+    for (const char* clock : {"hour", "Sent At", "orderDate", "batch_day"}) {
+      const Roles clocks = roles_of(clock, prefix);
+      EXPECT_EQ(NameOfColumn(samples_.back(), clocks.user), "(none)") << clock;
+      EXPECT_EQ(FeatureOf(samples_.back(), clocks, clock), nullptr) << "no hour comes again";
+      EXPECT_THAT(clocks.warnings,
+                  testing::ElementsAre(HasSubstr("seems to be the time by its name")));
+    }
+  }
+}
+
 // A text that stands for no user is listed as missing, unless it is a number; a user with much of
 // the log is told of by its place.
 TEST_F(RolesTest, HeavyUsersAndPlaceholdersAreToldOf) {
