@@ -153,6 +153,12 @@ TEST_F(OddValuesTest, AColumnThatSeemsToBeTheTimeIsNoFeature) {
     return i % 9 > 0 ? std::string("NULL") : fmt::format("2024-02-11 0{}:{:02}", i / 600, i % 60);
   });
   EXPECT_EQ(Feature(paid, "paid_at"), nullptr) << "most values are none, and the others times";
+  // A time that many records lack is none of the record's, in any order.
+  const auto lacking = [](int each) {
+    return [=](int i) { return i % each == 3 ? "" : std::to_string(1'700'000'000 + i * 7); };
+  };
+  left_out(RolesOf("seen", lacking(5)), "seen", "20.0 % of the records lack it");
+  EXPECT_TRUE(RolesOf("seen", lacking(20)).time) << "one in twenty lacks it";
   // A second time is none of the record's.
   const Roles two = RolesOf("ts,then", [&](int i) {
     return fmt::format("{},{}", 1'700'000'000 + i * 7, 1'600'000'000 + i);
