@@ -188,6 +188,8 @@ std::string ReportText(const Sample& sample, const Roles& roles,
                               Counted(days->days, "day")));
   }
   line("repeats", fmt::format("{}, byte for byte", WithThousands(sample.repeats)));
+  if (noised && roles.label)
+    line("leaks", "not looked for: leave out fields that are known only with the label");
   text += '\n' + FieldTable(sample, roles) + '\n';
   for (const auto& [column, reason] : roles.left_out)
     text += fmt::format("left out: '{}': {}\n", Shown(sample.columns[column].place), reason);

@@ -190,6 +190,14 @@ std::string LeaveTimeOut(const Sample& sample, const Evidence& evidence, size_t 
                          : odd.first_unread.value_or(odd.first_of_other_age.value_or(0));
     first = FirstAt(sample, row);
   }
+  if (count == 0 && column.words > 0 && !evidence.TellsWords()) {
+    roles->warnings.push_back(fmt::format(
+        "{} seems to be the time by its name, and is left out: a private look takes times without "
+        "a zone for texts. If its values are such times, name it in source.{}.timestamp, with "
+        "timestamp_unit: datetime; if it is no time, name it in schema.features",
+        config::QuotedYaml(column.place), NameOf(sample.shape.format)));
+    return "it seems to be the time by its name";
+  }
   if (count == 0) {
     roles->warnings.push_back(fmt::format(
         "{} seems to be the time by its name, and is left out: not one of its {} values is a time "
