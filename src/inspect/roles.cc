@@ -45,6 +45,7 @@ class RoleFinder {
       FindUser();
       FindItem();
       FindEventId();
+      if (roles_.user) TellOfNoUsers(*roles_.user);
       if (roles_.user) LookForHeavyUsers(*roles_.user);
     }
     for (size_t c = 0; c < sample_.columns.size(); ++c)
@@ -174,6 +175,15 @@ class RoleFinder {
     if (!fields.empty())
       roles_.warnings.push_back(fmt::format(
           "the noise hides these fields: {}: more records or a larger epsilon", fields));
+  }
+
+  void TellOfNoUsers(size_t c) {
+    // Noise alone shows some records without one.
+    constexpr double kBeyondNoise = 0.2;
+    if (Of(c).missing > (evidence_.TellsWords() ? kHeavyShare : kBeyondNoise))
+      roles_.warnings.push_back(
+          fmt::format("{} of the records have no {}: with unit user none of them is learnt from",
+                      PercentText(Of(c).missing), config::QuotedYaml(At(c).place)));
   }
 
   // A text that stands for no user counts as one person, and so does a robot.

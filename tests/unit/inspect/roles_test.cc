@@ -270,6 +270,23 @@ TEST_F(RolesTest, AUserWithoutAUsersNameIsGuessed) {
   }
 }
 
+TEST_F(RolesTest, RecordsWithoutAUserAreToldOf) {
+  const auto warnings = [&](int every) {
+    return FindRoles(Read("visits.csv", ShopWith("user,click",
+                                                 [&](int i) {
+                                                   const std::string user =
+                                                       i % every == 0 ? ""
+                                                                      : fmt::format("u{}", i % 499);
+                                                   return user + (i * 13 % 10 < 3 ? ",1" : ",0");
+                                                 })))
+        .warnings;
+  };
+  EXPECT_THAT(warnings(20), testing::ElementsAre(HasSubstr(
+                                "5.0 % of the records have no \"user\": with unit user none of "
+                                "them is learnt from")));
+  EXPECT_THAT(warnings(50), testing::IsEmpty()) << "2 % is no news";
+}
+
 // A text that stands for no user is listed as missing, unless it is a number; a user with much of
 // the log is told of by its place.
 TEST_F(RolesTest, HeavyUsersAndPlaceholdersAreToldOf) {
