@@ -32,7 +32,11 @@ class RoleFinder {
  public:
   RoleFinder(const Sample& sample, std::vector<Profile> profiles, const Evidence& evidence,
              const Named& named)
-      : sample_(sample), evidence_(evidence), named_(named), taken_(sample.columns.size(), 0) {
+      : sample_(sample),
+        evidence_(evidence),
+        named_(named),
+        taken_(sample.columns.size(), 0),
+        by_presence_(sample.columns.size(), 0.5) {
     roles_.profiles = std::move(profiles);
   }
 
@@ -55,6 +59,7 @@ class RoleFinder {
     if (roles_.item) TellOfTexts(*roles_.item);
     if (roles_.item) Add(*roles_.item, Kind::kCategorical, "the item itself");
     DropNested();
+    TellOfPresence();
     NameFeatures();
     if (!StaysPlain() || !roles_.missing.empty()) roles_.plain_json = false;
     return std::move(roles_);
@@ -275,7 +280,10 @@ class RoleFinder {
       return LeaveOut(c, "hardly any record has it");
     if (profile.distinct == 1 && profile.present == sample_.rows)
       return LeaveOut(c, "it has one value");
-    if (const std::string leak = WhyLeak(c); !leak.empty()) {
+    const auto foretold =
+        roles_.label ? evidence_.ForetoldAlone(*roles_.label, c) : std::optional<Foretold>();
+    if (foretold) by_presence_[c] = foretold->by_presence;
+    if (const std::string leak = WhyLeak(c, foretold); !leak.empty()) {
       roles_.warnings.push_back(fmt::format("{} is left out: {} If not, name it in schema.features",
                                             config::QuotedYaml(column.place), leak));
       return LeaveOut(c, leak);
@@ -334,9 +342,7 @@ class RoleFinder {
   }
 
   // Says why a column looks like what is known only with the label; "" if it does not.
-  std::string WhyLeak(size_t c) const {
-    const auto foretold =
-        roles_.label ? evidence_.ForetoldAlone(*roles_.label, c) : std::optional<Foretold>();
+  std::string WhyLeak(size_t c, const std::optional<Foretold>& foretold) const {
     if (foretold && foretold->one_is_one && IsZeroOrOne(c))
       return "it is 1 only where the label is 1: is it known only afterwards?";
     if (!foretold || std::max(foretold->by_presence, foretold->by_value) < kForetellsAlone)
@@ -346,6 +352,16 @@ class RoleFinder {
                          foretold->filled_is_one ? 1 : 0);
     return fmt::format("it alone foretells the label (AUC {:.3f}): is it known only afterwards?",
                        foretold->by_value);
+  }
+
+  // A feature that is filled in with most labels of one kind, and not with all, stays.
+  void TellOfPresence() {
+    for (const FeatureRole& feature : roles_.features)
+      if (by_presence_[feature.column] >= kForetellsByPresence)
+        roles_.warnings.push_back(fmt::format(
+            "whether {} is filled in foretells the label (AUC {:.2f}): is it known only "
+            "afterwards? Then take it out of schema.features",
+            config::QuotedYaml(At(feature.column).place), by_presence_[feature.column]));
   }
 
   void JudgeNumber(size_t c, bool unique) {
@@ -435,7 +451,8 @@ class RoleFinder {
   const Sample& sample_;
   const Evidence& evidence_;
   const Named& named_;
-  std::vector<uint8_t> taken_;  // by column
+  std::vector<uint8_t> taken_;       // by column
+  std::vector<double> by_presence_;  // by column, the AUC with which it foretells the label
   Roles roles_;
 };
 

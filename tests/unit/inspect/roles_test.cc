@@ -247,6 +247,25 @@ TEST_F(RolesTest, AColumnThatForetellsTheLabelAloneIsLeftOutWithAWarning) {
     EXPECT_NE(FeatureOf(sample, roles, kept), nullptr) << kept;
 }
 
+// A column that is filled in with most labels of 1 alone is a feature, and told of.
+TEST_F(RolesTest, AColumnThatIsMostlyFilledInWithTheLabelIsToldOf) {
+  const auto roles_of = [&](int with_one, int with_zero) {
+    return FindRoles(Read("sums.csv", ShopWith("sum,click", [&](int i) {
+                            const bool click = i * 13 % 10 < 3;
+                            const bool filled = i / 10 % 20 < (click ? with_one : with_zero);
+                            return fmt::format("{},{}", filled ? std::to_string(i % 77) : "",
+                                               click ? 1 : 0);
+                          })));
+  };
+  const auto told =
+      testing::Contains(HasSubstr("whether \"sum\" is filled in foretells the label (AUC "));
+  const Roles most = roles_of(16, 1);
+  EXPECT_THAT(most.warnings, told) << "of four in five, and of one in twenty";
+  EXPECT_NE(FeatureOf(samples_.back(), most, "sum"), nullptr);
+  EXPECT_THAT(roles_of(9, 1).warnings, testing::Not(told)) << "of nine in twenty";
+  EXPECT_THAT(roles_of(16, 12).warnings, testing::Not(told));
+}
+
 // A user that values alone tell is a guess: hours and batches lie together as well.
 TEST_F(RolesTest, AUserWithoutAUsersNameIsGuessed) {
   const auto roles_of = [&](const std::string& name, const std::string& prefix) {
