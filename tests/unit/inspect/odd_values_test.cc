@@ -310,6 +310,16 @@ TEST_F(OddValuesTest, ALabelThatSaysNothingIsRefused) {
                                     "taken for one: it is \"0\" in 2,000 records")));
   const Roles word = FindRoles(Read("seen.csv", ShopWith("click", all("no"))));
   EXPECT_THAT(word.warnings, ElementsAre(Not(HasSubstr("--label"))));
+  // It is told of beside a guess too: records that are no clicks often lack the field.
+  const Roles beside =
+      FindRoles(Read("seen.csv", ShopWith("clicked,slot", [](int i) {
+                       return fmt::format("{},{}", i % 9 == 0 ? "true" : "", i / 3 % 4);
+                     })));
+  ASSERT_TRUE(beside.label);
+  EXPECT_TRUE(beside.label->guessed);
+  EXPECT_THAT(beside.warnings,
+              ElementsAre(HasSubstr("\"clicked\" is called as labels are, and is not taken for "
+                                    "one: it is \"true\" in 223 records, and is missing in")));
 }
 
 }  // namespace
