@@ -55,9 +55,11 @@ class LabelFinder {
     label.guessed = !fixed && (LabelClass(*LabelRank(*best)) > 0 || !label.others.empty());
     SetRule(&label);
     if (!named_.label.empty() && HasOneLabel(label)) return Refuse(*best);
+    const bool by_name = fixed || LabelClass(*LabelRank(*best)) == 0;
     roles_->label = std::move(label);
     (*taken_)[*best] = 1;
     TellOfTextsForNone(*best);
+    if (!by_name) TellOfNamesakes();
   }
 
  private:

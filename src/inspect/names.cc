@@ -18,6 +18,18 @@ std::string Plain(std::string_view name) {
   return plain;
 }
 
+// The last word of a name, in small letters: "id" of "shop_id", "shopId" and "Shop ID".
+std::string LastWord(std::string_view name) {
+  size_t begin = name.size();
+  while (begin > 0 && std::isalnum(static_cast<unsigned char>(name[begin - 1])) != 0) {
+    --begin;
+    if (begin > 0 && std::isupper(static_cast<unsigned char>(name[begin])) != 0 &&
+        std::islower(static_cast<unsigned char>(name[begin - 1])) != 0)
+      break;
+  }
+  return Plain(name.substr(begin));
+}
+
 // Tries the last key, and the last two: "/user/id" is called "userid".
 bool IsCalled(const Column& column, std::initializer_list<std::string_view> names) {
   const auto among = [&](std::string_view name) {
@@ -69,13 +81,11 @@ bool IsEventIdName(const Column& column) {
   return IsCalled(column, {"eventid", "event", "id", "uuid", "requestid", "impressionid"});
 }
 
-bool IsIdName(const Column& column) {
-  const std::string& name = column.name;
-  const size_t before = name.size() - 2;
-  if (name.size() < 2 || Plain(name.substr(before)) != "id") return false;
-  if (name.size() == 2 || std::isalnum(static_cast<unsigned char>(name[before - 1])) == 0)
-    return true;
-  return name[before] == 'I' && std::islower(static_cast<unsigned char>(name[before - 1])) != 0;
+bool IsIdName(const Column& column) { return LastWord(column.name) == "id"; }
+bool IsClockName(const Column& column) {
+  static constexpr std::string_view kWords[] = {"at",   "date", "datetime", "time",  "timestamp",
+                                                "hour", "day",  "week",     "month", "year"};
+  return std::ranges::find(kWords, LastWord(column.name)) != std::end(kWords);
 }
 
 bool StandsForNone(std::string_view text) {

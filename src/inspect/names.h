@@ -18,7 +18,8 @@ bool IsUserName(const Column& column);
 bool IsItemName(const Column& column);
 bool IsTimeName(const Column& column);
 bool IsEventIdName(const Column& column);
-bool IsIdName(const Column& column);  // "id", "shop_id", "shopId"
+bool IsIdName(const Column& column);     // "id", "shop_id", "shopId"
+bool IsClockName(const Column& column);  // "hour", "sent_at", "Order Date"
 
 // True if a text in place of an id stands for no id: "guest", "-1", "n/a".
 bool StandsForNone(std::string_view text);

@@ -99,11 +99,11 @@ std::string LabelText(const Sample& sample, const Roles& roles, const std::optio
 }
 
 // The column of users or of items; `name` is that of the option which names it.
-std::string IdText(const Sample& sample, const std::optional<size_t>& column,
+std::string IdText(const Sample& sample, const std::optional<size_t>& column, bool guessed,
                    const std::string& reason, std::string_view name) {
   if (column)
-    return fmt::format("'{}'{}{}", Shown(sample.columns[*column].place), reason.empty() ? "" : ": ",
-                       reason);
+    return fmt::format("'{}'{}{}{}", Shown(sample.columns[*column].place),
+                       guessed ? ", GUESSED" : "", reason.empty() ? "" : ": ", reason);
   if (sample.shape.format == Format::kCriteoTsv) return "none: Criteo's lines name none";
   return fmt::format("none is found; --{} FIELD names it", name);
 }
@@ -170,9 +170,9 @@ std::string ReportText(const Sample& sample, const Roles& roles,
     text += fmt::format("  {} not, first {}:{}: {}\n", WithThousands(complaint.count),
                         complaint.file, complaint.line, complaint.reason);
   line("label", LabelText(sample, roles, trial));
-  line("user", IdText(sample, roles.user, roles.user_reason, "user") +
+  line("user", IdText(sample, roles.user, roles.user_guessed, roles.user_reason, "user") +
                    (roles.user ? "" : ": without a user the unit can be event alone"));
-  line("item", IdText(sample, roles.item, roles.item_reason, "item"));
+  line("item", IdText(sample, roles.item, /*guessed=*/false, roles.item_reason, "item"));
   if (const auto days = DaysOf(sample, roles, trial)) {
     line("time", fmt::format("'{}': from {} to {}{}{}",
                              Shown(sample.columns[roles.time->column].place), days->from, days->to,
@@ -188,6 +188,8 @@ std::string ReportText(const Sample& sample, const Roles& roles,
                               Counted(days->days, "day")));
   }
   line("repeats", fmt::format("{}, byte for byte", WithThousands(sample.repeats)));
+  if (noised && roles.label)
+    line("leaks", "not looked for: leave out fields that are known only with the label");
   text += '\n' + FieldTable(sample, roles) + '\n';
   for (const auto& [column, reason] : roles.left_out)
     text += fmt::format("left out: '{}': {}\n", Shown(sample.columns[column].place), reason);

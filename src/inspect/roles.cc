@@ -32,7 +32,11 @@ class RoleFinder {
  public:
   RoleFinder(const Sample& sample, std::vector<Profile> profiles, const Evidence& evidence,
              const Named& named)
-      : sample_(sample), evidence_(evidence), named_(named), taken_(sample.columns.size(), 0) {
+      : sample_(sample),
+        evidence_(evidence),
+        named_(named),
+        taken_(sample.columns.size(), 0),
+        by_presence_(sample.columns.size(), 0.5) {
     roles_.profiles = std::move(profiles);
   }
 
@@ -45,6 +49,7 @@ class RoleFinder {
       FindUser();
       FindItem();
       FindEventId();
+      if (roles_.user) TellOfNoUsers(*roles_.user);
       if (roles_.user) LookForHeavyUsers(*roles_.user);
     }
     for (size_t c = 0; c < sample_.columns.size(); ++c)
@@ -54,6 +59,7 @@ class RoleFinder {
     if (roles_.item) TellOfTexts(*roles_.item);
     if (roles_.item) Add(*roles_.item, Kind::kCategorical, "the item itself");
     DropNested();
+    TellOfPresence();
     NameFeatures();
     if (!StaysPlain() || !roles_.missing.empty()) roles_.plain_json = false;
     return std::move(roles_);
@@ -90,12 +96,12 @@ class RoleFinder {
     // A column that follows the order of the file has one run a value. Where that order is the
     // time's, it is a day or a batch.
     if (const auto returns = ClosestId(/*of_one_run=*/false))
-      return SetUser(*returns,
-                     fmt::format("a value's records lie close together: {:.2f}; chance makes .63",
-                                 Of(*returns).closeness));
+      return GuessUser(*returns,
+                       fmt::format("a value's records lie close together: {:.2f}; chance makes .63",
+                                   Of(*returns).closeness));
     if (roles_.time && Of(roles_.time->column).ordered == 1) return;
     if (const auto grouped = ClosestId(/*of_one_run=*/true))
-      SetUser(*grouped, "the file is grouped by its values");
+      GuessUser(*grouped, "the file is grouped by its values");
   }
   // The id whose values have their records closest together.
   std::optional<size_t> ClosestId(bool of_one_run) const {
@@ -118,12 +124,18 @@ class RoleFinder {
     taken_[c] = 1;
   }
 
+  // Records lie together by hours, batches and sorted ids as they do by users.
+  void GuessUser(size_t c, std::string reason) {
+    SetUser(c, std::move(reason));
+    roles_.user_guessed = true;
+  }
+
   // Ids are whole numbers or texts.
   bool MayBeId(size_t c) const {
     const Column& column = At(c);
     return taken_[c] == 0 && Of(c).present > 0 && column.fractions == 0 && column.flags == 0 &&
            column.lists == 0 && column.nested == 0 && column.times + column.datetimes == 0 &&
-           !SeemsTime(column, Of(c));
+           !IsTimeName(column) && !IsClockName(column) && !SeemsTime(column, Of(c));
   }
 
   void FindItem() {
@@ -168,6 +180,15 @@ class RoleFinder {
     if (!fields.empty())
       roles_.warnings.push_back(fmt::format(
           "the noise hides these fields: {}: more records or a larger epsilon", fields));
+  }
+
+  void TellOfNoUsers(size_t c) {
+    // Noise alone shows some records without one.
+    constexpr double kBeyondNoise = 0.2;
+    if (Of(c).missing > (evidence_.TellsWords() ? kHeavyShare : kBeyondNoise))
+      roles_.warnings.push_back(
+          fmt::format("{} of the records have no {}: with unit user none of them is learnt from",
+                      PercentText(Of(c).missing), config::QuotedYaml(At(c).place)));
   }
 
   // A text that stands for no user counts as one person, and so does a robot.
@@ -225,7 +246,7 @@ class RoleFinder {
   void FindEventId() {
     for (size_t c = 0; c < sample_.columns.size() && !roles_.event_id; ++c) {
       const bool own = roles_.plain_json ? At(c).place == "/event_id"
-                                         : MayBeId(c) && EachHasItsOwn(c) && !IsTimeName(At(c)) &&
+                                         : MayBeId(c) && EachHasItsOwn(c) &&
                                                (IsEventIdName(At(c)) || At(c).words > 0);
       if (!own || (!roles_.plain_json && sample_.rows < 100)) continue;
       roles_.event_id = c;
@@ -259,7 +280,10 @@ class RoleFinder {
       return LeaveOut(c, "hardly any record has it");
     if (profile.distinct == 1 && profile.present == sample_.rows)
       return LeaveOut(c, "it has one value");
-    if (const std::string leak = WhyLeak(c); !leak.empty()) {
+    const auto foretold =
+        roles_.label ? evidence_.ForetoldAlone(*roles_.label, c) : std::optional<Foretold>();
+    if (foretold) by_presence_[c] = foretold->by_presence;
+    if (const std::string leak = WhyLeak(c, foretold); !leak.empty()) {
       roles_.warnings.push_back(fmt::format("{} is left out: {} If not, name it in schema.features",
                                             config::QuotedYaml(column.place), leak));
       return LeaveOut(c, leak);
@@ -318,9 +342,7 @@ class RoleFinder {
   }
 
   // Says why a column looks like what is known only with the label; "" if it does not.
-  std::string WhyLeak(size_t c) const {
-    const auto foretold =
-        roles_.label ? evidence_.ForetoldAlone(*roles_.label, c) : std::optional<Foretold>();
+  std::string WhyLeak(size_t c, const std::optional<Foretold>& foretold) const {
     if (foretold && foretold->one_is_one && IsZeroOrOne(c))
       return "it is 1 only where the label is 1: is it known only afterwards?";
     if (!foretold || std::max(foretold->by_presence, foretold->by_value) < kForetellsAlone)
@@ -330,6 +352,16 @@ class RoleFinder {
                          foretold->filled_is_one ? 1 : 0);
     return fmt::format("it alone foretells the label (AUC {:.3f}): is it known only afterwards?",
                        foretold->by_value);
+  }
+
+  // A feature that is filled in with most labels of one kind, and not with all, stays.
+  void TellOfPresence() {
+    for (const FeatureRole& feature : roles_.features)
+      if (by_presence_[feature.column] >= kForetellsByPresence)
+        roles_.warnings.push_back(fmt::format(
+            "whether {} is filled in foretells the label (AUC {:.2f}): is it known only "
+            "afterwards? Then take it out of schema.features",
+            config::QuotedYaml(At(feature.column).place), by_presence_[feature.column]));
   }
 
   void JudgeNumber(size_t c, bool unique) {
@@ -419,7 +451,8 @@ class RoleFinder {
   const Sample& sample_;
   const Evidence& evidence_;
   const Named& named_;
-  std::vector<uint8_t> taken_;  // by column
+  std::vector<uint8_t> taken_;       // by column
+  std::vector<double> by_presence_;  // by column, the AUC with which it foretells the label
   Roles roles_;
 };
 

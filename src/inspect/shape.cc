@@ -59,13 +59,26 @@ size_t ValuesAMost(const std::vector<std::string>& lines, char separator) {
   return 0;
 }
 
-// A header's values are distinct names.
-bool IsHeader(const std::vector<std::string>& values) {
+bool IsTime(std::string_view text) {
+  return event::ReadRfc3339(text) || event::ReadDatetime(text, /*zone_minutes=*/0);
+}
+
+// A header's values are distinct names. A value that its column has again, or a time above times,
+// belongs to a record.
+bool IsHeader(const std::vector<std::string>& values, const std::vector<std::string>& lines,
+              char separator) {
   std::unordered_set<std::string_view> seen;
   size_t unnamed = 0;
   for (const std::string& value : values) {
     unnamed += value.empty() ? 1 : 0;
     if (event::ReadNumber(value) || !seen.insert(value).second) return false;
+  }
+  for (const std::string& line : lines) {
+    const std::vector<std::string> below = ValuesOf(line, separator);
+    if (below.size() != values.size() || below == values) continue;
+    for (size_t i = 0; i < values.size(); ++i)
+      if (!values[i].empty() && (below[i] == values[i] || (IsTime(values[i]) && IsTime(below[i]))))
+        return false;
   }
   return unnamed <= 1;
 }
@@ -85,8 +98,26 @@ std::string NamedTwice(const std::vector<std::string>& names, std::string_view s
   return "";
 }
 
+// True if a column behind the first could be the label as well: it is 0 or 1. A number with a
+// fraction is none of Criteo's either.
+bool HasOtherLabel(const std::vector<std::string>& lines) {
+  std::vector<bool> zero, one, other;
+  for (const std::string& line : lines) {
+    const std::vector<std::string> values = ValuesOf(TrimmedLine(line), '\t');
+    for (std::vector<bool>* has : {&zero, &one, &other})
+      has->resize(std::max(has->size(), values.size()));
+    for (size_t i = 1; i < values.size(); ++i) {
+      if (event::ReadNumber(values[i]) && values[i].find('.') != std::string::npos) return true;
+      (values[i] == "0" ? zero : values[i] == "1" ? one : other)[i] = true;
+    }
+  }
+  for (size_t i = 1; i < zero.size(); ++i)
+    if (zero[i] && one[i] && !other[i]) return true;
+  return false;
+}
+
 // Criteo's lines have no header: a label between tabs, whole numbers, and anything.
-std::optional<Shape> CriteoShape(const std::vector<std::string>& lines) {
+std::optional<Shape> CriteoShape(const std::vector<std::string>& lines, bool asked) {
   constexpr size_t kDense = 13, kCategorical = 26;
   size_t good = 0, all = 0, columns = 0, dense = SIZE_MAX;
   for (const std::string& line : lines) {
@@ -110,9 +141,11 @@ std::optional<Shape> CriteoShape(const std::vector<std::string>& lines) {
     dense = std::min(dense, whole);
   }
   if (columns < 2 || good * 10 < all * 9) return std::nullopt;
+  const bool criteos = columns == 1 + kDense + kCategorical;
+  if (!asked && !criteos && HasOtherLabel(lines)) return std::nullopt;
   Shape shape{.format = Format::kCriteoTsv, .separator = '\t', .header = false};
   // Hashed categories may be digits alone in a few lines.
-  shape.dense = columns == 1 + kDense + kCategorical && dense >= kDense ? kDense : dense;
+  shape.dense = criteos && dense >= kDense ? kDense : dense;
   shape.categorical = columns - 1 - shape.dense;
   return shape;
 }
@@ -130,7 +163,7 @@ Result<Shape> CsvShapeOf(const std::string& file, const std::vector<std::string>
                    "has neither JSON lines nor lines of values: no separator (comma, semicolon, "
                    "tab, bar) divides nine lines in ten into equally many values");
   shape.columns = ValuesOf(lines.front(), shape.separator);
-  shape.header = shape.columns.size() == most && IsHeader(shape.columns);
+  shape.header = shape.columns.size() == most && IsHeader(shape.columns, lines, shape.separator);
   if (shape.header) return shape;
   const std::string twice =
       lines.size() > 1 ? NamedTwice(shape.columns, lines[1], shape.separator) : "";
@@ -162,7 +195,7 @@ Result<Shape> ShapeOfLines(const std::string& file, const std::vector<std::strin
   if (!asked && TrimmedLine(lines.front()) == "{")
     return NoShape(file, "is JSON that goes over several lines; a log has an object a line");
   if (asked != Format::kCsv)
-    if (auto criteo = CriteoShape(lines)) return *criteo;
+    if (auto criteo = CriteoShape(lines, asked == Format::kCriteoTsv)) return *criteo;
   if (asked == Format::kCriteoTsv)
     return NoShape(file,
                    "is not of Criteo's form: a label of 0 or 1, whole numbers and categories, with "

@@ -20,6 +20,8 @@ namespace {
 using event::TimeUnit;
 
 constexpr double kTimeOrdered = 0.9;  // neighbours whose times do not fall
+constexpr double kPassing = 0.9;      // of the second half, with values that the first has not
+constexpr double kLackMost = 0.1;     // records that lack their time
 
 // Ids of ten digits may look like seconds, and those of thirteen like milliseconds.
 bool IsNamedId(const Column& column) {
@@ -142,7 +144,9 @@ void FindTime(const Sample& sample, const Evidence& evidence, std::vector<uint8_
     const Profile& profile = roles->profiles[c];
     const bool ordered = profile.ordered >= kTimeOrdered || IsTimeName(column);
     const bool id = IsNamedId(column) && column.times + column.datetimes == 0;
-    if (profile.time_unit && ordered && !id && profile.distinct > 1 && better(c)) best = c;
+    if (profile.time_unit && ordered && !id && profile.missing <= kLackMost &&
+        profile.distinct > 1 && better(c))
+      best = c;
   }
   if (!best) return;
   roles->time = RoleOf(*best, *roles->profiles[*best].time_unit);
@@ -155,15 +159,21 @@ bool SeemsTime(const Column& column, const Profile& profile) {
   const auto most = [&](uint64_t values) { return 2 * values > present; };
   if (most(column.times + column.datetimes)) return true;
   if (IsNamedId(column)) return false;
-  const bool named = IsTimeName(column);
+  // Hours and days of a log do not return, while shelves, and the hours of each day, do. Noised
+  // counts do not know it: many texts are taken for times.
+  const bool many = column.words > 0 && profile.distinct > kTextsMost;
+  const bool passing =
+      std::isnan(profile.fresh)
+          ? many
+          : profile.fresh > kPassing && (column.words > 0 || profile.ordered >= kTimeOrdered);
+  const bool named = IsTimeName(column) || (IsClockName(column) && passing);
   const uint64_t usual = std::reduce(profile.times_in.begin(), profile.times_in.end());
   if (column.numbers() > 0 && most(usual))
     return named || profile.times_ordered >= kTimeOrdered ||
            (profile.time_unit && most(profile.distinct));
   if (!named || column.numbers() + column.words == 0) return false;
   // Clocks and hours are called times too, and are few.
-  return usual > 0 ||
-         (column.words > 0 ? profile.distinct > kTextsMost : !AreNames(profile.distinct));
+  return usual > 0 || passing || many || (column.words == 0 && !AreNames(profile.distinct));
 }
 
 std::string LeaveTimeOut(const Sample& sample, const Evidence& evidence, size_t c, Roles* roles) {
@@ -180,25 +190,38 @@ std::string LeaveTimeOut(const Sample& sample, const Evidence& evidence, size_t 
                          : odd.first_unread.value_or(odd.first_of_other_age.value_or(0));
     first = FirstAt(sample, row);
   }
-  if (count == 0)
+  if (count == 0 && column.words > 0 && !evidence.TellsWords()) {
+    roles->warnings.push_back(fmt::format(
+        "{} seems to be the time by its name, and is left out: a private look takes times without "
+        "a zone for texts. If its values are such times, name it in source.{}.timestamp, with "
+        "timestamp_unit: datetime; if it is no time, name it in schema.features",
+        config::QuotedYaml(column.place), NameOf(sample.shape.format)));
+    return "it seems to be the time by its name";
+  }
+  if (count == 0) {
     roles->warnings.push_back(fmt::format(
         "{} seems to be the time by its name, and is left out: not one of its {} values is a time "
         "by RFC 3339 or without a zone, or a number of 1990 to 2100 in unit s, ms, us or ns. Write "
         "times so; if it is none, name it in schema.features",
         config::QuotedYaml(column.place), WithThousands(profile.present)));
-  else if (others == 0)
+  } else if (others == 0) {
+    const std::string why =
+        profile.missing > kLackMost
+            ? PercentText(profile.missing) + " of the records lack it"
+            : fmt::format("its values are times {}, and not in their order", FormOf(unit));
     roles->warnings.push_back(fmt::format(
-        "{} seems to be a time, and is left out: its values are times {}, and not in their order. "
-        "If it "
-        "is the record's time, name it in source.{}.timestamp; if it is none, in schema.features",
-        config::QuotedYaml(column.place), FormOf(unit), NameOf(sample.shape.format)));
-  else
+        "{} seems to be a time, and is left out: {}. If it is the record's time, name it in "
+        "source.{}.timestamp; if it is none, in schema.features",
+        config::QuotedYaml(column.place), why, NameOf(sample.shape.format)));
+    return why;
+  } else {
     roles->warnings.push_back(fmt::format(
         "{} seems to be the time, and is left out: {} of its {} values are times{} {}, and {} {} "
         "not{}; nearly all have to be. Correct them, or learn without a time",
         config::QuotedYaml(column.place), WithThousands(count), WithThousands(profile.present),
         IsOfTexts(unit) ? "" : " of 1990 to 2100", FormOf(unit), WithThousands(others),
         WordFor(others, "is", "are"), first));
+  }
   return "its values are not times of one form";
 }
 

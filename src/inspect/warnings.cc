@@ -57,6 +57,25 @@ double RateOfRarer(const Trial& trial) {
 }
 int RarerLabel(const Trial& trial) { return trial.label_rate() < 0.5 ? 1 : 0; }
 
+// Says that one half of the records has nearly all labels of one kind, and more than chance gives.
+std::string HalvesApart(const Trial& trial) {
+  constexpr double kFewer = 0.2, kLabelsLeast = 100;
+  const auto first = static_cast<double>(trial.first), second = static_cast<double>(trial.second);
+  const auto apart = [&](double in_first, double in_second) {
+    return first > 0 && second > 0 && std::max(in_first, in_second) >= kLabelsLeast &&
+           std::min(in_first / first, in_second / second) <
+               kFewer * std::max(in_first / first, in_second / second);
+  };
+  const auto ones = static_cast<double>(trial.first_positives),
+             later_ones = static_cast<double>(trial.second_positives);
+  if (!apart(ones, later_ones) && !apart(first - ones, second - later_ones)) return "";
+  return fmt::format(
+      "the label is 1 in {} of the first half and in {} of the second: are the records sorted by "
+      "it, or does it begin half way? They are learnt as they lie, so that no figure of later "
+      "records can be trusted, and fields that give the label away are not found",
+      PercentText(ones / first), PercentText(later_ones / second));
+}
+
 // Says how little a fifth of the records, held out, would tell of a model's AUC. Without a model it
 // is .5 with a deviation of 1 over the root of 12 n, where n labels are of one kind and far more of
 // the other (Mann and Whitney).
@@ -137,6 +156,12 @@ std::vector<std::string> WarningsAbout(const Sample& sample, const Roles& roles,
         "the label is GUESSED to be {}{}: --label names it, --no-label says that these "
         "records have none",
         config::QuotedYaml(sample.columns[roles.label->column].place), OtherLabels(*roles.label)));
+  if (roles.user_guessed)
+    warnings.push_back(fmt::format(
+        "the user is GUESSED to be {}: {}. With unit user each of its {} is protected as one "
+        "person: --user names the user",
+        config::QuotedYaml(sample.columns[*roles.user].place), roles.user_reason,
+        Counted(roles.profiles[*roles.user].distinct, "value")));
   warnings.insert(warnings.end(), roles.warnings.begin(), roles.warnings.end());
   const uint64_t enough = PeriodRecords({}, 0);
   if (sample.lines_in_all < static_cast<double>(enough))
@@ -154,6 +179,9 @@ std::vector<std::string> WarningsAbout(const Sample& sample, const Roles& roles,
         "{} of the records are older than the one before: they are learnt in the {} order",
         PercentText(1 - roles.profiles[roles.time->column].ordered),
         sample.topic() != nullptr ? "topic's" : "files'"));
+  if (trial && sample.noised.empty() && roles.label && !roles.label->values_open)
+    if (std::string halves = HalvesApart(*trial); !halves.empty())
+      warnings.push_back(std::move(halves));
   if (trial && roles.label && !roles.label->values_open)
     if (std::string few = FewLabels(sample, *trial); !few.empty())
       warnings.push_back(std::move(few));

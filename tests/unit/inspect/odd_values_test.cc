@@ -153,6 +153,12 @@ TEST_F(OddValuesTest, AColumnThatSeemsToBeTheTimeIsNoFeature) {
     return i % 9 > 0 ? std::string("NULL") : fmt::format("2024-02-11 0{}:{:02}", i / 600, i % 60);
   });
   EXPECT_EQ(Feature(paid, "paid_at"), nullptr) << "most values are none, and the others times";
+  // A time that many records lack is none of the record's, in any order.
+  const auto lacking = [](int each) {
+    return [=](int i) { return i % each == 3 ? "" : std::to_string(1'700'000'000 + i * 7); };
+  };
+  left_out(RolesOf("seen", lacking(5)), "seen", "20.0 % of the records lack it");
+  EXPECT_TRUE(RolesOf("seen", lacking(20)).time) << "one in twenty lacks it";
   // A second time is none of the record's.
   const Roles two = RolesOf("ts,then", [&](int i) {
     return fmt::format("{},{}", 1'700'000'000 + i * 7, 1'600'000'000 + i);
@@ -304,6 +310,16 @@ TEST_F(OddValuesTest, ALabelThatSaysNothingIsRefused) {
                                     "taken for one: it is \"0\" in 2,000 records")));
   const Roles word = FindRoles(Read("seen.csv", ShopWith("click", all("no"))));
   EXPECT_THAT(word.warnings, ElementsAre(Not(HasSubstr("--label"))));
+  // It is told of beside a guess too: records that are no clicks often lack the field.
+  const Roles beside =
+      FindRoles(Read("seen.csv", ShopWith("clicked,slot", [](int i) {
+                       return fmt::format("{},{}", i % 9 == 0 ? "true" : "", i / 3 % 4);
+                     })));
+  ASSERT_TRUE(beside.label);
+  EXPECT_TRUE(beside.label->guessed);
+  EXPECT_THAT(beside.warnings,
+              ElementsAre(HasSubstr("\"clicked\" is called as labels are, and is not taken for "
+                                    "one: it is \"true\" in 223 records, and is missing in")));
 }
 
 }  // namespace

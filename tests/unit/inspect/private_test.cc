@@ -136,6 +136,12 @@ TEST_F(PrivateTest, TimesWithoutAZoneAreTexts) {
   ASSERT_NE(at, columns.end());
   EXPECT_EQ(at->words, 2000u);
   EXPECT_FALSE(found->profiles()[static_cast<size_t>(at - columns.begin())].time_unit);
+  const Roles roles = FindRoles(found->sample(), found->profiles(), found->evidence(), {});
+  EXPECT_THAT(roles.features, Not(Contains(testing::Field(&FeatureRole::name, testing::Eq("at")))));
+  EXPECT_THAT(roles.warnings,
+              Contains(AllOf(HasSubstr("\"/at\" seems to be the time by its name"),
+                             HasSubstr("a private look takes times without a zone for texts"),
+                             HasSubstr("timestamp_unit: datetime"))));
 }
 
 // The oracle is arithmetic: all counts are formed of neighbouring logs, and compared.

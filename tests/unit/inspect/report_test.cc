@@ -93,6 +93,25 @@ TEST_F(ReportTest, LabelsThatTellNoAucAreWarnedOf) {
   EXPECT_EQ(warning(20'000, 20), "");
 }
 
+// Files that are sorted by the label, or a label that begins half way.
+TEST_F(ReportTest, HalvesOfOtherLabelsAreWarnedOf) {
+  const auto warning = [&](int first_each, int second_each) {
+    const Looked looked = LookAt("click,shelf", 4000, [&](int i) {
+      const int each = i < 2000 ? first_each : second_each;
+      return fmt::format("{},s{}", i % each == 0 ? 1 : 0, i % 7);
+    });
+    for (const std::string& one : WarningsAbout(looked.sample, looked.roles, looked.trial))
+      if (one.find("sorted by it") != std::string::npos) return one;
+    return std::string();
+  };
+  EXPECT_THAT(warning(1, 2000), HasSubstr("the label is 1 in 100.0 % of the first half and in "
+                                          "0.1 % of the second"));
+  EXPECT_THAT(warning(2000, 8), HasSubstr("in 12.5 % of the second"));
+  EXPECT_THAT(warning(1, 2), HasSubstr("in 50.0 % of the second")) << "no label of 0 in the first";
+  EXPECT_EQ(warning(8, 20), "") << "rates move";
+  EXPECT_EQ(warning(2000, 50), "") << "40 labels are few";
+}
+
 TEST_F(ReportTest, UsersAndItemsAreNamedOrMissed) {
   const auto look = [&](const std::string& header) {
     return LookAt(header, 2000, [](int i) {
@@ -103,6 +122,14 @@ TEST_F(ReportTest, UsersAndItemsAreNamedOrMissed) {
   EXPECT_THAT(known.Text(), AllOf(HasSubstr("\nuser       'customer': by its name\n"),
                                   HasSubstr("\nitem       'sku': by its name\n")));
   EXPECT_EQ(known.Json().at("user"), "customer");
+  const Looked grouped = LookAt("click,player,shelf", 2000, [](int i) {
+    return fmt::format("{},p{},s{}", i * 13 % 10 < 3 ? 1 : 0, i / 13, i % 7);
+  });
+  EXPECT_THAT(
+      grouped.Text(),
+      AllOf(HasSubstr("\nuser       'player', GUESSED: the file is grouped by its values\n"),
+            HasSubstr("WARNING: the user is GUESSED to be \"player\": the file is grouped by its "
+                      "values. With unit user each of its 154 values")));
   const Looked unknown = look("click,aa,bb");
   EXPECT_THAT(unknown.Text(),
               AllOf(HasSubstr("\nuser       none is found; --user FIELD names it: without a user "

@@ -247,6 +247,65 @@ TEST_F(RolesTest, AColumnThatForetellsTheLabelAloneIsLeftOutWithAWarning) {
     EXPECT_NE(FeatureOf(sample, roles, kept), nullptr) << kept;
 }
 
+// A column that is filled in with most labels of 1 alone is a feature, and told of.
+TEST_F(RolesTest, AColumnThatIsMostlyFilledInWithTheLabelIsToldOf) {
+  const auto roles_of = [&](int with_one, int with_zero) {
+    return FindRoles(Read("sums.csv", ShopWith("sum,click", [&](int i) {
+                            const bool click = i * 13 % 10 < 3;
+                            const bool filled = i / 10 % 20 < (click ? with_one : with_zero);
+                            return fmt::format("{},{}", filled ? std::to_string(i % 77) : "",
+                                               click ? 1 : 0);
+                          })));
+  };
+  const auto told =
+      testing::Contains(HasSubstr("whether \"sum\" is filled in foretells the label (AUC "));
+  const Roles most = roles_of(16, 1);
+  EXPECT_THAT(most.warnings, told) << "of four in five, and of one in twenty";
+  EXPECT_NE(FeatureOf(samples_.back(), most, "sum"), nullptr);
+  EXPECT_THAT(roles_of(9, 1).warnings, testing::Not(told)) << "of nine in twenty";
+  EXPECT_THAT(roles_of(16, 12).warnings, testing::Not(told));
+}
+
+// A user that values alone tell is a guess: hours and batches lie together as well.
+TEST_F(RolesTest, AUserWithoutAUsersNameIsGuessed) {
+  const auto roles_of = [&](const std::string& name, const std::string& prefix) {
+    return FindRoles(Read("grouped.csv", ShopWith(name + ",click", [&](int i) {
+                            return fmt::format("{}{},{}", prefix, 14'102'100 + i / 13,
+                                               i * 13 % 10 < 3 ? 1 : 0);
+                          })));
+  };
+  for (const char* prefix : {"", "p"}) {
+    const Roles guessed = roles_of("player", prefix);
+    EXPECT_EQ(NameOfColumn(samples_.back(), guessed.user), "player");
+    EXPECT_TRUE(guessed.user_guessed);
+    EXPECT_FALSE(roles_of("customer", prefix).user_guessed);
+    for (const char* clock : {"hour", "Sent At", "orderDate", "batch_day"}) {
+      const Roles clocks = roles_of(clock, prefix);
+      EXPECT_EQ(NameOfColumn(samples_.back(), clocks.user), "(none)") << clock;
+      EXPECT_EQ(FeatureOf(samples_.back(), clocks, clock), nullptr) << "no hour comes again";
+      EXPECT_THAT(clocks.warnings,
+                  testing::ElementsAre(HasSubstr("seems to be the time by its name")));
+    }
+  }
+}
+
+TEST_F(RolesTest, RecordsWithoutAUserAreToldOf) {
+  const auto warnings = [&](int every) {
+    return FindRoles(Read("visits.csv", ShopWith("user,click",
+                                                 [&](int i) {
+                                                   const std::string user =
+                                                       i % every == 0 ? ""
+                                                                      : fmt::format("u{}", i % 499);
+                                                   return user + (i * 13 % 10 < 3 ? ",1" : ",0");
+                                                 })))
+        .warnings;
+  };
+  EXPECT_THAT(warnings(20), testing::ElementsAre(HasSubstr(
+                                "5.0 % of the records have no \"user\": with unit user none of "
+                                "them is learnt from")));
+  EXPECT_THAT(warnings(50), testing::IsEmpty()) << "2 % is no news";
+}
+
 // A text that stands for no user is listed as missing, unless it is a number; a user with much of
 // the log is told of by its place.
 TEST_F(RolesTest, HeavyUsersAndPlaceholdersAreToldOf) {

@@ -48,6 +48,42 @@ TEST_F(SampleTest, FormsOfLinesAreKnown) {
   EXPECT_EQ(bare.columns, (std::vector<std::string>{"c1", "c2"}));
 }
 
+// Records of texts alone begin like names.
+TEST_F(SampleTest, AFirstRecordIsNoHeader) {
+  const auto names = [&](const std::string& text) {
+    const auto sample = ReadSample({Write("log", text)}, {});
+    EXPECT_TRUE(sample) << sample.error().message;
+    return sample && sample->shape.header ? sample->shape.columns : std::vector<std::string>();
+  };
+  const std::vector<std::string> none;
+  EXPECT_EQ(names("u1,shoes,DE\nu2,hats,DE\nu3,coats,FR\n"), none) << "DE comes again";
+  EXPECT_EQ(names("2024-03-01 06:00:15,a\n2024-03-01 06:00:29,b\n"), none) << "a time above times";
+  EXPECT_EQ(names("2024-03-01T06:00:15Z,a\n2024-03-01T06:00:29Z,b\n"), none);
+  EXPECT_EQ(names("who,2024-03-01\nu1,7\nu2,9\n"), (std::vector<std::string>{"who", "2024-03-01"}))
+      << "a column for each day";
+  EXPECT_EQ(names("who,what\nu1,x\nwho,what\nu2,y\n"), (std::vector<std::string>{"who", "what"}))
+      << "files that were put together";
+}
+
+// Lines of a 0 or 1 between tabs are Criteo's where nothing else can be the label.
+TEST_F(SampleTest, AFlagInFrontIsNoLabelOfCriteos) {
+  const auto format = [&](const std::string& text, std::optional<Format> asked = {}) {
+    const auto sample = ReadSample({Write("log", text)}, {.format = asked});
+    EXPECT_TRUE(sample) << sample.error().message;
+    return sample ? sample->shape.format : Format::kJson;
+  };
+  const std::string flag = "1\tx\t0\n0\ty\t1\n0\tx\t0\n";
+  EXPECT_EQ(format(flag), Format::kCsv) << "the last column may be the label";
+  EXPECT_EQ(format(flag, Format::kCriteoTsv), Format::kCriteoTsv) << "a person says so";
+  EXPECT_EQ(format("1\t.25\tx\n0\t.5\ty\n"), Format::kCsv) << "fractions are amounts";
+  EXPECT_EQ(format("1\t1\tx\n0\t0\ty\n1\t2\tx\n"), Format::kCriteoTsv);
+  std::string criteos;
+  for (int i = 0; i < 40; ++i) criteos += (i == 0 ? "" : "\t") + std::string(i == 12 ? "1" : "0");
+  std::string other = criteos;
+  other[24] = '0';
+  EXPECT_EQ(format(criteos + '\n' + other + '\n'), Format::kCriteoTsv) << "its own 40 columns";
+}
+
 TEST_F(SampleTest, FilesThatAreNoLogAreRefusedByName) {
   EXPECT_THAT(Refusal({dir_ / "nowhere"}), HasSubstr("nowhere: No such file"));
   EXPECT_THAT(Refusal({dir_.path()}), HasSubstr("is a directory"));
