@@ -86,7 +86,7 @@ class SumTrainer {
     auto trainer = std::make_unique<SumTrainer>(assembly);
     TACIT_ASSIGN(trainer->learner_,
                  trainer->model_.Make({.noise = noise::MakeNoiseSource(trainer->pool_),
-                                       .backend = *trainer->backend_,
+                                       .backend = {},
                                        .workers = trainer->pool_,
                                        .rows = trainer->rows_}));
     return trainer;
@@ -115,7 +115,6 @@ class SumTrainer {
   const wiring::ModelPlan& model_;
   train::MemoryRows rows_;
   WorkerPool pool_{{.workers = 1}};
-  std::unique_ptr<ops::Backend> backend_ = ops::MakeCpuBackend(pool_);
   std::unique_ptr<train::Learner> learner_;
   std::string released_;
 };
