@@ -382,6 +382,7 @@ Result<Hello> OpenHello(const SharedKey& key, const SealedRecord& record) {
   Hello hello{.origin = record.origin};
   hello.version = in.Number<uint64_t>("version");
   hello.plan_ms = in.Number<int64_t>("plan");
+  in.Holds(hello.plan_ms >= 0 && hello.plan_ms <= kPlanTimeMost, "it is no time of a plan");
   hello.number = in.Number<uint64_t>("number");
   hello.threads = in.Number<uint16_t>("threads");
   hello.events_per_second = in.Number<uint64_t>("events_per_second");

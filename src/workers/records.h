@@ -128,6 +128,8 @@ inline constexpr uint64_t kBodyBytesMost = 1 << 30;
 // A plan, and a body, have at most this many ranges. So a plan stays below max.message.bytes.
 inline constexpr uint32_t kRangesMost = 1 << 15;
 inline constexpr uint32_t kNameBytesMost = 100, kTroubleBytesMost = 1024;
+// A hello names no later plan: a trainer counts on above it.
+inline constexpr int64_t kPlanTimeMost = int64_t{1} << 53;
 // A letter that a worker's name may have.
 bool IsOfName(char letter);
 

@@ -326,6 +326,10 @@ TEST(WorkersRecordsTest, AHelloOrAPlanThatDoesNotAddUpIsRefused) {
     const auto read = ReadSums(record.key, record.value);
     return read ? OpenHello(kKey, *read) : Fail(read.error());
   };
+  for (const int64_t ms : {int64_t{-1}, kPlanTimeMost + 1})
+    ExpectRefused(hello([&](Hello* h) { h->plan_ms = ms; }),
+                  "plan at byte 8: it is no time of a plan");
+  EXPECT_TRUE(hello([](Hello* h) { h->plan_ms = kPlanTimeMost; }));
   ExpectRefused(hello([](Hello* h) { h->done = 1001; }),
                 "done at byte 42: more is done than was in hand");
   ExpectRefused(hello([](Hello* h) { h->trouble.resize(1025); }),
