@@ -149,7 +149,7 @@ bool Board::DropTheLate(Clock::TimePoint now) {
 bool Board::Place(OpenSlice* slice, Clock::TimePoint now) {
   if (slice->holder != Holder::kNobody || now < slice->earliest) return false;
   const std::string* fastest = nullptr;
-  // What ended a worker is for workers, as long as there are any.
+  // Workers try a slice that has ended one, as long as there are any.
   const bool for_workers = slice->late < kLateMost || slice->ends > 0;
   for (const auto& [name, worker] : workers_)
     if (for_workers && !worker.hand && !Rests(name) &&
