@@ -259,7 +259,7 @@ Planted Mechanised() {
                  wiring::MakeMechanism({.config = assembly.config}, options.model.space));
     return std::make_unique<train::ClickLearner>(
         options, std::make_unique<Fault>(std::move(mechanism)), std::move(parts.noise),
-        parts.backend, parts.rows, nullptr);
+        parts.backend(), parts.rows, nullptr);
   }};
 }
 
@@ -285,8 +285,9 @@ TEST(PlantedTape, AClipBeyondTheNoiseIsSeen) {
                      wiring::PlanSequence({.config = assembly.config, .items = assembly.items}));
         options.training.privacy.clip_norm *= 2;
         options.training.privacy.sigma /= 2;
-        return std::make_unique<train::SequenceLearner>(
-            options, std::move(parts.histories), std::move(parts.noise), parts.backend, nullptr, 0);
+        return std::make_unique<train::SequenceLearner>(options, std::move(parts.histories),
+                                                        std::move(parts.noise), parts.backend(),
+                                                        nullptr, 0);
       }},
       "planned");
 }

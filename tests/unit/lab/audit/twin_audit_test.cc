@@ -212,7 +212,7 @@ auto SequenceWith(train::SequenceLearnerOptions options) {
   return [options](const wiring::ModelPlan&,
                    wiring::LearnerParts parts) -> Result<std::unique_ptr<train::Learner>> {
     return std::make_unique<train::SequenceLearner>(options, std::move(parts.histories),
-                                                    std::move(parts.noise), parts.backend,
+                                                    std::move(parts.noise), parts.backend(),
                                                     parts.dense, parts.steps_taken);
   };
 }
