@@ -416,6 +416,16 @@ void Disk::LosePower(uint64_t draw, Left bytes, Left names) {
   for (const auto& [number, inode] : inodes_) used_pages_ += inode.live.pages.size();
 }
 
+void Disk::SyncAll() {
+  name_changes_.clear();
+  for (auto& [number, inode] : inodes_) {
+    inode.safe.pages = inode.live.pages;
+    inode.safe.size = inode.live.size;
+    inode.unsynced.clear();
+    inode.safe_names = inode.names;
+  }
+}
+
 std::string Disk::Rot(uint64_t draw, std::string_view files) {
   std::vector<std::pair<std::string, Ino>> found;
   for (const auto& [number, inode] : inodes_)

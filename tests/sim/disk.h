@@ -92,6 +92,8 @@ class Disk {
   // reverse; with kAny each sector and name changes or not by itself. A rename is one change. Names
   // with kFirst are as on ext4: a sync of any file keeps all names before it.
   void LosePower(uint64_t draw, Left bytes, Left names);
+  // All that is written is on disk.
+  void SyncAll();
   // Turns a bit over in a file whose path has this part. Returns its path, empty if there is none.
   std::string Rot(uint64_t draw, std::string_view files);
 

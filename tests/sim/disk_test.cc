@@ -524,6 +524,14 @@ TEST(Disk, IsFullAtItsSpaceAndGetsItBackWithTheLastNameAndDescriptor) {
   EXPECT_EQ(disk->space().free, 4);
 }
 
+TEST(Disk, ALossOfPowerTakesNothingFromADiskThatIsAllSynced) {
+  World world(0);
+  world.disk->Write(world.Open("/d/a", O_RDWR | O_CREAT), "kept");
+  world.disk->SyncAll();
+  world.disk->LosePower(0, Left::kNothing, Left::kNothing);
+  EXPECT_EQ(world.disk->Contents("/d/a"), "kept");
+}
+
 TEST(Disk, OneBitTurnsOverAtRest) {
   World world(0);
   world.disk->Write(world.Open("/d/a", O_RDWR | O_CREAT), std::string(1000, '\0'));

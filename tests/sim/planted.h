@@ -16,6 +16,7 @@ enum class Planted {
   kTablesNotNamed,
   kListNotNamed,
   kFailuresIgnored,
+  kRestoreNotNamed,
 };
 inline Planted planted = Planted::kNothing;
 inline bool Has(Planted fault) { return planted == fault; }
