@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -141,8 +142,9 @@ class Scene {
     return LosePowerAtWork();
   }
 
-  // The power ends after a call of this kind.
-  std::string LosePowerAfter(const Moment& moment) {
+  // The power ends after a call of this kind, and leaves these names, drawn unless given.
+  std::string LosePowerAfter(const Moment& moment, std::optional<Left> names = std::nullopt) {
+    names_ = names;
     disk_->Plan({.act = moment.act,
                  .files = moment.files,
                  .call = moment.Call(Draw(3)),
@@ -242,9 +244,9 @@ class Scene {
   // In a fifth of the runs the process was killed, and all that it has written is left.
   void EndPower() {
     const uint64_t draw = Mix(seed_, disk_->changes());
-    if (Mix(draw, 3) % 5 != 0)
+    if (names_ || Mix(draw, 3) % 5 != 0)
       disk_->LosePower(draw, static_cast<Left>(Mix(draw, 1) % sim::kLefts),
-                       static_cast<Left>(Mix(draw, 2) % sim::kLefts));
+                       names_.value_or(static_cast<Left>(Mix(draw, 2) % sim::kLefts)));
     disk_->Mend();
   }
 
@@ -264,6 +266,7 @@ class Scene {
   const uint64_t seed_;
   Told& told_;
   const Disk::Owned disk_ = Disk::Make();
+  std::optional<Left> names_;
   bool met_ = false, aborted_ = false;
 };
 
@@ -363,6 +366,7 @@ TEST(SimulatedStore, OneSeedLeavesTheSameDisk) {
 struct Row {
   Planted fault;
   Moment moment;
+  std::optional<Left> names = std::nullopt;
   bool breaks = false;  // a call that fails shows it
 };
 class PlantedFault : public testing::TestWithParam<Row> {};
@@ -374,7 +378,7 @@ TEST_P(PlantedFault, IsFoundWithinFiftySeeds) {
   while (failure.empty() && seed < 50) {
     Scene scene(FirstSeed() + ++seed);
     failure = GetParam().breaks ? scene.BreakAt(GetParam().moment)
-                                : scene.LosePowerAfter(GetParam().moment);
+                                : scene.LosePowerAfter(GetParam().moment, GetParam().names);
   }
   sim::planted = Planted::kNothing;
   std::printf("seed %d: %s\n", static_cast<int>(seed), failure.c_str());
@@ -383,16 +387,17 @@ TEST_P(PlantedFault, IsFoundWithinFiftySeeds) {
 
 INSTANTIATE_TEST_SUITE_P(
     Store, PlantedFault,
-    testing::Values(Row{Planted::kLogNotSynced, {Act::kSync, "/witness"}},
-                    Row{Planted::kWitnessBeforeSync, {Act::kSync, "/witness"}},
-                    Row{Planted::kWitnessNotSynced, {Act::kWrite, "/witness"}},
-                    Row{Planted::kWitnessNotNamed, {Act::kSync, "/witness"}},
-                    Row{Planted::kCheckpointNotNamed, {Act::kName, "checkpoints/full"}},
-                    Row{Planted::kDeltasDeletedFirst, {Act::kSync, ".sst"}},
-                    Row{Planted::kFoldersNotNamed, {Act::kSync, "/witness"}},
-                    Row{Planted::kTablesNotNamed, {Act::kSync, "MANIFEST", 8}},
-                    Row{Planted::kListNotNamed, {Act::kName, "store/CURRENT"}},
-                    Row{Planted::kFailuresIgnored, {Act::kSync, ".log"}, true}),
+    testing::Values(
+        Row{Planted::kLogNotSynced, {Act::kSync, "/witness"}},
+        Row{Planted::kWitnessBeforeSync, {Act::kSync, "/witness"}},
+        Row{Planted::kWitnessNotSynced, {Act::kWrite, "/witness"}},
+        Row{Planted::kWitnessNotNamed, {Act::kSync, "/witness"}, Left::kNothing},
+        Row{Planted::kCheckpointNotNamed, {Act::kName, "checkpoints/full"}, Left::kNothing},
+        Row{Planted::kDeltasDeletedFirst, {Act::kSync, ".sst"}},
+        Row{Planted::kFoldersNotNamed, {Act::kSync, "/witness"}, Left::kNothing},
+        Row{Planted::kTablesNotNamed, {Act::kSync, "MANIFEST", 8}, Left::kNothing},
+        Row{Planted::kListNotNamed, {Act::kName, "store/CURRENT"}, Left::kLast},
+        Row{Planted::kFailuresIgnored, {Act::kSync, ".log"}, std::nullopt, true}),
     [](const auto& row) { return std::to_string(static_cast<int>(row.param.fault)); });
 
 }  // namespace

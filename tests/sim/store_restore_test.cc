@@ -83,7 +83,7 @@ Status Restore(Lost& lost, bool older) {
   return {};
 }
 
-// What was restored before the power ended is there; else the operator restores again.
+// A restore that was reported is there; without one the operator restores again.
 Status Look(Lost& lost, bool older) {
   const bool there = fs::exists(Options().path);
   if (!there || !Store::Open(Options())) {
@@ -149,7 +149,7 @@ TEST(SimulatedRestore, ARestoreThatIsNamedBeforeItsFoldersAreSyncedIsFound) {
   uint64_t seed = first;
   while (failure.empty() && seed < first + 50) failure = LosePowerInRestore(++seed);
   sim::planted = Planted::kNothing;
-  EXPECT_NE(failure, "");
+  EXPECT_NE(failure, "") << "from seed " << first;
 }
 
 }  // namespace

@@ -35,6 +35,11 @@ Status RowFiles::Begin() {
                                                      arg_.column_family,
                                                      /*invalidate_page_cache=*/false);
   arg_.external_files.push_back(fmt::format("{}-{}.tmp", prefix_, arg_.external_files.size()));
+  // The name that a failed removal has left is a live table's, too, and RocksDB would write into
+  // it.
+  std::error_code error;
+  std::filesystem::remove(arg_.external_files.back(), error);
+  if (error) return Fail(ErrorCode::kIo, fmt::format("{}: {}", Doing(), error.message()));
   return ToStatus(writer_->Open(arg_.external_files.back()), Doing());
 }
 
