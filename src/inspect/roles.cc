@@ -309,6 +309,11 @@ class RoleFinder {
   void TellOfTexts(size_t c) {
     const Column& column = At(c);
     if (!evidence_.TellsWords() || column.words == 0) return;
+    if (HasCommas(column))
+      roles_.warnings.push_back(fmt::format(
+          "{} has numbers with commas, which are read as texts: without commas (12.50, 1234) they "
+          "are amounts",
+          config::QuotedYaml(column.place)));
     const TextsForNone none = TextsForNoneOf(column);
     bool listed = true;
     for (const auto& [code, text] : none.texts) listed &= roles_.ListAsMissing(text);
