@@ -336,8 +336,7 @@ class RoleFinder {
     else
       roles_.warnings.push_back(fmt::format(
           "{} has numbers, and {}: a number cannot be read from a text, so that the column is "
-          "taken "
-          "for names. Without a value in such records it is an amount{}",
+          "one of texts. Without a value in such records it is an amount{}",
           config::QuotedYaml(column.place), texts,
           none.records == 0
               ? ""
