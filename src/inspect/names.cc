@@ -88,6 +88,20 @@ bool IsClockName(const Column& column) {
   return std::ranges::find(kWords, LastWord(column.name)) != std::end(kWords);
 }
 
+bool HasCommas(const Column& column) {
+  size_t commas = 0;
+  for (const auto& [code, text] : column.texts) {
+    std::string number = text;
+    if (const size_t last = text.rfind(','); last != std::string::npos) {
+      number[last] = '.';
+      std::erase(number, ',');
+      ++commas;
+    }
+    if (!event::ReadNumber(number)) return false;
+  }
+  return commas > 0;
+}
+
 bool StandsForNone(std::string_view text) {
   static constexpr std::string_view kWords[] = {
       "null",     "none",    "nil",       "nan",       "na",   "inf",
@@ -98,7 +112,8 @@ bool StandsForNone(std::string_view text) {
     return false;
   const std::string plain = Plain(text);
   const bool clock = text.find(':') != text.npos && text.find('-') == text.npos;  // "00:00"
-  return (plain.find_first_not_of('0') == plain.npos && !clock) ||
+  const bool amount = text.find(',') != text.npos;                                // "0,00"
+  return (plain.find_first_not_of('0') == plain.npos && !clock && !amount) ||
          std::ranges::find(kWords, plain) != std::end(kWords);
 }
 

@@ -21,6 +21,9 @@ bool IsEventIdName(const Column& column);
 bool IsIdName(const Column& column);     // "id", "shop_id", "shopId"
 bool IsClockName(const Column& column);  // "hour", "sent_at", "Order Date"
 
+// True if the texts of a column are numbers like "12,50" and "1,234".
+bool HasCommas(const Column& column);
+
 // True if a text in place of an id stands for no id: "guest", "-1", "n/a".
 bool StandsForNone(std::string_view text);
 // The texts of a column that stand for none and are no numbers, and the records that have them.

@@ -36,7 +36,7 @@ class RoleFinder {
         evidence_(evidence),
         named_(named),
         taken_(sample.columns.size(), 0),
-        by_presence_(sample.columns.size(), 0.5) {
+        foretold_(sample.columns.size()) {
     roles_.profiles = std::move(profiles);
   }
 
@@ -59,7 +59,7 @@ class RoleFinder {
     if (roles_.item) TellOfTexts(*roles_.item);
     if (roles_.item) Add(*roles_.item, Kind::kCategorical, "the item itself");
     DropNested();
-    TellOfPresence();
+    TellOfNearLeaks();
     NameFeatures();
     if (!StaysPlain() || !roles_.missing.empty()) roles_.plain_json = false;
     return std::move(roles_);
@@ -280,10 +280,8 @@ class RoleFinder {
       return LeaveOut(c, "hardly any record has it");
     if (profile.distinct == 1 && profile.present == sample_.rows)
       return LeaveOut(c, "it has one value");
-    const auto foretold =
-        roles_.label ? evidence_.ForetoldAlone(*roles_.label, c) : std::optional<Foretold>();
-    if (foretold) by_presence_[c] = foretold->by_presence;
-    if (const std::string leak = WhyLeak(c, foretold); !leak.empty()) {
+    if (roles_.label) foretold_[c] = evidence_.ForetoldAlone(*roles_.label, c);
+    if (const std::string leak = WhyLeak(c); !leak.empty()) {
       roles_.warnings.push_back(fmt::format("{} is left out: {} If not, name it in schema.features",
                                             config::QuotedYaml(column.place), leak));
       return LeaveOut(c, leak);
@@ -309,6 +307,11 @@ class RoleFinder {
   void TellOfTexts(size_t c) {
     const Column& column = At(c);
     if (!evidence_.TellsWords() || column.words == 0) return;
+    if (HasCommas(column))
+      roles_.warnings.push_back(fmt::format(
+          "{} has numbers with commas, which are read as texts: without commas (12.50, 1234) they "
+          "are amounts",
+          config::QuotedYaml(column.place)));
     const TextsForNone none = TextsForNoneOf(column);
     bool listed = true;
     for (const auto& [code, text] : none.texts) listed &= roles_.ListAsMissing(text);
@@ -333,8 +336,7 @@ class RoleFinder {
     else
       roles_.warnings.push_back(fmt::format(
           "{} has numbers, and {}: a number cannot be read from a text, so that the column is "
-          "taken "
-          "for names. Without a value in such records it is an amount{}",
+          "one of texts. Without a value in such records it is an amount{}",
           config::QuotedYaml(column.place), texts,
           none.records == 0
               ? ""
@@ -342,7 +344,8 @@ class RoleFinder {
   }
 
   // Says why a column looks like what is known only with the label; "" if it does not.
-  std::string WhyLeak(size_t c, const std::optional<Foretold>& foretold) const {
+  std::string WhyLeak(size_t c) const {
+    const std::optional<Foretold>& foretold = foretold_[c];
     if (foretold && foretold->one_is_one && IsZeroOrOne(c))
       return "it is 1 only where the label is 1: is it known only afterwards?";
     if (!foretold || std::max(foretold->by_presence, foretold->by_value) < kForetellsAlone)
@@ -354,14 +357,21 @@ class RoleFinder {
                        foretold->by_value);
   }
 
-  // A feature that is filled in with most labels of one kind, and not with all, stays.
-  void TellOfPresence() {
-    for (const FeatureRole& feature : roles_.features)
-      if (by_presence_[feature.column] >= kForetellsByPresence)
-        roles_.warnings.push_back(fmt::format(
-            "whether {} is filled in foretells the label (AUC {:.2f}): is it known only "
-            "afterwards? Then take it out of schema.features",
-            config::QuotedYaml(At(feature.column).place), by_presence_[feature.column]));
+  // A feature that foretells the label nearly alone stays. Amounts of use often do so.
+  void TellOfNearLeaks() {
+    for (const FeatureRole& feature : roles_.features) {
+      const Foretold foretold = foretold_[feature.column].value_or(Foretold());
+      const bool by_presence = foretold.by_presence >= kForetellsByPresence;
+      const bool by_name = feature.kind != Kind::kDense && foretold.by_value >= kForetellsByValue;
+      if (!by_presence && !by_name) continue;
+      roles_.warnings.push_back(
+          fmt::format("{}{}{} foretells the label (AUC {:.2f}): is it known only afterwards? Then "
+                      "take it out of "
+                      "schema.features",
+                      by_presence ? "whether " : "", config::QuotedYaml(At(feature.column).place),
+                      by_presence ? " is filled in" : " alone",
+                      by_presence ? foretold.by_presence : foretold.by_value));
+    }
   }
 
   void JudgeNumber(size_t c, bool unique) {
@@ -451,8 +461,8 @@ class RoleFinder {
   const Sample& sample_;
   const Evidence& evidence_;
   const Named& named_;
-  std::vector<uint8_t> taken_;       // by column
-  std::vector<double> by_presence_;  // by column, the AUC with which it foretells the label
+  std::vector<uint8_t> taken_;                     // by column
+  std::vector<std::optional<Foretold>> foretold_;  // by column
   Roles roles_;
 };
 

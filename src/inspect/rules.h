@@ -45,8 +45,8 @@ inline constexpr double kHeavyShare = 0.03;
 double ForetellingAuc(std::span<const HalvesCount> values, double rate);
 // The AUC from which a column alone says what the label is.
 inline constexpr double kForetellsAlone = 0.95;
-// The AUC from which it is told that a column does so by being filled in, though not alone.
-inline constexpr double kForetellsByPresence = 0.75;
+// The AUCs from which it is told of a column that stays: by being filled in, and by its names.
+inline constexpr double kForetellsByPresence = 0.75, kForetellsByValue = 0.85;
 // The most, in nats an event, by which chance makes names foretell worse than amounts: a value of
 // k events has k / (2 (k + p)^2) from the variance of its shrunk rate, p of them prior, and that is
 // largest, 1 / 8 p, at k = p = 10.

@@ -52,6 +52,33 @@ std::vector<std::string> ComeAndGone(const Sample& sample, const Roles& roles) {
   return warnings;
 }
 
+// "3 hours".
+std::string SpanText(double milliseconds) {
+  constexpr std::pair<double, std::string_view> kUnits[] = {
+      {kMsPerDay, "day"}, {3'600'000, "hour"}, {60'000, "minute"}, {1000, "second"}};
+  for (const auto& [unit, name] : kUnits)
+    if (milliseconds >= unit) return Counted(static_cast<uint64_t>(milliseconds / unit), name);
+  return "less than a second";
+}
+
+// Says how many records are older than the one before, and how much the furthest is.
+std::string OlderRecords(const Sample& sample, const Roles& roles) {
+  const size_t c = roles.time->column;
+  double before = NAN, furthest = 0;
+  for (const double number : sample.columns[c].number) {
+    const double time = number * roles.time->ms_per_unit;
+    if (!IsUsualTime(time)) continue;
+    furthest = std::max(furthest, std::isnan(before) ? 0 : before - time);
+    before = time;
+  }
+  return fmt::format(
+      "{} of the records are older than the one before{}: they are learnt in the {} "
+      "order",
+      PercentText(1 - roles.profiles[c].ordered),
+      furthest > 0 ? ", by up to " + SpanText(furthest) : "",
+      sample.topic() != nullptr ? "topic's" : "files'");
+}
+
 double RateOfRarer(const Trial& trial) {
   return std::min(trial.label_rate(), 1 - trial.label_rate());
 }
@@ -175,10 +202,7 @@ std::vector<std::string> WarningsAbout(const Sample& sample, const Roles& roles,
                                    Counted(sample.repeats, "record"),
                                    WordFor(sample.repeats, "is", "are")));
   if (roles.time && roles.profiles[roles.time->column].ordered < 1)
-    warnings.push_back(fmt::format(
-        "{} of the records are older than the one before: they are learnt in the {} order",
-        PercentText(1 - roles.profiles[roles.time->column].ordered),
-        sample.topic() != nullptr ? "topic's" : "files'"));
+    warnings.push_back(OlderRecords(sample, roles));
   if (trial && sample.noised.empty() && roles.label && !roles.label->values_open)
     if (std::string halves = HalvesApart(*trial); !halves.empty())
       warnings.push_back(std::move(halves));

@@ -203,6 +203,20 @@ TEST_F(OddValuesTest, NumbersWithTextsAreToldOf) {
 }
 
 // Names that come once foretell nothing: the difference between their losses is chance.
+// Commas make texts of numbers, and a price of nothing is one.
+TEST_F(OddValuesTest, NumbersWithCommasAreToldOf) {
+  const auto warnings = [&](const std::function<std::string(int)>& value) {
+    return RolesOf("cost", [&](int i) { return '"' + value(i) + '"'; }).warnings;
+  };
+  const auto told = HasSubstr("\"cost\" has numbers with commas, which are read as texts");
+  EXPECT_THAT(warnings([](int i) { return fmt::format("{},{:02}", i % 37, i % 3); }),
+              ElementsAre(told));
+  EXPECT_THAT(warnings([](int i) { return fmt::format("{},{:03}", 1 + i % 7, i % 99); }),
+              ElementsAre(told));
+  EXPECT_THAT(warnings([](int i) { return fmt::format("size {},{}", i % 9, i % 5); }), IsEmpty());
+  EXPECT_THAT(warnings([](int i) { return std::to_string(i % 97); }), IsEmpty());
+}
+
 TEST_F(OddValuesTest, NumbersOfOneRecordEachAreAmounts) {
   for (const int step : {701, 911, 1201, 7919}) {
     const Roles roles = RolesOf("stock", [=](int i) { return std::to_string(i * step % 2003); });

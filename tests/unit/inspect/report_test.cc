@@ -112,6 +112,26 @@ TEST_F(ReportTest, HalvesOfOtherLabelsAreWarnedOf) {
   EXPECT_EQ(warning(2000, 50), "") << "40 labels are few";
 }
 
+// Late records are as far behind as they are late, and files in a wrong order by days.
+TEST_F(ReportTest, OlderRecordsAreToldWithTheFurthest) {
+  const auto text = [&](const std::function<int(int)>& second) {
+    return LookAt("click,shelf,ts", 2000,
+                  [&](int i) {
+                    return fmt::format("{},s{},{}", i * 13 % 10 < 3 ? 1 : 0, i % 7,
+                                       1'700'000'000 + second(i));
+                  })
+        .Text();
+  };
+  const std::string older = "of the records are older than the one before, by up to ";
+  EXPECT_THAT(text([](int i) {
+                return 60 * i - (i % 100 == 50 ? 7300 : i % 100 == 70 ? 90 : 0);
+              }),
+              HasSubstr("2.0 % " + older + "2 hours: they are learnt in the files' order"));
+  EXPECT_THAT(text([](int i) { return i < 1000 ? 900'000 + i : i; }),
+              HasSubstr("0.1 % " + older + "10 days"));
+  EXPECT_THAT(text([](int i) { return i; }), Not(HasSubstr("older than")));
+}
+
 TEST_F(ReportTest, UsersAndItemsAreNamedOrMissed) {
   const auto look = [&](const std::string& header) {
     return LookAt(header, 2000, [](int i) {
@@ -149,7 +169,8 @@ TEST_F(ReportTest, NumbersHaveTheirWords) {
       looked.Text(),
       AllOf(HasSubstr("; under 0.1 % are 1: 0.1 % of the first half, 0.0 % of the second"),
             HasSubstr("1 record is there before, byte for byte"),
-            HasSubstr("under 0.1 % of the records are older than the one before"),
+            HasSubstr("under 0.1 % of the records are older than the one before, by up to 8 "
+                      "seconds"),
             HasSubstr("there is 1 label of 1 in all: a fifth of the records, held out, tells "
                       "an AUC to 0.50 or worse")));
 }
