@@ -20,16 +20,20 @@ T SumOfOneEach(std::span<const uint32_t> place, const T* weight) {
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
+// Sums in the same order: an example of one value a column may lie beside others that have sets.
 template <class T>
 T SumOfRuns(const Places& places, size_t example, const T* weight) {
-  T sum{};
-  for (size_t run = example * places.columns; run < (example + 1) * places.columns; ++run) {
+  const size_t in_fours = places.columns / 4 * 4;
+  T sum[4] = {};
+  for (size_t j = 0; j < places.columns; ++j) {
+    const size_t run = example * places.columns + j;
     const size_t begin = places.Begin(run), end = places.end[run];
     T of_run{};
     for (size_t k = begin; k < end; ++k) of_run += weight[places.place[k]];
-    sum += end - begin == 1 ? of_run : of_run * static_cast<float>(InputOf(end - begin));
+    sum[j < in_fours ? j % 4 : 0] +=
+        end - begin == 1 ? of_run : of_run * static_cast<float>(InputOf(end - begin));
   }
-  return sum;
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
 template <class T>

@@ -17,6 +17,11 @@ struct Places {
 
   size_t examples() const { return columns == 0 ? 0 : end.size() / columns; }
   size_t Begin(size_t run) const { return run == 0 ? 0 : end[run - 1]; }
+  // The places of an example's values.
+  std::span<const uint32_t> Of(size_t example) const {
+    const size_t begin = Begin(example * columns);
+    return place.subspan(begin, end[(example + 1) * columns - 1] - begin);
+  }
 };
 
 // The parameters of a value that an event meets: its weight, and how far the last release moved it.
@@ -36,7 +41,8 @@ struct Effect {
 double InputOf(size_t m);
 
 // out[i - begin] = sum over the columns of example i of the run's inputs times `weight`, for the
-// examples [begin, end). No allocation. REQUIRES places below weight.size().
+// examples [begin, end). An example's sum does not depend on the others to the last bit. No
+// allocation. REQUIRES places below weight.size().
 void AddUp(const Places& places, size_t begin, size_t end, std::span<const float> weight,
            std::span<float> out);
 // The same of both parameters of each value at once; to the last bit what AddUp makes of either.

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -150,6 +151,29 @@ TEST(LinearPrediction, IsTheSumOfTheValuesWeights) {
     std::vector<float> out(kExamples - 7);
     AddUp(places, 7, kExamples, weight, out);
     for (size_t i = 7; i < kExamples; ++i) EXPECT_NEAR(out[i - 7], expected[i], 1e-4);
+  }
+}
+
+// An example of one value a column has the same sum beside examples with sets and without them.
+TEST(AddUpTest, AnExampleDoesNotDependOnThoseBesideIt) {
+  std::mt19937 random(8);
+  std::vector<float> weight(500);
+  for (float& one : weight) one = static_cast<float>(random()) / 1e9f - 2;
+  for (uint32_t columns = 1; columns < 14; ++columns) {
+    std::vector<uint32_t> place, end;
+    for (uint32_t j = 0; j < 2 * columns; ++j) {  // the first example's, and the second one's
+      place.push_back(random() % 500);
+      if (j == 0) place.push_back(random() % 500);
+      end.push_back(static_cast<uint32_t>(place.size()));
+    }
+    float beside = 0, alone = 0;
+    AddUp({.columns = columns, .place = place, .end = end}, 1, 2, weight, {&beside, 1});
+    const auto own = std::span(place).last(columns);
+    const auto ends = std::span(end).first(columns);
+    std::iota(ends.begin(), ends.end(), 1u);
+    AddUp({.columns = columns, .place = own, .end = ends, .one_each = true}, 0, 1, weight,
+          {&alone, 1});
+    EXPECT_EQ(beside, alone) << columns << " columns";
   }
 }
 
