@@ -119,46 +119,45 @@ void LinearSummer::AddEvent(size_t example, float label, double weight) {
   for (size_t i = 0; i < numbers.size(); ++i) unit_.Add(RowSums::Number(i), weight * numbers[i]);
 }
 
-// Adds whole units, of any number of events.
-void LinearSummer::AddUnits(const stream::StepBatch& step, size_t begin, size_t end) {
+// Adds a unit of any events: examples [begin, end) of those read last.
+void LinearSummer::AddUnit(const event::Batch& examples, size_t first, size_t begin, size_t end) {
   RowSums& sums = *sums_;
   if (unit_.size() > sums.cells()) unit_ = UnitVector(0);
   unit_.Grow(sums.cells());
+  unit_.Clear();
   const linear::Places places = places_.places();
-  for (size_t i = begin; i < end;) {
-    const uint32_t unit = step.unit_of[i];
-    unit_.Clear();
-    for (; i < end && step.unit_of[i] == unit; ++i) {
-      if (i + 1 < end) {
-        const size_t next = (i + 1 - begin) * places.columns;
-        for (size_t k = places.Begin(next); k < places.end[next + places.columns - 1]; ++k)
-          unit_.Prefetch(sums.SumOf(places.place[k]));
-      }
-      AddEvent(i - begin, step.examples.label[i], step.examples.WeightOf(i));
-    }
-    figures_.clipped += sums.Add(unit_);
+  for (size_t i = begin; i < end; ++i) {
+    if (i + 1 < places.examples())
+      for (const uint32_t place : places.Of(i + 1)) unit_.Prefetch(sums.SumOf(place));
+    AddEvent(i, examples.label[first + i], examples.WeightOf(first + i));
   }
+  figures_.clipped += sums.Add(unit_);
 }
 
-// Adds the units of examples [begin, end), which were read last, each once.
+// Adds the units of examples [begin, end), which were read last, each once. A unit's own events
+// alone say which way it is added: the two may round a last digit differently.
 void LinearSummer::AddEvents(const stream::StepBatch& step, size_t begin, size_t end) {
   RowSums& sums = *sums_;
+  const event::Batch& examples = step.examples;
   const linear::Places places = places_.places();
   const std::span<const uint64_t> met = places_.met();
   for (size_t i = met.size() - (places_.effects().size() - sums.places()); i < met.size(); ++i)
     sums.Touch(met[i]);
-  bool single = places.one_each && step.examples.weight.empty();  // all units
-  for (size_t i = begin + 1; i < end; ++i) single &= step.unit_of[i] != step.unit_of[i - 1];
-  if (!single) return AddUnits(step, begin, end);
   const std::span<const int64_t> cells = sums.sums();
-  for (size_t i = 0; i < end - begin; ++i) {
-    const size_t ahead = (i + kFetchedAhead) * places.columns;
-    if (ahead < places.place.size())
-      for (const uint32_t place : places.place.subspan(ahead, places.columns))
+  const auto unit_of = std::span(step.unit_of).subspan(begin, end - begin);
+  for (size_t i = 0, next; i < unit_of.size(); i = next) {
+    for (next = i + 1; next < unit_of.size() && unit_of[next] == unit_of[i];) ++next;
+    if (const size_t ahead = i + kFetchedAhead; ahead < unit_of.size())
+      for (const uint32_t place : places.Of(ahead))
         __builtin_prefetch(&cells[sums.SumOf(place)], /*rw=*/1);
-    figures_.clipped +=
-        sums.Add(query_.weights, places.place.subspan(i * places.columns, places.columns),
-                 residuals_[i], NumbersOf(i, step.examples.label[begin + i]));
+    const std::span<const uint32_t> values = places.Of(i);
+    const bool is_plain =
+        next == i + 1 && values.size() == places.columns && examples.WeightOf(begin + i) == 1;
+    if (is_plain)
+      figures_.clipped +=
+          sums.Add(query_.weights, values, residuals_[i], NumbersOf(i, examples.label[begin + i]));
+    else
+      AddUnit(examples, begin, i, next);
   }
 }
 

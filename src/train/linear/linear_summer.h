@@ -54,7 +54,7 @@ class LinearSummer {
  private:
   void Predict(std::span<const float> labels, double bias, bool add, const Seen& seen);
   void AddEvents(const stream::StepBatch& step, size_t begin, size_t end);
-  void AddUnits(const stream::StepBatch& step, size_t begin, size_t end);
+  void AddUnit(const event::Batch& examples, size_t first, size_t begin, size_t end);
   void AddEvent(size_t example, float label, double weight);
   std::array<double, kLinearNumbers> NumbersOf(size_t example, float label) const;
 

@@ -126,6 +126,25 @@ TEST(LinearPart, AnyThreadsPiecesAndOrderMakeTheSameBytes) {
   }
 }
 
+// An event adds the same to the last bit alone and beside others, which may have sets, weights or
+// users of several events.
+TEST(LinearPart, AnEventAddsTheSameBesideAnyOthers) {
+  std::mt19937_64 random(7);
+  Trained trainer(1);
+  for (int period = 0; period < 4; ++period) trainer.Take(StepOf(SomeEvents(3000, random)));
+  const std::string released = *trainer.learner.TakeReleased();
+  MemoryRows rows = RowsOf(trainer);
+  std::vector<Event> events = SomeEvents(4000, random);
+  for (Event& event : events)
+    if (random() % 40 != 0) {
+      event.s.erase(std::next(event.s.begin()), event.s.end());
+      event.weight = 1;
+    }
+  std::vector<std::vector<Event>> single;
+  for (const Event& event : events) single.push_back({event});
+  EXPECT_TRUE(PartOf({events}, released, rows, 1) == PartOf(single, released, rows, 1));
+}
+
 // A summer begins a part anew: nothing of the one before is in its bytes, nor of one that was under
 // way when the model changed.
 TEST(LinearPart, NothingOfAnEarlierPartIsLeft) {
