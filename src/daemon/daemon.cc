@@ -112,11 +112,13 @@ class Daemon {
     std::thread training = NamedThread("tacit-train", [this] { Train(); });
     ProgressLine line(clock_);
     bool told = false;
-    stopped_by_signal_ = service_->Run({.ready = "training",
-                                        .stages = Stages(),
-                                        .change = [this](auto& running) { GoOnWith(running); },
-                                        .goes_on = [&] { return GoesOn(&line, &told); },
-                                        .stop = [&] { StopTraining(&training); }});
+    stopped_by_signal_ =
+        service_->Run({.ready = "training",
+                       .stages = Stages(),
+                       .change = [this](auto& running) { GoOnWith(running); },
+                       .look = std::chrono::milliseconds(options_.until_end ? 10 : 100),
+                       .goes_on = [&] { return GoesOn(&line, &told); },
+                       .stop = [&] { StopTraining(&training); }});
     Close();
     return EndCode();
   }

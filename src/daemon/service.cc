@@ -171,7 +171,7 @@ bool Service::Run(const Work& work) {
   AddServerStages(front_->server(), &stages);
   Watchdog watchdog(clock_, WatchdogPatience(), std::move(stages), NotifyAlive);
   bool asked = false;
-  while (!(asked = signals_.WaitFor(kTick)) && work.goes_on()) {
+  while (!(asked = signals_.WaitFor(work.look)) && work.goes_on()) {
     front_->Look();
     watchdog.Look();
   }

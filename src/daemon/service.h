@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -58,9 +59,10 @@ class Service {
     std::vector<Watchdog::Stage> stages = {};  // beside the server's
     // Takes over its part of a configuration that was read again.
     std::function<void(const config::Config&)> change = [](const config::Config&) {};
-    std::function<void()> reload = [] {};                 // what it reads again itself
-    std::function<bool()> goes_on = [] { return true; };  // asked ten times a second
-    std::function<void()> stop = [] {};                   // called before the server stops
+    std::function<void()> reload = [] {};  // what it reads again itself
+    std::chrono::milliseconds look{100};   // the time between two questions:
+    std::function<bool()> goes_on = [] { return true; };
+    std::function<void()> stop = [] {};  // called before the server stops
   };
   // Runs until a signal asks for a stop, which returns true, or the work does not go on. After a
   // signal answers go on for serve.drain_ms. The server has stopped then. SIGHUP reads again the
