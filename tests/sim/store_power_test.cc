@@ -226,7 +226,9 @@ class Scene {
     disk_->Plan(fault);
     const sim::Life work = Live(10, [&] { return Report(body()); });
     met_ = disk_->fault_calls() >= fault.call;
-    const bool harmless = !met_ || fault.error == EINTR || fault.error == Fault::kShort;
+    // An interrupted call is made again where it can come (MakesInterruptedCallsAgain); RocksDB
+    // reads its small files, which no disk interrupts, without that.
+    const bool harmless = !met_ || fault.error == Fault::kShort;
     // RocksDB of Debian has assertions where a disk fails while it opens or closes.
     aborted_ = work.signal == SIGABRT;
     const bool may_fail = work.exit_code == kReported || aborted_;
