@@ -19,8 +19,8 @@
 #include "sim/planted.h"
 #include "sim/process.h"
 #include "sim/scheduler.h"
+#include "sim/seeds.h"
 #include "store/care/reshard.h"
-#include "tape/seeds.h"
 
 namespace tacit::store {
 namespace {
@@ -277,16 +277,6 @@ uint64_t Runs(uint64_t usual) {
   return runs == nullptr ? usual : std::strtoull(runs, nullptr, 10);
 }
 
-// One for all tests of the program, so that the option that is printed repeats them.
-uint64_t FirstSeed() {
-  static const uint64_t first = [] {
-    const uint64_t seed = tape::FirstSeed();
-    std::printf("--gtest_random_seed=%d\n", static_cast<int>(seed));
-    return seed;
-  }();
-  return first;
-}
-
 // Names up to three seeds with what they found.
 class Found {
  public:
@@ -304,27 +294,27 @@ class Found {
 
 TEST(SimulatedStore, KeepsWhatWasSeenThroughLossesOfPower) {
   Found found;
-  for (uint64_t run = 0; run < Runs(40); ++run)
-    found.Add(FirstSeed() + run, Scene(FirstSeed() + run).LosePower());
+  for (uint64_t run = 0; run < Runs(20); ++run)
+    found.Add(sim::FirstSeed() + run, Scene(sim::FirstSeed() + run).LosePower());
   EXPECT_TRUE(found.none()) << found.words();
 }
 
 TEST(SimulatedStore, ReportsFailuresOfItsDiskAndKeepsWhatWasSeen) {
   uint64_t met = 0, aborted = 0;
   Found found;
-  for (uint64_t run = 0; run < Runs(30); ++run) {
-    Scene scene(FirstSeed() + run);
-    found.Add(FirstSeed() + run, scene.Break());
+  for (uint64_t run = 0; run < Runs(15); ++run) {
+    Scene scene(sim::FirstSeed() + run);
+    found.Add(sim::FirstSeed() + run, scene.Break());
     met += scene.met(), aborted += scene.aborted();
   }
   EXPECT_TRUE(found.none()) << found.words();
   std::printf("%d faults met, %d aborts of RocksDB\n", static_cast<int>(met),
               static_cast<int>(aborted));
-  EXPECT_GT(met, Runs(30) / 4);
+  EXPECT_GT(met, Runs(15) / 4);
 }
 
 TEST(SimulatedStore, MakesInterruptedCallsAgain) {
-  uint64_t seed = FirstSeed();
+  uint64_t seed = sim::FirstSeed();
   for (const Moment& moment : {Moment{Act::kRead, "/witness", 1}, Moment{Act::kWrite, "/witness"},
                                Moment{Act::kRead, ".log"}, Moment{Act::kWrite, ".log"}})
     EXPECT_EQ(Scene(++seed).BreakAt(moment, EINTR), "") << moment.files;
@@ -336,8 +326,8 @@ TEST(SimulatedStore, MeetsAFailureAtEveryWriteAndSyncOfItsFirstCommit) {
   for (const Act act : {Act::kWrite, Act::kSync}) {
     uint64_t call = 0;
     for (bool met = true; met && call < 1000;) {
-      Scene scene(FirstSeed() + ++call);
-      found.Add(FirstSeed() + call, scene.BreakFirstCommit(act, call));
+      Scene scene(sim::FirstSeed() + ++call);
+      found.Add(sim::FirstSeed() + call, scene.BreakFirstCommit(act, call));
       met = scene.met();
     }
     EXPECT_GT(call, 20);
@@ -349,8 +339,8 @@ TEST(SimulatedStore, LosesItsPowerAtEveryChangeOfItsFirstCommit) {
   Found found;
   uint64_t change = 0;
   for (bool met = true; met && change < 1000;) {
-    Scene scene(FirstSeed() + ++change);
-    found.Add(FirstSeed() + change, scene.LosePowerInFirstCommit(change));
+    Scene scene(sim::FirstSeed() + ++change);
+    found.Add(sim::FirstSeed() + change, scene.LosePowerInFirstCommit(change));
     met = scene.met();
   }
   EXPECT_GT(change, 50);
@@ -358,7 +348,7 @@ TEST(SimulatedStore, LosesItsPowerAtEveryChangeOfItsFirstCommit) {
 }
 
 TEST(SimulatedStore, OneSeedLeavesTheSameDisk) {
-  Scene first(FirstSeed()), second(FirstSeed());
+  Scene first(sim::FirstSeed()), second(sim::FirstSeed());
   EXPECT_EQ(first.LosePower(), second.LosePower());
   EXPECT_EQ(first.changes(), second.changes());
   EXPECT_EQ(first.Digest(), second.Digest());
@@ -378,7 +368,7 @@ TEST_P(PlantedFault, IsFoundWithinFiftySeeds) {
   std::string failure;
   uint64_t seed = 0;
   while (failure.empty() && seed < 50) {
-    Scene scene(FirstSeed() + ++seed);
+    Scene scene(sim::FirstSeed() + ++seed);
     failure = GetParam().breaks ? scene.BreakAt(GetParam().moment)
                                 : scene.LosePowerAfter(GetParam().moment, GetParam().names);
   }

@@ -13,8 +13,8 @@
 #include "sim/planted.h"
 #include "sim/process.h"
 #include "sim/scheduler.h"
+#include "sim/seeds.h"
 #include "store/witness/witness.h"
-#include "tape/seeds.h"
 
 namespace tacit::store {
 namespace {
@@ -136,16 +136,15 @@ std::string LosePowerInRestore(uint64_t seed) {
 }
 
 TEST(SimulatedRestore, LosesNothingOfWhatIsChargedWithThePower) {
-  const uint64_t first = tape::FirstSeed();
-  std::printf("--gtest_random_seed=%d\n", static_cast<int>(first));
-  for (uint64_t seed = first; seed < first + 30; ++seed)
+  const uint64_t first = sim::FirstSeed();
+  for (uint64_t seed = first; seed < first + 15; ++seed)
     ASSERT_EQ(LosePowerInRestore(seed), "") << "seed " << seed;
 }
 
 TEST(SimulatedRestore, ARestoreThatIsNamedBeforeItsFoldersAreSyncedIsFound) {
   sim::planted = Planted::kRestoreNotNamed;
   std::string failure;
-  const uint64_t first = tape::FirstSeed();
+  const uint64_t first = sim::FirstSeed();
   uint64_t seed = first;
   while (failure.empty() && seed < first + 50) failure = LosePowerInRestore(++seed);
   sim::planted = Planted::kNothing;
