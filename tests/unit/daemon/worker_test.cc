@@ -120,7 +120,7 @@ TEST_F(WorkerTest, AForgedPlanIsNotSummed) {
   EXPECT_EQ(outcomes[Outcome::kCounted], 0);
 }
 
-// Somebody writes a plan into the topic again: the worker stays with the newest one, which its
+// A stranger writes a plan into the topic again: the worker stays with the newest one, which its
 // hellos name.
 TEST_F(WorkerTest, APlanThatIsWrittenAgainDoesNotCount) {
   Begin(7);

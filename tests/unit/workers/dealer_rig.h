@@ -106,7 +106,7 @@ class DealerTest : public ::testing::Test {
                                .number = ++hellos_,
                                .leaves = leaves}));
   }
-  // Somebody writes into the topic again what has lain there since.
+  // A stranger writes into the topic again what has lain there since.
   void Replay(size_t from, size_t to) {
     for (size_t i = from; i < to; ++i) topics_.sums.push_back(KafkaRecord(topics_.sums[i]));
   }
