@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/distinct_rows.h"
 #include "base/hash.h"
-#include "event/distinct_rows.h"
 
 namespace tacit::event {
 namespace {

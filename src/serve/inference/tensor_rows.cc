@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "event/distinct_rows.h"
+#include "base/distinct_rows.h"
 #include "http/request_json.h"
 #include "serve/scoring/score_request.h"
 
@@ -123,7 +123,7 @@ void TensorRows::ReadSet(size_t slot, size_t rows) {
   const std::vector<uint64_t>& shape = source.tensor->shape;
   const uint64_t in_row = shape.size() == 2 ? shape[1] : 1;
   TensorReader reader(*source.tensor);
-  event::DistinctRows distinct;
+  DistinctRows distinct;
   for (size_t row = 0; row < rows; ++row) {
     const size_t begin = source.row.size();
     distinct.Begin(begin, most);

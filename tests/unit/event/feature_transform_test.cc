@@ -10,7 +10,7 @@
 #include <random>
 #include <sstream>
 
-#include "event/distinct_rows.h"
+#include "base/distinct_rows.h"
 
 namespace tacit::event {
 namespace {

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <vector>
 
-namespace tacit::event {
+namespace tacit {
 
 // The rows of one multi-hot slot, at the end of a vector of rows: distinct, in the order of their
-// first values, and at most so many. A sender may repeat any value at any length, so a value costs
-// a search and never a walk through all rows. Not thread-safe.
+// first values, and no more than a limit. A sender may repeat any value at any length, so a value
+// costs a search and never a walk through all rows. Not thread-safe.
 class DistinctRows {
  public:
   // Begins a slot behind the rows that are there.
@@ -44,4 +44,4 @@ class DistinctRows {
   std::vector<uint64_t> sorted_;  // the first rows of the slot
 };
 
-}  // namespace tacit::event
+}  // namespace tacit
