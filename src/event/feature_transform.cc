@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/distinct_rows.h"
 #include "base/hash.h"
 
 namespace tacit::event {
@@ -74,15 +75,14 @@ float FeatureTransform::Computed(size_t feature, double value) const {
 
 void FeatureTransform::AppendRows(size_t feature, std::span<const std::string_view> values,
                                   std::vector<uint64_t>* rows) const {
-  const auto begin = static_cast<ptrdiff_t>(rows->size());
-  const size_t full = rows->size() + schema_.categorical[feature].max_values;
+  const size_t begin = rows->size();
+  DistinctRows distinct;
+  distinct.Begin(begin, schema_.categorical[feature].max_values);
   for (const std::string_view value : values) {
-    if (rows->size() == full) return;
-    if (value.empty()) continue;
-    const uint64_t row = Row(feature, value);
-    if (std::find(rows->begin() + begin, rows->end(), row) == rows->end()) rows->push_back(row);
+    if (distinct.IsFull(*rows)) return;
+    if (!value.empty()) distinct.Add(Row(feature, value), rows);
   }
-  if (rows->size() == static_cast<size_t>(begin)) rows->push_back(Row(feature, {}));
+  if (rows->size() == begin) rows->push_back(Row(feature, {}));
 }
 
 void FeatureTransform::StartBatch(Batch* batch) const {

@@ -3,17 +3,24 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <random>
 
 #include "base/check.h"
+#include "base/threads/worker_pool.h"
 #include "mechanism/clipper.h"
+#include "mechanism/private_step.h"
+#include "mechanism/row_selector.h"
 #include "model/carriers/carriers.h"
-#include "model/pctr.h"
+#include "stream/steps/sum_blocks.h"
+#include "support/silent_noise.h"
+#include "train/click/flat_rows.h"
+#include "train/click/host_click_engine.h"
 
 namespace tacit::audit {
 namespace {
 
-constexpr uint32_t kNumbers = 13;
+constexpr uint32_t kNumbers = 12;  // and an embedding of one
 constexpr float kClip = 0.5;
 // The largest number that signed_log1p gives.
 const double kMostNumber = std::log1p(std::numeric_limits<float>::max());
@@ -39,22 +46,119 @@ class Rule final : public model::ScaleRule {
   const bool on_grid_;
 };
 
+// A flat clip and a noise of one clip. It keeps the sums that it is shown.
+class WatchedStep final : public mechanism::Mechanism {
+ public:
+  WatchedStep(const RowSpace& space, bool on_grid)
+      : inner_(mechanism::MakePrivateStep(space, mechanism::MakeAllRows(),
+                                          mechanism::MakeFlatClipper(kClip, 1),
+                                          {.sigma_gradient = 1, .expected_batch = 1})),
+        rule_(inner_->scale_rule(), on_grid) {}
+
+  void Select(const mechanism::StepRows& rows, noise::NoiseSource& noise,
+              model::RowSelection* selection) override {
+    inner_->Select(rows, noise, selection);
+  }
+  const model::ScaleRule& scale_rule() const override { return rule_; }
+  void Finalize(noise::NoiseSource&, const model::GroupNorms&, model::StepGradient* sum) override {
+    seen.assign(sum->row_values.begin(), sum->row_values.end());
+    seen.insert(seen.end(), sum->dense.begin(), sum->dense.end());
+    for (size_t i = 0; i < sum->row_sums.size(); ++i)
+      seen[i] = static_cast<double>(sum->row_sums[i]) * rule_.grid_step();
+    for (size_t i = 0; i < sum->dense_sums.size(); ++i)
+      seen[sum->row_sums.size() + i] = static_cast<double>(sum->dense_sums[i]) * rule_.grid_step();
+  }
+  std::optional<mechanism::Recipe> recipe() const override { return inner_->recipe(); }
+  void DrawExtra(noise::NoiseSource& noise, std::vector<uint64_t>* rows) override {
+    inner_->DrawExtra(noise, rows);
+  }
+  const privacy::Charge& charge() const override { return inner_->charge(); }
+  double ExpectedExtraRows() const override { return inner_->ExpectedExtraRows(); }
+
+  // The row's sum and then the dense one, on the processor; a device shows its updates alone.
+  std::vector<double> seen;
+
+ private:
+  const std::unique_ptr<mechanism::Mechanism> inner_;
+  const Rule rule_;
+};
+
+// A model that stays as it is: at a rate of 0 no weight moves, and at beta1 = 0 Adam's first moment
+// is the update itself.
+train::ClickEngineOptions StillModel(const FloatSumCase& attacked) {
+  train::ClickEngineOptions options;
+  options.model.space.AddTable("all", 1, 1);
+  options.model.dense_width = kNumbers;
+  options.model.hidden = attacked.hidden;
+  options.model.precision = attacked.precision;
+  options.seed = 7;
+  options.optimizer.kind = train::OptimizerNamed("adam");
+  options.optimizer.learning_rate = options.optimizer.row_learning_rate = 0;
+  options.optimizer.beta1 = 0;
+  if (attacked.carrier_rank > 0)
+    options.sum_map = model::CarriersOf({.rank = attacked.carrier_rank});
+  return options;
+}
+
+class Engine {
+ public:
+  Engine(const FloatSumCase& attacked, const AttackedEngine& make)
+      : make_(make),
+        options_(StillModel(attacked)),
+        step_(options_.model.space, attacked.fault != SumFault::kOneSum) {
+    const train::Optimizer optimizer(options_.optimizer);
+    const auto backend = ops::MakeReferenceBackend();
+    dense_.parameters = model::Pctr(options_.model, *backend).InitialDense(options_.seed);
+    dense_.optimizer.assign(optimizer.DenseStateFloats(dense_.parameters.size()), 0.0f);
+    store::RowLayout layout;
+    layout.space = options_.model.space;
+    layout.state_floats = {static_cast<uint32_t>(optimizer.RowStateFloats(1))};
+    layout.initial_scale = {0};
+    WorkerPool workers{WorkerPool::Options{}};
+    auto rows = train::FlatRows::Make(layout, 1 << 20, workers);
+    TACIT_CHECK(rows.has_value(), "no memory for a row");
+    rows_ = std::move(*rows);
+  }
+
+  // The sums that the engine makes of a step, the last layer's bias last.
+  std::vector<double> Sum(const stream::StepBatch& batch) {
+    const auto must = [](const Status& status) {
+      TACIT_CHECK(status.has_value(), status ? "" : status.error().message);
+    };
+    train::StepReport report;
+    step_.seen.clear();
+    // Carriers follow from the number of the step, which is always the first here.
+    if (engine_ == nullptr || options_.sum_map)
+      engine_ = make_({options_, step_, noise_, *rows_, dense_});
+    must(engine_->Begin(batch));
+    must(engine_->Release(&report));
+    must(engine_->Settle());
+    if (!step_.seen.empty()) return step_.seen;
+    // The noise on these is the same in every step: a device draws it by its key.
+    const store::DenseState& state = engine_->dense();
+    std::vector<double> update = {rows_->Table(0)[1]};
+    update.insert(update.end(), state.optimizer.begin(),
+                  state.optimizer.begin() + static_cast<ptrdiff_t>(state.parameters.size()));
+    return update;
+  }
+
+ private:
+  const AttackedEngine make_;
+  const train::ClickEngineOptions options_;
+  WatchedStep step_;
+  noise::SilentNoise noise_;
+  store::DenseState dense_;
+  std::unique_ptr<train::FlatRows> rows_;
+  std::unique_ptr<train::ClickEngine> engine_;
+};
+
 class Attack {
  public:
-  Attack(const FloatSumCase& attacked, ops::Backend& backend)
+  Attack(const FloatSumCase& attacked, const AttackedEngine& make)
       : attacked_(attacked),
-        model_({.space = {},
-                .dense_width = kNumbers,
-                .hidden = attacked.hidden,
-                .precision = attacked.precision},
-               backend),
-        parameters_(model_.InitialDense(7)),
-        clipper_(mechanism::MakeFlatClipper(kClip, 1)) {
-    if (attacked.carrier_rank == 0) return;
-    map_ = model::CarriersOf({.rank = attacked.carrier_rank})
-               .make(model_.Matrices(), parameters_, 7, backend);
-    TACIT_CHECK(map_->Choose(0, parameters_).has_value());
-  }
+        backend_(ops::MakeReferenceBackend()),
+        alone_(attacked, HostEngineOn(*backend_)),
+        engine_(attacked, make) {}
 
   // Bends the sum of the whole step, or that of every 256 records.
   double Run() { return std::max(Run(attacked_.offsets), Run(256)); }
@@ -68,57 +172,38 @@ class Attack {
     const int power =
         static_cast<int>(std::floor(std::log2(static_cast<double>(period) * each / 2)));
     const Record tail = FindTail(std::ldexp(1, power - 24));
+    int64_t reach = 0;  // pushes until a sum of floats is there
+    for (float sum = 0; sum < std::ldexp(1.0f, power); ++reach) sum += static_cast<float>(each);
     double most = 0;
-    for (int more = -2; more <= 2; ++more) {
-      const auto pushes = static_cast<size_t>(std::ceil(std::ldexp(1, power) / each) + more);
+    for (int more = -1; more <= 1; ++more) {
+      const auto pushes = static_cast<size_t>(reach + more);
       if (pushes + 1 > period) break;
       most = std::max(most, Moved(period, push, pushes, tail));
     }
     return most;
   }
 
-  // The dense sum of these records at these offsets.
-  std::vector<double> Sum(const std::vector<Record>& records, const std::vector<size_t>& offset) {
-    std::vector<uint32_t> unit_of(records.size());
-    std::vector<float> label, dense, logits(records.size()), loss(records.size());
-    std::vector<uint32_t> block_end;
-    for (size_t i = 0; i < records.size(); ++i) {
-      unit_of[i] = static_cast<uint32_t>(i);
-      label.push_back(records[i].label);
-      dense.insert(dense.end(), records[i].numbers.begin(), records[i].numbers.end());
-      const auto place = [&](size_t at) {
-        return attacked_.fault == SumFault::kByRecords ? at : offset[at];
-      };
-      if (i > 0 && place(i) / 256 != place(i - 1) / 256)
-        block_end.push_back(static_cast<uint32_t>(i));
+  // A step of these records at these offsets.
+  stream::StepBatch StepOf(const std::vector<Record>& records, std::vector<uint64_t> offset) {
+    stream::StepBatch step;
+    event::Batch& batch = step.examples;
+    batch.dense_width = kNumbers;
+    batch.slots = 1;
+    batch.offset = offset;
+    for (const Record& record : records) {
+      step.unit_of.push_back(step.units++);
+      batch.label.push_back(record.label);
+      batch.dense.insert(batch.dense.end(), record.numbers.begin(), record.numbers.end());
+      batch.row.push_back(0);
+      batch.slot_end.push_back(step.units);
     }
-    block_end.push_back(static_cast<uint32_t>(records.size()));
-    const model::Examples examples{.size = records.size(),
-                                   .units = records.size(),
-                                   .unit_of = unit_of,
-                                   .label = label,
-                                   .dense = dense,
-                                   .slot_end = {},
-                                   .slot_row = {},
-                                   .block_end = block_end,
-                                   .apart = true};
-    model::Activations activations;
-    activations.unit_end.assign(records.size(), 0);
-    const auto must = [](const Status& status) { TACIT_CHECK(status.has_value()); };
-    must(model_.Forward(examples, parameters_, {}, logits));
-    must(model_.Backward(examples, parameters_, loss));
-    const Rule rule(clipper_->rule(), attacked_.fault != SumFault::kOneSum);
-    model::StepGradient sum;
-    model::GroupNorms norms;
-    must(model_.ClippedSum(examples, activations, {}, rule, &sum, &norms, *map_));
-    if (attacked_.fault == SumFault::kOneSum) return {sum.dense.begin(), sum.dense.end()};
-    std::vector<double> values;
-    for (const int64_t steps : sum.dense_sums)
-      values.push_back(static_cast<double>(steps) * rule.grid_step());
-    return values;
+    if (attacked_.fault == SumFault::kOneBlock) return step;
+    if (attacked_.fault == SumFault::kByRecords) std::iota(offset.begin(), offset.end(), 0);
+    step.sum_block_end = stream::BlocksByOffset(offset, 1);
+    return step;
   }
   // A record's part of the last layer's bias, the number that is pushed.
-  double BiasOf(const Record& record) { return Sum({record}, {0}).back(); }
+  double BiasOf(const Record& record) { return alone_.Sum(StepOf({record}, {0})).back(); }
 
   // A record of label 1 that takes just under half a step off the bias, because the clip leaves
   // that much of it beside its large numbers.
@@ -153,15 +238,15 @@ class Attack {
 
   double Moved(size_t period, const Record& push, size_t pushes, const Record& tail) {
     std::vector<Record> records;
-    std::vector<size_t> offset;
+    std::vector<uint64_t> offset;
     for (size_t i = 0; i < attacked_.offsets; ++i) {
       records.push_back(i % period < pushes ? push : tail);
       offset.push_back(i);
     }
-    const std::vector<double> with = Sum(records, offset);
+    const std::vector<double> with = engine_.Sum(StepOf(records, offset));
     records.erase(records.begin());
     offset.erase(offset.begin());
-    const std::vector<double> without = Sum(records, offset);
+    const std::vector<double> without = engine_.Sum(StepOf(records, offset));
     double squared = 0;
     for (size_t i = 0; i < with.size(); ++i)
       squared += (with[i] - without[i]) * (with[i] - without[i]);
@@ -169,16 +254,22 @@ class Attack {
   }
 
   const FloatSumCase& attacked_;
-  model::Pctr model_;
-  const std::vector<float> parameters_;
-  const std::unique_ptr<mechanism::Clipper> clipper_;
-  std::unique_ptr<model::SumMap> map_ = std::make_unique<model::SumMap>();
+  const std::unique_ptr<ops::Backend> backend_;
+  Engine alone_;   // the processor's, for one record at a time
+  Engine engine_;  // the one under attack
 };
 
 }  // namespace
 
-double MostMoved(const FloatSumCase& attacked, ops::Backend& backend) {
-  return Attack(attacked, backend).Run();
+AttackedEngine HostEngineOn(ops::Backend& backend) {
+  return [&backend](const EngineParts& parts) {
+    return train::MakeHostClickEngine(parts.options, parts.mechanism, parts.noise, backend,
+                                      parts.rows, parts.dense);
+  };
+}
+
+double MostMoved(const FloatSumCase& attacked, const AttackedEngine& make) {
+  return Attack(attacked, make).Run();
 }
 
 }  // namespace tacit::audit

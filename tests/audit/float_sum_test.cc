@@ -1,4 +1,4 @@
-// The dense sum of a step, against an adversary who writes the other records (float_sum.h).
+// The sums of an engine's step, against an adversary who writes the other records (float_sum.h).
 #include "audit/float_sum.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ using Precision = ops::Precision;
 class FloatSum : public ::testing::Test {
  protected:
   double Moved(const FloatSumCase& attacked) {
-    const double moved = MostMoved(attacked, *backend_);
+    const double moved = MostMoved(attacked, HostEngineOn(*backend_));
     RecordProperty("clips", std::to_string(moved));
     return moved;
   }
@@ -48,7 +48,20 @@ TEST_F(FloatSum, OneSumOfFloatsIsFoundOut) {
 
 // A record that is left out moves all later ones to other blocks.
 TEST_F(FloatSum, BlocksOfSoManyRecordsAreFoundOut) {
-  EXPECT_GT(Moved({.offsets = 131072, .hidden = {64, 32}, .fault = SumFault::kByRecords}), 1);
+  for (const std::vector<uint32_t>& hidden : {std::vector<uint32_t>{}, {64, 32}})
+    EXPECT_GT(Moved({.offsets = 16384, .hidden = hidden, .fault = SumFault::kByRecords}), 1);
+}
+
+// Blocks that the engine is not told, or does not look at, cost time and no privacy.
+TEST_F(FloatSum, TheEngineTakesTheStepsBlocks) {
+  for (const uint32_t carrier_rank : {0, 4}) {
+    FloatSumCase attacked{.offsets = 2048, .hidden = {64, 32}, .carrier_rank = carrier_rank};
+    const double in_blocks = Moved(attacked);
+    attacked.fault = SumFault::kOneBlock;
+    const double in_one = Moved(attacked);
+    EXPECT_LE(in_one, 1);
+    EXPECT_NE(in_one, in_blocks);
+  }
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/distinct_rows.h"
 #include "http/request_json.h"
 #include "serve/scoring/score_request.h"
 
@@ -122,15 +123,14 @@ void TensorRows::ReadSet(size_t slot, size_t rows) {
   const std::vector<uint64_t>& shape = source.tensor->shape;
   const uint64_t in_row = shape.size() == 2 ? shape[1] : 1;
   TensorReader reader(*source.tensor);
+  DistinctRows distinct;
   for (size_t row = 0; row < rows; ++row) {
     const size_t begin = source.row.size();
+    distinct.Begin(begin, most);
     for (uint64_t i = 0; i < in_row; ++i) {
       const std::string_view text = reader.Text();
-      if (text.empty() || source.row.size() - begin == most) continue;
-      const uint64_t value = transform_.Row(slot, text);
-      const auto first = source.row.begin() + static_cast<ptrdiff_t>(begin);
-      if (std::find(first, source.row.end(), value) == source.row.end())
-        source.row.push_back(value);
+      if (text.empty() || distinct.IsFull(source.row)) continue;
+      distinct.Add(transform_.Row(slot, text), &source.row);
     }
     if (source.row.size() == begin) source.row.push_back(transform_.Row(slot, {}));
     source.end.push_back(static_cast<uint32_t>(source.row.size()));

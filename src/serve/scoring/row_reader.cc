@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
 namespace tacit::serve {
@@ -103,6 +102,7 @@ Status RowReader::BeginList(Column column) {
     return http::BadRequest(fmt::format("{} takes one value, not a list", Name(column)));
   list_feature_ = column.index;
   slots_[list_feature_] = {rows_.size(), rows_.size()};
+  distinct_.Begin(rows_.size(), transform_.schema().categorical[list_feature_].max_values);
   return {};
 }
 
@@ -117,11 +117,8 @@ Status RowReader::AddToList(const http::JsonValue& value) {
 }
 
 void RowReader::AddText(std::string_view text) {
-  const event::CategoricalFeature& schema = transform_.schema().categorical[list_feature_];
-  const auto begin = rows_.begin() + static_cast<ptrdiff_t>(slots_[list_feature_].first);
-  if (text.empty() || static_cast<size_t>(rows_.end() - begin) == schema.max_values) return;
-  const uint64_t row = transform_.Row(list_feature_, text);
-  if (std::find(begin, rows_.end(), row) == rows_.end()) rows_.push_back(row);
+  if (text.empty() || distinct_.IsFull(rows_)) return;
+  distinct_.Add(transform_.Row(list_feature_, text), &rows_);
 }
 
 void RowReader::EndList() { slots_[list_feature_].second = rows_.size(); }

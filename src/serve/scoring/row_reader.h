@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/distinct_rows.h"
 #include "base/result.h"
 #include "event/batch.h"
 #include "event/feature_transform.h"
@@ -64,6 +65,7 @@ class RowReader {
   std::vector<Range> slots_;
   std::vector<bool> has_dense_, has_slot_;  // by name
   size_t list_feature_ = 0;
+  DistinctRows distinct_;  // of the list
 };
 
 }  // namespace tacit::serve

@@ -36,6 +36,9 @@ Status LineReader::Read(std::string_view body, const ScoringModel& model, event:
     model.lines->Decode(records_, batch, &bad_);
     if (!bad_.empty())
       return http::BadRequest(fmt::format("line {}: {}", bad_[0].line, bad_[0].reason));
+    if (batch->row.size() - batch->slot_end.size() > kValuesMost)
+      return http::BadRequest(
+          fmt::format("more than {} values of sets in one request", kValuesMost));
   }
   return {};
 }

@@ -8,6 +8,7 @@
 #include "event/codec.h"
 #include "event/raw_records.h"
 #include "serve/scoring/row_scorer.h"
+#include "serve/scoring/score_request.h"
 
 namespace tacit::serve {
 
@@ -16,6 +17,8 @@ namespace tacit::serve {
 class LineReader {
  public:
   static constexpr size_t kLinesMost = 4096;
+  // Further values of all sets together, beside one each.
+  static constexpr size_t kValuesMost = ScoreRequestParser::Limits().max_values;
 
   // Fills `batch`, replacing what was in it. kInvalidArgument names the line and what is wrong in
   // it; lines are of 64 KiB at most. REQUIRES a model with `lines`.

@@ -38,6 +38,12 @@ struct ScoreRequestParser::Impl {
     passed_over = reader == nullptr;
     return !passed_over;
   }
+  Status AddToList(const http::JsonValue& value) {
+    if (++values > limits.max_values)
+      return http::BadRequest(
+          fmt::format("more than {} values of sets in one request", limits.max_values));
+    return reader->AddToList(value);
+  }
   Result<bool> BeginRow() {
     reader->Begin();
     has_columns = has_features = false;
@@ -110,12 +116,13 @@ struct ScoreRequestParser::Impl {
   std::optional<std::string> learner;
   bool passed_over = false, has_columns = false, has_features = false;
   size_t columns = 0, width = 0;  // of the array that is read: so far, and in the schema
+  size_t values = 0;              // of sets
   RowReader::Column column;
 
   // Its form.
   const http::JsonParts list{
       .element = {.kind = Kind::kAny,
-                  .take = [this](auto& text) { return OfRow(reader->AddToList(text)); }},
+                  .take = [this](auto& text) { return OfRow(AddToList(text)); }},
       .begin = [this] { return BeginList(); },
       .end = [this]() -> Status {
         reader->EndList();
@@ -160,6 +167,7 @@ Result<size_t> ScoreRequestParser::Parse(std::string_view text, event::Batch* ba
   is.reader = nullptr;
   is.learner.reset();
   is.passed_over = false;
+  is.values = 0;
   TACIT_RETURN_IF_ERROR(http::ReadJson(text, is.limits.max_depth, is.keys));
   TACIT_ASSIGN(const size_t target, http::FindLearner(is.learner, is.learners));
   if (is.passed_over) TACIT_RETURN_IF_ERROR(http::ReadJson(text, is.limits.max_depth, is.keys));

@@ -25,6 +25,7 @@ class ScoreRequestParser {
   struct Limits {
     size_t max_rows = 4096;
     size_t max_depth = 8;
+    size_t max_values = size_t{1} << 18;  // of all sets together, repeated ones too
   };
 
   // `elsewhere` are learners that this form is not for.

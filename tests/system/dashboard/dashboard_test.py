@@ -215,6 +215,7 @@ class DashboardTest(unittest.TestCase):
         self.assertEqual(len(places), 3)
 
     def test_names_are_texts(self):
+        want = self.expected()
         proxy = Proxy(self.daemon)
         self.addCleanup(proxy.close)
         evil = "<img src=x onerror=alert(1)>\"'&<script>alert(2)</script>"
@@ -222,8 +223,8 @@ class DashboardTest(unittest.TestCase):
         def answer(body):
             text = body.decode()
             hostile = json.dumps(evil)[1:-1]
-            for name in ("sums", "users"):
-                text = text.replace(f'"learner":"{name}"', f'"learner":"{hostile}{name}"')
+            for name, other in (("sums", hostile), ("users", "__proto__")):
+                text = text.replace(f'"learner":"{name}"', f'"learner":"{other}"')
             data = json.loads(text)
             data["state"]["why"] = data["versions"]["lineage"] = data["versions"]["code"] = evil
             data["figures"]["source_alert"] = data["figures"]["dead_letters"][0]["part"] = evil
@@ -234,6 +235,9 @@ class DashboardTest(unittest.TestCase):
         self.assertGreater(page.eval("document.body.innerText.split('onerror=alert(1)').length"), 8)
         self.assertEqual(page.eval("document.querySelectorAll('img, main script').length"), 0)
         self.assertEqual(page.eval("document.scripts.length"), 1)
+        for name in ("spent learner", "allowance"):
+            self.assertEqual(page.eval(f"""document.querySelector(
+                '[data-n="{name} __proto__"]').textContent"""), want[f"{name} users"])
         self.check_quiet(page, proxy.url)
 
     def test_policy_and_size(self):

@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <boost/json.hpp>
 #include <filesystem>
+#include <utility>
 
+#include "support/json.h"
 #include "support/small_run.h"
 
 // Sanitizers want an address space and threads of their own.
@@ -44,21 +47,59 @@ class ShortageE2eTest : public testing::Test {
     return false;
   }
 
+  // The steps and the epsilon that the store ends with.
+  std::pair<uint64_t, double> End() {
+    const boost::json::object ledger =
+        test::Json(test::Run({TACIT, "ledger", "show", "--store", dir_ / "store", "--json"}));
+    const boost::json::object& learner = ledger.at("learners").at(0).as_object();
+    return {learner.at("steps").to_number<uint64_t>(), learner.at("epsilon").to_number<double>()};
+  }
+
   test::TempDir dir_;
   test::SmallRun run_;
   std::string config_;
 };
 
-// Limits rise until the daemon has what it wants, on a machine of however many cores.
+// Limits rise until the daemon has what it wants, on a machine of however many cores. A store that
+// it was refused memory for goes on to the exact end.
 TEST_F(ShortageE2eTest, MemoryIsRefused) {
+  ASSERT_TRUE(Runs({}));
+  const std::pair whole = End();
+  EXPECT_GT(whole.first, 10u);
   size_t ran = 0, refused = 0;
-  for (uint64_t bytes = 64 << 20; ran < 2; bytes += bytes / 8) {
-    fs::remove_all(dir_ / "store");
-    fs::remove_all(dir_ / "store.witness");
-    (Runs({"/usr/bin/prlimit", "--as=" + std::to_string(bytes)}) ? ran : refused) += 1;
+  bool fresh = true;  // a store of a run that was refused is as good
+  for (uint64_t bytes = 64 << 20; ran < 3; bytes += bytes / 8) {
+    if (fresh) {
+      fs::remove_all(dir_ / "store");
+      fs::remove_all(dir_ / "store.witness");
+    }
+    fresh = Runs({"/usr/bin/prlimit", "--as=" + std::to_string(bytes)});
+    (fresh ? ran : refused) += 1;
+    EXPECT_TRUE(!fresh || End() == whole) << bytes;
     ASSERT_LT(bytes, uint64_t{1} << 40);
   }
   EXPECT_GT(refused, 4u);
+}
+
+// A limit on the size of files is met as a failure to write: by a sentence, and the store goes on.
+TEST_F(ShortageE2eTest, FilesMayNotGrow) {
+  ASSERT_TRUE(Runs({}));
+  const std::pair whole = End();
+  fs::remove_all(dir_ / "store");
+  fs::remove_all(dir_ / "store.witness");
+  size_t refused = 0;
+  for (const uint64_t bytes : {1 << 10, 16 << 10, 128 << 10, 512 << 10, 2 << 20}) {
+    const Ended ended = test::Run({"/usr/bin/prlimit", "--fsize=" + std::to_string(bytes), TACITD,
+                                   "--config", config_, "--until-end"});
+    EXPECT_EQ(ended.signal, 0) << bytes << "\n" << ended.err;
+    EXPECT_THAT(ended.exit_code, testing::AnyOf(0, 1)) << bytes << "\n" << ended.err;
+    if (ended.exit_code == 0) continue;
+    EXPECT_THAT(ended.err, testing::HasSubstr(dir_ / "store")) << bytes;
+    ++refused;
+  }
+  EXPECT_GT(refused, 1u);
+  ASSERT_TRUE(Runs({}));
+  EXPECT_EQ(End(), whole);
 }
 
 TEST_F(ShortageE2eTest, ThreadsAreRefused) {

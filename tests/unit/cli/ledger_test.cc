@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "privacy/gaussian.h"
+#include "privacy/tradeoff.h"
 #include "system/e2e/service.h"
 
 namespace tacit {
@@ -71,12 +72,28 @@ TEST_F(LedgerCommandsTest, ExportOfASampledLearnerCountsItsSteps) {
       "{mode: poisson, batch: 150, sampling_rate: 0.05, steps_per_period: 20, period: 3000}";
   Train(run);
   const json::object exported = Json({"export"});
-  const json::object& event = exported.at("learners").at(0).at("event").as_object();
+  const json::object& learner = exported.at("learners").at(0).as_object();
+  const json::object& event = learner.at("event").as_object();
   EXPECT_EQ(event.at("class_name"), "SelfComposedDpEvent");
   EXPECT_EQ(event.at("count"), 20);
   EXPECT_EQ(event.at("event").at("class_name"), "PoissonSampledDpEvent");
   EXPECT_EQ(event.at("event").at("sampling_probability"), 0.05);
   EXPECT_EQ(event.at("event").at("event").at("class_name"), "GaussianDpEvent");
+
+  // The daemon, the report and the ledger say the same of it, by the whole curve: less than the one
+  // point of epsilon and delta leaves room for.
+  test::Service server(dir_, run, {"--serve-only", "--checkpoint", dir_ / "store"});
+  ASSERT_TRUE(server.WaitFor("/readyz"));
+  const json::value served = server.Privacy().at("learners").at(0).at("at_most");
+  const json::object report = test::Json(
+      test::Run({TACIT, "privacy", "report", "--store", dir_ / "store", "--format", "json"}));
+  const json::value& reported = report.at("learners").at(0).at("at_most");
+  const json::object shown = Json({"show"});
+  EXPECT_EQ(served, reported);
+  EXPECT_EQ(shown.at("learners").at(0).at("at_most"), reported);
+  const double point = privacy::AccuracyAtMost(
+      privacy::AdvantageAt(learner.at("epsilon").as_double(), learner.at("delta").as_double()));
+  EXPECT_LT(reported.at("accuracy").as_double(), point - 0.1);
 }
 
 TEST_F(LedgerCommandsTest, AFileOfEntriesIsReadWithoutStoreOrDaemon) {
@@ -124,13 +141,18 @@ TEST_F(LedgerCommandsTest, AFileOfEntriesIsReadWithoutStoreOrDaemon) {
     EXPECT_NE(refused.exit_code, 0) << at;
     EXPECT_EQ(refused.out, "");
   }
-  // The answer says that no link holds the store's lineage and commit.
-  test::WriteFile(file, whole);
+  // The answer says that no link holds the store's lineage and commit, and so of another lineage.
   const std::string lineage(json::parse(whole).at("lineage").as_string());
-  EXPECT_THAT(ask({"ledger", "verify"}).out,
-              HasSubstr("lineage " + lineage + ", commit " +
-                        json::serialize(json::parse(whole).at("version")) + ": as the ledger in " +
-                        file + " says, because no link of the chain holds them"));
+  for (const std::string& said : {lineage, std::string(32, lineage[0] == 'a' ? 'b' : 'a')}) {
+    std::string file_of = whole;
+    file_of.replace(file_of.find(lineage), 32, said);
+    test::WriteFile(file, file_of);
+    EXPECT_THAT(
+        ask({"ledger", "verify"}).out,
+        HasSubstr("lineage " + said + ", commit " +
+                  json::serialize(json::parse(whole).at("version")) + ": as the ledger in " + file +
+                  " says, because no link of the chain holds them"));
+  }
   EXPECT_THAT(test::Run({TACIT, "ledger", "verify", "--store", dir_ / "store"}).out,
               testing::Not(HasSubstr("no link")));
   std::string stranger = whole;

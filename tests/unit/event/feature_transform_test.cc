@@ -2,11 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <fstream>
 #include <limits>
+#include <random>
 #include <sstream>
+
+#include "base/distinct_rows.h"
 
 namespace tacit::event {
 namespace {
@@ -122,6 +126,28 @@ TEST(FeatureTransformTest, SetsDropEmptyRepeatedAndSurplusValues) {
   EXPECT_EQ(rows_of({"c", "b", "c", "a", "d"}), (std::vector<uint64_t>{c, b, a}));
   EXPECT_EQ(rows_of({"", ""}), std::vector<uint64_t>{0});
   EXPECT_EQ(rows_of({}), std::vector<uint64_t>{0});
+}
+
+// The same as the plainest of loops, for small sets and for the largest.
+TEST(DistinctRows, KeepTheFirstOfEachRow) {
+  std::mt19937_64 random(3);
+  DistinctRows distinct;
+  for (int round = 0; round < 200; ++round) {
+    const size_t most = 1 + random() % (round % 2 == 0 ? 200 : 4096);
+    const uint64_t values = 1 + random() % (2 * most);
+    std::vector<uint64_t> rows(random() % 3, 7), expected = rows;
+    const auto begin = static_cast<ptrdiff_t>(rows.size());
+    distinct.Begin(rows.size(), most);
+    for (size_t i = 0; i < 2 * most; ++i) {
+      const uint64_t row = random() % values;
+      distinct.Add(row, &rows);
+      if (expected.size() - static_cast<size_t>(begin) < most &&
+          std::find(expected.begin() + begin, expected.end(), row) == expected.end())
+        expected.push_back(row);
+    }
+    ASSERT_EQ(rows, expected) << "round " << round;
+    ASSERT_EQ(distinct.IsFull(rows), rows.size() - static_cast<size_t>(begin) == most);
+  }
 }
 
 }  // namespace

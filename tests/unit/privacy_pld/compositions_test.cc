@@ -206,43 +206,115 @@ long double BinomialDelta(double epsilon, int n, long double at) {
   }
   return sum;
 }
-long double BinomialEpsilon(double epsilon, int n, double delta) {
+// The sum of n numbers, each even between -1 and 1, as a density times 2^n.
+long double EvenSum(int n, long double x) {
+  long double sum = 0, ways = 1;
+  x = n - std::abs(x);  // from the nearer end, where few terms cancel
+  for (int k = 0; k <= n && x > 2 * k; ++k) {
+    sum += (k % 2 == 0 ? ways : -ways) * std::pow(x - 2 * k, n - 1);
+    ways *= static_cast<long double>(n - k) / (k + 1);
+  }
+  return sum / std::tgamma(static_cast<long double>(n));
+}
+
+// The integral of f between two points, by Gauss's rule of five points on eight parts.
+template <class F>
+long double Integral(long double from, long double to, const F& f) {
+  constexpr long double kAt[] = {0, 0.538469310105683091036L, 0.906179845938663992798L};
+  constexpr long double kWeight[] = {0.568888888888888888889L, 0.478628670499366468042L,
+                                     0.236926885056189087514L};
+  long double sum = 0;
+  const long double half = (to - from) / 16;
+  for (int part = 0; part < 8; ++part) {
+    const long double middle = from + (2 * part + 1) * half;
+    sum += kWeight[0] * f(middle);
+    for (int i = 1; i < 3; ++i)
+      sum += kWeight[i] * (f(middle - kAt[i] * half) + f(middle + kAt[i] * half));
+  }
+  return sum * half;
+}
+
+// delta(epsilon) of Laplace noise added n times. A loss is e with probability 1/2, -e with
+// probability exp(-e) / 2, and between them has the density exp((loss - e) / 2) / 4.
+long double LaplaceDelta(double epsilon, int n, long double at) {
+  const long double e = epsilon;
+  long double sum = 0;
+  for (int most = 0; most <= n; ++most)
+    for (int least = 0; most + least <= n; ++least) {
+      const int between = n - most - least;
+      const long double atoms = (most - least) * e;
+      const long double weight =
+          std::exp(std::lgamma(1.0L + n) - std::lgamma(1.0L + most) - std::lgamma(1.0L + least) -
+                   std::lgamma(1.0L + between) - least * e - (most + least) * std::log(2.0L) -
+                   between * std::log(4.0L));
+      if (between == 0) {
+        if (atoms > at) sum -= weight * std::expm1(at - atoms);
+        continue;
+      }
+      // In units of e; its pieces end at whole numbers, and it begins where the loss is `at`.
+      const long double begin = (at - atoms) / e;
+      for (int piece = -between; piece < between; piece += 2) {
+        const long double from = std::max<long double>(piece, begin);
+        if (from >= piece + 2) continue;
+        sum += weight * std::pow(e, between) * Integral(from, piece + 2, [&](long double x) {
+                 return -EvenSum(between, x) * std::exp((x - between) * e / 2) *
+                        std::expm1(at - atoms - e * x);
+               });
+      }
+    }
+  return sum;
+}
+
+using DeltaOf = long double (*)(double epsilon, int n, long double at);
+long double EpsilonOf(DeltaOf delta_of, double epsilon, int n, double delta) {
   long double low = 0, high = static_cast<long double>(epsilon) * n;
-  if (BinomialDelta(epsilon, n, 0) <= delta) return 0;
+  if (delta_of(epsilon, n, 0) <= delta) return 0;
   for (int i = 0; i < 100; ++i) {
     const long double middle = (low + high) / 2;
-    (BinomialDelta(epsilon, n, middle) > delta ? low : high) = middle;
+    (delta_of(epsilon, n, middle) > delta ? low : high) = middle;
   }
   return low;
 }
 
+void ExpectEpsilons(const Event& event, DeltaOf delta_of, int n, double digits) {
+  for (const double delta : {1e-3, 1e-6, 1e-7, 1e-8, 1e-11, 1e-15}) {
+    SCOPED_TRACE(std::to_string(n) + " of " + std::string(Name(event.kind)) + " " +
+                 std::to_string(event.epsilon) + " at 1e" + std::to_string(std::log10(delta)));
+    const auto truth = static_cast<double>(EpsilonOf(delta_of, event.epsilon, n, delta));
+    PldAccountant accountant(Adjacency::kAddRemove);
+    ASSERT_TRUE(accountant.Add(event, static_cast<uint64_t>(n)));
+    const auto found = accountant.Epsilon(Delta(delta));
+    ASSERT_TRUE(found) << found.error().message;
+    EXPECT_GE(found->upper, truth * (1 - digits));
+    EXPECT_LE(found->upper, truth * 1.002 + 1e-6);
+    EXPECT_LE(found->lower, truth * (1 + digits));
+    const auto upper =
+        PldUpperEpsilon(event, static_cast<uint64_t>(n), Adjacency::kAddRemove, Delta(delta));
+    ASSERT_TRUE(upper) << upper.error().message;
+    EXPECT_GE(*upper, truth * (1 - digits));
+    if (delta != 1e-7) continue;
+    const auto curve = accountant.DeltaAt(truth / 2);
+    ASSERT_TRUE(curve) << curve.error().message;
+    const auto half = static_cast<double>(delta_of(event.epsilon, n, truth / 2));
+    EXPECT_GE(curve->upper, half * (1 - 1e-9));
+    EXPECT_LE(curve->lower, half * (1 + 1e-9));
+  }
+}
+
 TEST(Compositions, OfRandomizedResponseAreBinomial) {
   for (const double epsilon : {0.01, 0.1, 0.4361636785258725, 0.609767, 1.0, 3.0})
-    for (const int n : {1, 2, 3, 10, 68})
-      for (const double delta : {1e-3, 1e-6, 1e-7, 1e-8, 1e-11, 1e-15}) {
-        SCOPED_TRACE(std::to_string(n) + " times " + std::to_string(epsilon) + " at 1e" +
-                     std::to_string(std::log10(delta)));
-        const auto truth = static_cast<double>(BinomialEpsilon(epsilon, n, delta));
-        const Event events[] = {Event::PureDp(epsilon), Event::Exponential(epsilon)};
-        const Event& event = events[n % 2];
-        PldAccountant accountant(Adjacency::kAddRemove);
-        ASSERT_TRUE(accountant.Add(event, static_cast<uint64_t>(n)));
-        const auto found = accountant.Epsilon(Delta(delta));
-        ASSERT_TRUE(found) << found.error().message;
-        EXPECT_GE(found->upper, truth * (1 - kDigits));
-        EXPECT_LE(found->upper, truth * 1.002 + 1e-6);
-        EXPECT_LE(found->lower, truth * (1 + kDigits));
-        const auto upper =
-            PldUpperEpsilon(event, static_cast<uint64_t>(n), Adjacency::kAddRemove, Delta(delta));
-        ASSERT_TRUE(upper) << upper.error().message;
-        EXPECT_GE(*upper, truth * (1 - kDigits));
-        if (delta != 1e-7) continue;
-        const auto curve = accountant.DeltaAt(truth / 2);
-        ASSERT_TRUE(curve) << curve.error().message;
-        const auto half = static_cast<double>(BinomialDelta(epsilon, n, truth / 2));
-        EXPECT_GE(curve->upper, half * (1 - 1e-9));
-        EXPECT_LE(curve->lower, half * (1 + 1e-9));
-      }
+    for (const int n : {1, 2, 3, 10, 68}) {
+      const Event events[] = {Event::PureDp(epsilon), Event::Exponential(epsilon)};
+      ExpectEpsilons(events[n % 2], BinomialDelta, n, kDigits);
+    }
+}
+
+TEST(Compositions, OfLaplaceNoiseAreSumsOfItsLosses) {
+  for (const double epsilon : {0.01, 0.1, 0.4361636785258725, 0.609767, 1.0, 3.0}) {
+    EXPECT_NEAR(static_cast<double>(LaplaceDelta(epsilon, 1, epsilon / 3)),
+                -std::expm1(-epsilon / 3), 1e-15);
+    for (const int n : {1, 2, 3, 5}) ExpectEpsilons(Event::Laplace(epsilon), LaplaceDelta, n, 1e-9);
+  }
 }
 
 // Doubles end: an upper bound that has lost its numbers is none, and never a small one.

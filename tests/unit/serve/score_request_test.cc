@@ -8,6 +8,7 @@
 #include <random>
 
 #include "fake_snapshot.h"
+#include "serve/scoring/score_lines.h"
 
 namespace tacit::serve {
 namespace {
@@ -146,6 +147,34 @@ TEST_F(ScoreRequestTest, TooManyRowsAreRefused) {
   for (int i = 1; i < 4096; ++i) json += ",{}";
   EXPECT_EQ(ErrorOf(json + "]}"), "none");
   EXPECT_THAT(ErrorOf(json + ",{}]}"), HasSubstr("more than 4096 rows in one request"));
+}
+
+TEST_F(ScoreRequestTest, TooManyValuesOfSetsAreRefused) {
+  std::string json = R"({"learner":"ctr","rows":[{"features":{"tags":[1)";
+  for (size_t i = 1; i < ScoreRequestParser::Limits().max_values; ++i) json += ",1";
+  EXPECT_EQ(ErrorOf(json + "]}}]}"), "none");
+  EXPECT_EQ(ErrorOf(json + "]}},{}]}"), "none") << "the request before does not count";
+  EXPECT_THAT(ErrorOf(json + R"(]}},{"features":{"tags":["a"]}}]})"),
+              HasSubstr("more than 262144 values of sets in one request"));
+}
+
+TEST(LineReader, RefusesTooManyValuesOfSets) {
+  event::FeatureSchema schema;
+  schema.categorical.push_back(
+      {.name = "tags", .buckets = 1'000'000, .dim = 1, .multi_hot = true, .max_values = 4096});
+  ScoringModel model = SmallModel("ctr");
+  model.transform = std::make_shared<event::FeatureTransform>(schema);
+  model.lines = event::MakeJsonCodec(*model.transform, {.label = event::LabelUse::kPassedOver});
+  std::string line = R"({"features":{"tags":["0")", body;
+  for (int i = 1; i < 4096; ++i) line += ",\"" + std::to_string(i) + '"';
+  line += "]}}\n";
+  for (int i = 0; i < 64; ++i) body += line;
+  LineReader reader;
+  event::Batch batch;
+  EXPECT_TRUE(reader.Read(body, model, &batch));
+  const Status refused = reader.Read(body + line, model, &batch);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("more than 262144 values of sets"));
 }
 
 // Refused when it is met: what follows is not read, and need not be JSON.

@@ -193,6 +193,89 @@ TEST_F(CheckpointTravelTest, AMemberLargerThanTheManifestSaysIsNotWritten) {
                                     file, kBytes, large.bytes)));
 }
 
+// A member of a tar archive: its header with this type, and its bytes.
+std::string TarMember(const std::string& name, std::string_view bytes, char type = '0',
+                      uint64_t size = ~uint64_t{0}) {
+  if (size == ~uint64_t{0}) size = bytes.size();
+  std::string header(512, '\0');
+  const auto put = [&](size_t at, const std::string& text) {
+    header.replace(at, text.size(), text);
+  };
+  put(0, name);
+  put(100, "0000640");
+  put(108, "0000000");
+  put(116, "0000000");
+  put(124, fmt::format("{:011o}", size));
+  put(136, "00000000000");
+  put(148, std::string(8, ' '));
+  put(156, std::string(1, type));
+  if (type == '1' || type == '2') put(157, "/etc/passwd");
+  put(257, "ustar");
+  put(263, "00");
+  put(329, "0000001");
+  put(337, "0000003");
+  uint32_t sum = 0;
+  for (const char c : header) sum += static_cast<uint8_t>(c);
+  put(148, fmt::format("{:06o}", sum) + '\0');
+  std::string member = header + std::string(bytes);
+  member.resize((member.size() + 511) / 512 * 512, '\0');
+  return member;
+}
+
+// Links, devices and names that lead elsewhere leave nothing behind, here or there; nor does a
+// member that would unpack to any size.
+TEST_F(CheckpointTravelTest, AMemberThatIsNoFileOfTheManifestIsRefusedByName) {
+  const auto store = MustOpen(options_);
+  Train(*store, 3);
+  const CheckpointMade made = Make(*store, CheckpointKind::kFull);
+  const std::string name = fs::path(made.place.folder).filename(),
+                    there = folder_.root() + "/there", file = folder_.root() + "/packed.tar";
+  const std::vector<CheckpointFile>& files = made.place.manifest.files;
+  const auto bytes_of = [&](const std::string& one) {
+    return BytesOf(made.place.folder + "/" + one);
+  };
+  const std::string head =
+      TarMember(name + "/" + kCheckpointManifestName, bytes_of(kCheckpointManifestName));
+  const std::string first = name + "/" + files[0].name, whole = bytes_of(files[0].name);
+  std::string rest;
+  for (size_t i = 1; i < files.size(); ++i)
+    rest += TarMember(name + "/" + files[i].name, bytes_of(files[i].name));
+  const std::string end(1024, '\0');
+  const auto unpack = [&](const std::string& archive) {
+    std::ofstream(file, std::ios::binary | std::ios::trunc) << archive + end;
+    return UnpackCheckpoint(file, there);
+  };
+
+  std::vector<std::pair<std::string, std::string>> refused;  // members, and words of the refusal
+  for (const char type : {'1', '2', '3', '4', '5', '6'})     // links, devices, a folder, a fifo
+    refused.emplace_back(TarMember(first, "", type) + rest, "'" + first);
+  for (const std::string& other :
+       {name + "/../outside", std::string("../outside"), there + "/outside", name + "/CURRENT/x",
+        "./" + first, name + "/", std::string("other/") + files[0].name})
+    refused.emplace_back(TarMember(other, whole) + rest, "'" + other);
+  refused.emplace_back(TarMember(first, whole) + TarMember(first, whole) + rest,
+                       "has a member '" + first + "', which its manifest has not, or twice");
+  // Bombs: a known name and an unknown one of 8 GiB, and a member for the manifest.
+  const uint64_t huge = (uint64_t{8} << 30) - 1;
+  refused.emplace_back(TarMember(first, "", '0', huge), fmt::format("has {} bytes", huge));
+  refused.emplace_back(TarMember(name + "/bomb", "", '0', huge), "'" + name + "/bomb'");
+  for (const auto& [members, words] : refused) {
+    const auto unpacked = unpack(head + members);
+    ASSERT_FALSE(unpacked) << words;
+    EXPECT_EQ(unpacked.error().code, ErrorCode::kCorruption) << unpacked.error().message;
+    EXPECT_THAT(unpacked.error().message, testing::AllOf(HasSubstr(file), HasSubstr(words)));
+    EXPECT_TRUE(ListCheckpoints(there, nullptr)->empty()) << words;
+  }
+  for (const std::string& beginning :
+       {TarMember(name + "/" + kCheckpointManifestName, "", '0', huge), TarMember(first, whole),
+        TarMember(name + "/" + kCheckpointManifestName, "", '2'), std::string()})
+    EXPECT_THAT(unpack(beginning).error().message, HasSubstr(file + " is no packed checkpoint: "));
+  EXPECT_FALSE(fs::exists(folder_.root() + "/outside"));
+  EXPECT_FALSE(fs::exists(there + "/outside"));
+  const auto right = unpack(head + TarMember(first, whole) + rest);
+  EXPECT_TRUE(right) << right.error().message;
+}
+
 // The manifest's sizes are compared with the disk before a byte is written, in one file or in all.
 TEST_F(CheckpointTravelTest, AnArchiveThatTheDiskHasNoRoomForIsRefused) {
   const auto store = MustOpen(options_);
