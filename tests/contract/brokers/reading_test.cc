@@ -1,4 +1,4 @@
-// What clients read of topics, and learn about them.
+// Topics as clients read them, and what brokers tell about them.
 #include "contract/brokers/rig.h"
 
 namespace tacit::test {

@@ -1,4 +1,4 @@
-// What producers write, and what becomes of it.
+// Records as producers write them, and what becomes of these.
 #include <set>
 
 #include "contract/brokers/rig.h"

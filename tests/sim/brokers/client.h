@@ -120,7 +120,7 @@ struct Outgoing {
   void* opaque = nullptr;
   Moment at{};
 };
-// What a producer has for a partition.
+// A producer's messages for a partition.
 struct Lane {
   std::deque<Outgoing> waiting;
   std::vector<Outgoing> batch;  // sent, and not answered yet
@@ -206,7 +206,7 @@ struct rd_kafka_s {
 
   const rd_kafka_type_t type;
   const std::unique_ptr<rd_kafka_conf_s> conf;
-  tacit::sim::Cluster* cluster = nullptr;  // null: no broker has this address
+  tacit::sim::Cluster* cluster = nullptr;  // null if no broker has this address
   std::vector<std::thread> threads;        // by broker
   std::vector<bool> down;                  // by broker
   bool ending = false, told_down = false;

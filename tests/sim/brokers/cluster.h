@@ -68,7 +68,7 @@ class Cluster {
   std::string address() const;
   int32_t brokers() const { return static_cast<int32_t>(lines_.size()); }
 
-  // What operators do. The topic must be there, or not, as the act wants.
+  // The acts of operators. The topic must be there, or not, as the act wants.
   void CreateTopic(std::string_view name, int32_t partitions, const Settings& settings = {});
   void GrowTopic(std::string_view name, int32_t partitions);  // to this many in all
   void DeleteTopic(std::string_view name);
@@ -87,7 +87,7 @@ class Cluster {
   Line& line(int32_t broker) { return lines_[static_cast<size_t>(broker)]; }
   // Gives the next requests of a kind this fate.
   void Plan(Request request, int count, Fate fate, Error error = RD_KAFKA_RESP_ERR_UNKNOWN);
-  // Loses requests and answers by chance, one in so many; 0: none.
+  // Loses requests and answers by chance, one in this many each; 0: none.
   void SetWeather(uint64_t seed, uint32_t requests_per_loss, uint32_t answers_per_loss);
   // The fate of the next request, and the error if it is refused.
   std::pair<Fate, Error> Draw(Request request);
@@ -215,7 +215,7 @@ class Cluster {
   uint32_t requests_per_loss_ = 0, answers_per_loss_ = 0;
 };
 
-// What a test does with a cluster, alone: OnCluster(*cluster)->DeleteTopic("t"). Its clients are
+// A test's act on a cluster, alone: OnCluster(*cluster)->DeleteTopic("t"). Its clients are
 // told at the end.
 class OnCluster {
  public:
