@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 #include <thread>
 
 #include "config/config.h"
@@ -73,6 +74,7 @@ class Scene {
     const Life judged = Run(kLives + 2, [&] { return Judge(); });
     return judged.exit_code == 0 ? "" : Words("the rows", judged);
   }
+  uint64_t Digest() const { return disk_->Digest(); }
   int kills() const { return kills_; }
   double hours() const { return static_cast<double>(cluster_->now_ms() - kFirstMs) / 3'600'000; }
   uint64_t losses() const { return cluster_->losses(); }
@@ -154,6 +156,16 @@ class Scene {
   test::Oracle oracle_{1};
   int kills_ = 0;
 };
+
+TEST(SimulatedTrainer, OneSeedGivesOneDisk) {
+  std::set<std::pair<uint64_t, double>> ends;
+  for (int run = 0; run < 2; ++run) {
+    Scene scene(4);
+    EXPECT_EQ(scene.Play(), "");
+    ends.emplace(scene.Digest(), scene.hours());
+  }
+  EXPECT_EQ(ends.size(), 1u);
+}
 
 TEST(SimulatedTrainer, EachEventIsLearntOnceOverKillsAndLosses) {
   int kills = 0;

@@ -52,9 +52,12 @@ uint64_t Stir(uint64_t a, uint64_t b) {
   return x ^ (x >> 31);
 }
 
-uint32_t NextNumber() {
-  static uint32_t number = 0;
-  return ++number;
+// The address of the first number that no cluster has, so that each run may have the same.
+std::string FreeAddress() {
+  for (int number = 1;; ++number) {
+    std::string address = "simulated-" + std::to_string(number) + ":9092";
+    if (!TheHub().clusters.contains(address)) return address;
+  }
 }
 
 }  // namespace
@@ -70,8 +73,8 @@ Cluster::Owned Cluster::Make(int32_t brokers) {
                              MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED) throw std::bad_alloc();
   auto* const begin = static_cast<char*>(mapping);
-  Owned cluster(new (mapping) Cluster(begin + sizeof(Cluster), begin + kClusterBytes, brokers));
   const std::lock_guard lock(TheHub().mutex);
+  Owned cluster(new (mapping) Cluster(begin + sizeof(Cluster), begin + kClusterBytes, brokers));
   TheHub().clusters[cluster->address()] = cluster.get();
   return cluster;
 }
@@ -94,14 +97,12 @@ Cluster::Cluster(char* begin, char* end, int32_t brokers)
     : mapping_(begin, end),
       memory_({.max_blocks_per_chunk = 64, .largest_required_pool_block = size_t{1} << 20},
               &mapping_),
-      number_(NextNumber()),
+      address_(FreeAddress(), &memory_),
       lines_(static_cast<size_t>(brokers), &memory_),
       topics_(&memory_),
       transactions_(&memory_),
       offsets_(&memory_),
       planned_(&memory_) {}
-
-std::string Cluster::address() const { return "simulated-" + std::to_string(number_) + ":9092"; }
 
 void Cluster::CreateTopic(std::string_view name, int32_t partitions, const Settings& settings) {
   const auto [made, fresh] = topics_.try_emplace(std::pmr::string(name, &memory_), &memory_);

@@ -65,7 +65,7 @@ class Cluster {
   };
   using Owned = std::unique_ptr<Cluster, Unmap>;
   static Owned Make(int32_t brokers = 1);
-  std::string address() const;
+  std::string address() const { return std::string(address_); }
   int32_t brokers() const { return static_cast<int32_t>(lines_.size()); }
 
   // The acts of operators. The topic must be there, or not, as the act wants.
@@ -203,7 +203,7 @@ class Cluster {
 
   Mapping mapping_;
   std::pmr::unsynchronized_pool_resource memory_;
-  const uint32_t number_;  // of the address
+  const std::pmr::string address_;
   std::pmr::vector<Line> lines_;
   ByName<Topic> topics_;
   ByName<Transaction> transactions_;
