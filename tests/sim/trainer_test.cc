@@ -171,7 +171,7 @@ TEST(SimulatedTrainer, EachEventIsLearntOnceOverKillsAndLosses) {
   int kills = 0;
   uint64_t losses = 0;
   double hours = 0;
-  for (uint64_t seed = 1; seed <= 3; ++seed) {
+  for (uint64_t seed = 1; seed <= 2; ++seed) {
     Scene scene(seed);
     ASSERT_EQ(scene.Play(), "");
     kills += scene.kills();
@@ -180,7 +180,7 @@ TEST(SimulatedTrainer, EachEventIsLearntOnceOverKillsAndLosses) {
   }
   std::printf("%.2f simulated hours, %d kills, %llu lost requests and answers\n", hours, kills,
               static_cast<unsigned long long>(losses));
-  EXPECT_GE(kills, 15);
+  EXPECT_GE(kills, 10);
   EXPECT_GT(losses, 0u);
 }
 
