@@ -48,14 +48,6 @@ bool Stays(Left left, uint64_t change, uint64_t first, uint64_t draw) {
 
 }  // namespace
 
-void* Disk::Mapping::do_allocate(size_t bytes, size_t alignment) {
-  char* const at = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(next_) + alignment - 1) /
-                                           alignment * alignment);
-  if (at + bytes > end_) throw std::bad_alloc();
-  next_ = at + bytes;
-  return at;
-}
-
 Disk::Owned Disk::Make(uint64_t space_bytes) {
   void* const mapping = mmap(nullptr, kMappingBytes, PROT_READ | PROT_WRITE,
                              MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

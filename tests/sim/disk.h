@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/mapping.h"
+
 namespace tacit::sim {
 
 // Descriptors on a disk begin here: the kernel refuses one that reaches a call that is not ours.
@@ -120,20 +122,6 @@ class Disk {
   using Memory = std::pmr::memory_resource*;
   static constexpr size_t kPage = 4096, kSector = 512;
   static constexpr Ino kRoot = 1, kDescriptors = 2;  // "/" and /proc/self/fd
-
-  // Takes memory from one mapping.
-  class Mapping final : public std::pmr::memory_resource {
-   public:
-    Mapping(char* begin, char* end) : next_(begin), end_(end) {}
-
-   private:
-    void* do_allocate(size_t bytes, size_t alignment) override;
-    void do_deallocate(void*, size_t, size_t) override {}
-    bool do_is_equal(const memory_resource& other) const noexcept override {
-      return this == &other;
-    }
-    char *next_, *end_;
-  };
 
   // Pages that are not there are zeros, and so are those that are empty, which only take space.
   struct Bytes {

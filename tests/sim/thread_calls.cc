@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -130,6 +131,14 @@ unsigned sleep(unsigned seconds) {
   TACIT_SIMULATED_OR(TACIT_NATIVE(sleep)(seconds));
   tacit::sim::Sleep(*world, int64_t{seconds} * 1'000'000'000);
   return 0;
+}
+
+// No signal reaches a simulated process.
+int sigtimedwait(const sigset_t* set, siginfo_t* info, const timespec* time) {
+  TACIT_SIMULATED_OR(TACIT_NATIVE(sigtimedwait)(set, info, time));
+  tacit::sim::Sleep(*world, time->tv_sec * 1'000'000'000 + time->tv_nsec);
+  errno = EAGAIN;
+  return -1;
 }
 
 }  // extern "C"

@@ -92,30 +92,6 @@ void AwaitPartitions(const std::string& bootstrap, const std::string& topic, int
 
 }  // namespace
 
-Client MakeClient(rd_kafka_type_t type, const std::string& bootstrap,
-                  const std::vector<std::pair<std::string, std::string>>& properties,
-                  rd_kafka_conf_t* conf) {
-  if (conf == nullptr) conf = rd_kafka_conf_new();
-  char why[512];
-  std::vector<std::pair<std::string, std::string>> all{{"bootstrap.servers", bootstrap},
-                                                       {"log_level", "2"}};
-  all.insert(all.end(), properties.begin(), properties.end());
-  for (const auto& [name, value] : all) {
-    if (rd_kafka_conf_set(conf, name.c_str(), value.c_str(), why, sizeof(why)) !=
-        RD_KAFKA_CONF_OK) {
-      ADD_FAILURE() << name << ": " << why;
-      rd_kafka_conf_destroy(conf);
-      return nullptr;
-    }
-  }
-  Client client(rd_kafka_new(type, conf, why, sizeof(why)));
-  if (!client) {
-    rd_kafka_conf_destroy(conf);
-    ADD_FAILURE() << "no Kafka client: " << why;
-  }
-  return client;
-}
-
 std::string BrokerMissing(const std::string& version) {
   Process ready({ToolPath(), "ready", "--version", version});
   const auto ended = ready.WaitFor(kToolTimeout);
