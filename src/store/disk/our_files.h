@@ -36,13 +36,20 @@ class OurFiles final : public rocksdb::FileSystemWrapper {
                                     rocksdb::IODebugContext* context) override {
     rocksdb::IOStatus status = FileSystemWrapper::NewWritableFile(file, options, made, context);
     if (status.ok() && std::filesystem::path(file).filename().string().starts_with("MANIFEST-"))
-      *made = std::make_unique<TableList>(std::move(*made));
+      *made = std::make_unique<TableList>(std::move(*made), list_in_doubt_);
     return SyncName(std::move(status), file);
   }
   rocksdb::IOStatus LinkFile(const std::string& from, const std::string& to,
                              const rocksdb::IOOptions& options,
                              rocksdb::IODebugContext* context) override {
     return SyncName(FileSystemWrapper::LinkFile(from, to, options, context), to);
+  }
+  // Where the list of tables could not be written RocksDB removes tables that it may name.
+  rocksdb::IOStatus DeleteFile(const std::string& file, const rocksdb::IOOptions& options,
+                               rocksdb::IODebugContext* context) override {
+    if (*list_in_doubt_)
+      return rocksdb::IOStatus::IOError(file, "it stays, as the list of tables may name it");
+    return FileSystemWrapper::DeleteFile(file, options, context);
   }
   // CURRENT may not name a list of tables whose own name a loss of power still takes.
   rocksdb::IOStatus RenameFile(const std::string& from, const std::string& to,
@@ -65,6 +72,8 @@ class OurFiles final : public rocksdb::FileSystemWrapper {
   }
 
   const std::string database_;
+  const std::shared_ptr<std::atomic<bool>> list_in_doubt_ =
+      std::make_shared<std::atomic<bool>>(false);
   std::atomic<int> error_ = 0;
 };
 

@@ -138,6 +138,26 @@ TEST(SyncTest, AStartSyncsTheNameOfItsWitness) {
   EXPECT_TRUE(HasSynced(there));
 }
 
+// What the call wrote may be there all the same, and name them.
+TEST(SyncTest, TablesStayWhereTheListOfTablesCannotBeSynced) {
+  const TestFolder folder, copy;
+  {
+    StoreOptions options = TestOptions(folder);
+    options.fold_after_commits = 100;
+    const auto store = MustOpen(options);
+    ASSERT_TRUE(Script::Step(*store));
+    lists_fail = true;
+    EXPECT_FALSE(store->Settle());
+    lists_fail = false;
+  }
+  // The store that failed stays open in this process.
+  std::filesystem::copy(folder.root(), copy.root(), std::filesystem::copy_options::recursive);
+  const auto store = Store::Open(TestOptions(copy));
+  ASSERT_TRUE(store) << store.error().message;
+  EXPECT_EQ((*store)->Latest()->version().value, 1u);
+  Script::ExpectStore(**store);
+}
+
 // The same of folders, which hold all that the store promises.
 TEST(SyncTest, AStartSyncsTheNamesOfItsFolders) {
   const TestFolder folder;
