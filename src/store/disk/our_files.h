@@ -1,15 +1,20 @@
 #pragma once
 
+#include <fcntl.h>
 #include <rocksdb/file_system.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "base/files/unique_fd.h"
 #include "store/disk/file_digest.h"
+#include "store/disk/log_damage.h"
 #include "store/disk/table_list.h"
 
 namespace tacit::store {
@@ -17,7 +22,8 @@ namespace tacit::store {
 // The default file system, which also records why a lock was refused (RocksDB passes on only its
 // own message), and puts the names of tables on disk: where a family has a folder of its own,
 // RocksDB syncs the folder of the database instead, after it has replayed a log into a table or
-// taken one in by a link.
+// taken one in by a link. A log or list of tables with damage that RocksDB would pass over is not
+// opened.
 class OurFiles final : public rocksdb::FileSystemWrapper {
  public:
   explicit OurFiles(std::string database)
@@ -30,6 +36,18 @@ class OurFiles final : public rocksdb::FileSystemWrapper {
     const int error = errno;
     if (!status.ok()) error_ = error;
     return status;
+  }
+  rocksdb::IOStatus NewSequentialFile(const std::string& file, const rocksdb::FileOptions& options,
+                                      std::unique_ptr<rocksdb::FSSequentialFile>* made,
+                                      rocksdb::IODebugContext* context) override {
+    const rocksdb::IOStatus status =
+        FileSystemWrapper::NewSequentialFile(file, options, made, context);
+    if (!status.ok() || !IsLog(file)) return status;
+    const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+    struct stat info {};
+    if (fd.get() < 0 || ::fstat(fd.get(), &info) != 0)
+      return rocksdb::IOStatus::IOError(file, std::strerror(errno));
+    return CheckNothingIsPassedOver(file, fd.get(), static_cast<uint64_t>(info.st_size));
   }
   rocksdb::IOStatus NewWritableFile(const std::string& file, const rocksdb::FileOptions& options,
                                     std::unique_ptr<rocksdb::FSWritableFile>* made,
