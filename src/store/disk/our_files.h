@@ -62,7 +62,7 @@ class OurFiles final : public rocksdb::FileSystemWrapper {
                              rocksdb::IODebugContext* context) override {
     return SyncName(FileSystemWrapper::LinkFile(from, to, options, context), to);
   }
-  // Where the list of tables could not be written RocksDB removes tables that it may name.
+  // RocksDB removes tables that a list names, if the call that wrote their names has failed.
   rocksdb::IOStatus DeleteFile(const std::string& file, const rocksdb::IOOptions& options,
                                rocksdb::IODebugContext* context) override {
     if (*list_in_doubt_)

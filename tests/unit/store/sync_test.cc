@@ -138,7 +138,7 @@ TEST(SyncTest, AStartSyncsTheNameOfItsWitness) {
   EXPECT_TRUE(HasSynced(there));
 }
 
-// What the call wrote may be there all the same, and name them.
+// The call that fails may have written all the same, and the list names them.
 TEST(SyncTest, TablesStayWhereTheListOfTablesCannotBeSynced) {
   const TestFolder folder, copy;
   {
