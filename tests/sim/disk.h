@@ -19,8 +19,9 @@ namespace tacit::sim {
 // Descriptors on a disk begin here: the kernel refuses one that reaches a call that is not ours.
 inline constexpr int kFirstDescriptor = 1 << 20;
 
-// Calls that can be made to fail.
-enum class Act : uint8_t { kOpen, kRead, kWrite, kSync, kName };
+// Calls that can be made to fail, and crash points (base/crash_point.h), after which the power can
+// end.
+enum class Act : uint8_t { kOpen, kRead, kWrite, kSync, kName, kPoint };
 
 struct Fault {
   // In place of an error: half of the bytes are written, or read; the power ends at the change
@@ -28,7 +29,7 @@ struct Fault {
   static constexpr int kShort = -1, kPower = -2;
 
   Act act = Act::kWrite;
-  const char* files = "";  // a part of the paths that it meets
+  const char* files = "";  // a part of the paths that it meets, or of the crash points
   uint64_t call = 1;       // the first call that fails, from 1
   int error = 0;
   bool lasting = false;  // all later calls fail, too
@@ -100,6 +101,7 @@ class Disk {
   std::string Rot(uint64_t draw, std::string_view files);
 
   void Plan(const Fault& fault) { fault_ = fault, fault_calls_ = 0; }
+  void Pass(std::string_view crash_point) { Fails(Act::kPoint, crash_point); }
   uint64_t fault_calls() const { return fault_calls_; }  // that it could have met
   // The power ends at this change, from 1; 0: never.
   void EndPowerAt(uint64_t change) { power_ends_at_ = changes_ + change; }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <atomic>
 #include <boost/crc.hpp>
 #include <cstring>
 #include <string>
@@ -38,7 +39,7 @@ std::string Record(const std::string& payload) {
 int Write(uint64_t seed, uint64_t* synced) {
   std::unique_ptr<rocksdb::FSWritableFile> file;
   if (!rocksdb::FileSystem::Default()->NewWritableFile(kList, {}, &file, nullptr).ok()) return 1;
-  TableList list(std::move(file));
+  TableList list(std::move(file), std::make_shared<std::atomic<bool>>(false));
   uint64_t bytes = 0;
   for (uint64_t group = 0; group < 10; ++group) {
     const uint64_t draw = Mix(seed, group);

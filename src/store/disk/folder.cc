@@ -60,21 +60,24 @@ bool IsMistake(int error) {
   }
 }
 
-// Makes the folder and those above it, each of which is on disk before the next is made.
+// Makes the folder and those above it. The name of each is on disk before anything is made in it: a
+// process that was killed may have made one, and not have synced the folder above.
 std::error_code Make(const fs::path& folder, mode_t mode) {
-  std::error_code error;
-  if (fs::is_directory(folder, error)) return {};
   const fs::path parent = folder.parent_path();
+  if (parent == folder) return {};
+  std::error_code error;
+  const bool there = fs::is_directory(folder, error);
   if (const std::error_code above = Make(parent, 0777); above)
     return above == std::errc::file_exists ? make_error_code(std::errc::not_a_directory) : above;
   const auto failed = [] { return std::error_code(errno, std::system_category()); };
-  if (::mkdir(folder.c_str(), mode) != 0) {
+  if (!there && ::mkdir(folder.c_str(), mode) != 0) {
     const std::error_code why = failed();
-    return why == std::errc::file_exists && fs::is_directory(folder, error) ? std::error_code()
-                                                                            : why;
+    if (why != std::errc::file_exists || !fs::is_directory(folder, error)) return why;
   }
   const UniqueFd names(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  return names.get() >= 0 && fsync(names.get()) == 0 ? std::error_code() : failed();
+  if (names.get() >= 0 && fsync(names.get()) == 0) return {};
+  // A folder above may be closed to this user, or on a file system that syncs no folders.
+  return there && errno != EIO ? std::error_code() : failed();
 }
 
 fs::path FolderOf(const std::string& path) {

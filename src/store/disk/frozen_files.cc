@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "store/disk/folder.h"
+#include "store/disk/log_damage.h"
 #include "store/disk/row_families.h"
 
 namespace tacit::store {
@@ -198,6 +199,19 @@ void FrozenFiles::EndAt(const std::string& file, uint64_t bytes) {
   if (found != held_.end()) found->second->bytes = std::min(found->second->bytes, bytes);
 }
 
+void FrozenFiles::EndLogsAtDamage() {
+  const auto found = CheckLogs(folder_);
+  if (!found) return;
+  for (const LogDamage& damage : *found) {
+    if (!damage.file.ends_with(".log")) continue;
+    EndAt(damage.file, damage.offset);
+    if (damage.torn) continue;
+    for (auto file = held_.upper_bound(damage.file.substr(folder_.size() + 1)); file != held_.end();
+         ++file)
+      if (file->first.ends_with(".log")) file->second->bytes = 0;
+  }
+}
+
 bool FrozenFiles::IsInside(const std::string& file) const {
   return file.size() > folder_.size() + 1 && file.starts_with(folder_) &&
          file[folder_.size()] == '/';
@@ -216,8 +230,10 @@ IOStatus FrozenFiles::NewSequentialFile(const std::string& file,
   auto held = Find(file);
   if (held == nullptr || held->fd.get() < 0)
     return FileSystemWrapper::NewSequentialFile(file, options, result, context);
+  IOStatus status =
+      IsLog(file) ? CheckNothingIsPassedOver(file, held->fd.get(), held->bytes) : IOStatus::OK();
   *result = std::make_unique<FrozenSequentialFile>(std::move(held));
-  return IOStatus::OK();
+  return status;
 }
 
 IOStatus FrozenFiles::NewRandomAccessFile(const std::string& file,

@@ -43,6 +43,9 @@ class FrozenFiles final : public rocksdb::FileSystemWrapper {
 
   // Lets a file end here. REQUIRES that no file has been opened for RocksDB since then.
   void EndAt(const std::string& file, uint64_t bytes);
+  // The same of a damaged log, and of those after it, which are empty then: RocksDB would go on
+  // after some kinds of damage.
+  void EndLogsAtDamage();
 
   // A file that ends at `bytes`, even if more is appended. `fd` -1: not kept open.
   struct Held {

@@ -2,16 +2,19 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <boost/crc.hpp>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
 #include <vector>
 
+#include "base/files/regular_file.h"
 #include "base/files/unique_fd.h"
 
 namespace tacit::store {
@@ -20,8 +23,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kLogBlockBytes = 32768, kSectorBytes = 512, kRecordHeaderBytes = 7;
+constexpr const char* kCutShort = "it ends within a record";
 // A batch is one record of type 1, or begins with one of type 2.
-constexpr uint8_t kZeroType = 0, kFirstOfBatch = 2, kLastPlainType = 4;
+constexpr uint8_t kZeroType = 0, kFirstOfBatch = 2, kMiddle = 3, kLastPlainType = 4;
 
 // CRC-32C, the polynomial of Castagnoli.
 using Crc32C = boost::crc_optimal<32, 0x1EDC6F41, 0xFFFFFFFF, 0xFFFFFFFF, true, true>;
@@ -49,25 +53,39 @@ bool MatchesChecksum(std::string_view rest, const Header& header) {
   return Mask(crc.checksum()) == header.crc;
 }
 
-// The length at which the record at the beginning of `rest` matches its checksum. A record that a
-// crash cut short has none, or one by chance, once in 100,000 times.
+// Tells whether the next record is of the same batch.
+bool GoesOn(const Header& header) { return header.type == kFirstOfBatch || header.type == kMiddle; }
+
+// Tells whether a whole record is at the beginning of `rest`.
+bool IsWhole(std::string_view rest) {
+  if (rest.size() < kRecordHeaderBytes) return false;
+  const Header header = HeaderAt(rest.data());
+  return header.type != kZeroType && header.type <= kLastPlainType &&
+         kRecordHeaderBytes + header.length <= rest.size() && MatchesChecksum(rest, header);
+}
+
+// The length at which the record at the beginning of `rest` matches its checksum, and the file's
+// end or a whole record follows. A record that a crash cut short has none.
 std::optional<size_t> LengthByChecksum(std::string_view rest, const Header& header) {
   Crc32C crc;
   crc.process_byte(static_cast<unsigned char>(rest[6]));
   for (size_t length = 0;; ++length) {
-    if (Mask(crc.checksum()) == header.crc) return length;
     const size_t next = kRecordHeaderBytes + length;
+    const bool matches = Mask(crc.checksum()) == header.crc;
+    if (matches && (next == rest.size() || IsWhole(rest.substr(next)))) return length;
     if (next == rest.size()) return std::nullopt;
     crc.process_byte(static_cast<unsigned char>(rest[next]));
   }
 }
+
+bool AreZeros(std::string_view bytes) { return bytes.find_first_not_of('\0') == bytes.npos; }
 
 // Says why the record at the beginning of `rest` is damaged; empty if it is whole, and `*size`
 // bytes long, or it is cut short by the file's end, and `*size` is 0.
 std::string FindFault(std::string_view rest, bool last_block, size_t* size) {
   const Header header = HeaderAt(rest.data());
   *size = kRecordHeaderBytes + header.length;
-  if (header.type == kZeroType && header.length == 0 && header.crc == 0) {
+  if (AreZeros(rest)) {
     *size = rest.size();  // room that was laid out and not written
     return "";
   }
@@ -87,43 +105,42 @@ std::string FindFault(std::string_view rest, bool last_block, size_t* size) {
   return "";
 }
 
-bool AreZeros(std::string_view bytes) { return bytes.find_first_not_of('\0') == bytes.npos; }
-
 bool BatchBeginsIn(std::string_view rest) {
   while (rest.size() >= kRecordHeaderBytes) {
     const Header header = HeaderAt(rest.data());
-    const size_t size = kRecordHeaderBytes + header.length;
-    const bool whole = header.type != kZeroType && header.type <= kLastPlainType &&
-                       size <= rest.size() && MatchesChecksum(rest, header);
+    const bool whole = IsWhole(rest);
     if (whole && header.type <= kFirstOfBatch) return true;
-    rest.remove_prefix(whole ? size : 1);
+    rest.remove_prefix(whole ? kRecordHeaderBytes + header.length : 1);
   }
   return false;
 }
 
-// A log, block by block.
+// An open log, block by block.
 class Blocks {
  public:
-  explicit Blocks(const std::string& file) : file_(file), in_(file, std::ios::binary) {
-    std::error_code error;
-    bytes_ = fs::file_size(file, error);
-    if (error) in_.setstate(std::ios::failbit);
-  }
+  Blocks(const std::string& file, int fd, uint64_t bytes) : file_(file), fd_(fd), bytes_(bytes) {}
+  const std::string& file() const { return file_; }
   uint64_t bytes() const { return bytes_; }
 
   // The block that begins here. It lives until the next call.
   Result<std::string_view> Read(uint64_t begin) {
     const size_t count = std::min<uint64_t>(kLogBlockBytes, bytes_ - begin);
-    if (!in_.seekg(static_cast<std::streamoff>(begin)) ||
-        !in_.read(block_.data(), static_cast<std::streamsize>(count)))
-      return Fail(ErrorCode::kIo, fmt::format("reading {} failed at offset {}", file_, begin));
+    for (size_t done = 0; done < count;) {
+      const ssize_t got =
+          pread(fd_, block_.data() + done, count - done, static_cast<off_t>(begin + done));
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0)
+        return Fail(ErrorCode::kIo, fmt::format("reading {} failed at offset {}: {}", file_, begin,
+                                                got == 0 ? "it ends" : std::strerror(errno)));
+      done += static_cast<size_t>(got);
+    }
     return std::string_view(block_.data(), count);
   }
 
  private:
-  const std::string file_;
-  std::ifstream in_;
-  uint64_t bytes_ = 0;
+  const std::string& file_;
+  const int fd_;
+  const uint64_t bytes_;
   std::vector<char> block_ = std::vector<char>(kLogBlockBytes);
 };
 
@@ -143,6 +160,53 @@ Result<bool> IsTorn(Blocks& blocks, uint64_t at) {
   return lost;
 }
 
+// Returns the first damaged record.
+Result<std::optional<LogDamage>> FindDamage(Blocks& blocks, bool followed) {
+  std::optional<uint64_t> zeros;  // where room begins that was laid out and not written
+  bool in_batch = false;          // the records before have begun one that goes on
+  const auto damaged = [&](uint64_t at, std::string what) -> Result<std::optional<LogDamage>> {
+    TACIT_ASSIGN(const bool torn, IsTorn(blocks, at));
+    return std::optional(LogDamage{blocks.file(), at, std::move(what), torn && !followed});
+  };
+  for (uint64_t begin = 0; begin < blocks.bytes(); begin += kLogBlockBytes) {
+    TACIT_ASSIGN(const std::string_view block, blocks.Read(begin));
+    const bool last = begin + block.size() == blocks.bytes();
+    if (zeros && !AreZeros(block)) return damaged(*zeros, "zeros stand before a record");
+    size_t at = 0;
+    for (size_t size = 1; at + kRecordHeaderBytes <= block.size() && size > 0; at += size) {
+      std::string fault = FindFault(block.substr(at), last, &size);
+      if (!fault.empty()) return damaged(begin + at, std::move(fault));
+      if (size == 0) break;
+      if (!AreZeros(block.substr(at))) {
+        in_batch = GoesOn(HeaderAt(block.data() + at));
+        continue;
+      }
+      if (in_batch) return damaged(begin + at, "zeros stand within a batch");
+      zeros = zeros.value_or(begin + at);
+    }
+    if (last && at < block.size())
+      return std::optional(LogDamage{blocks.file(), begin + at, kCutShort, true});
+  }
+  return std::optional<LogDamage>{};
+}
+
+// Tells whether each header leads to the next one and the last to the end of the file, by types and
+// lengths alone.
+Result<bool> HeadersLeadToTheEnd(Blocks& blocks) {
+  for (uint64_t begin = 0; begin < blocks.bytes(); begin += kLogBlockBytes) {
+    TACIT_ASSIGN(const std::string_view block, blocks.Read(begin));
+    size_t at = 0;
+    while (at + kRecordHeaderBytes <= block.size()) {
+      const Header header = HeaderAt(block.data() + at);
+      at += kRecordHeaderBytes + header.length;
+      if (header.type == kZeroType || header.type > kLastPlainType || at > block.size())
+        return false;
+    }
+    if (at < block.size() && block.size() < kLogBlockBytes) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string Describe(const LogDamage& damage) {
@@ -150,29 +214,29 @@ std::string Describe(const LogDamage& damage) {
 }
 
 Result<std::optional<LogDamage>> FindLogDamage(const std::string& file, bool followed) {
-  Blocks blocks(file);
-  std::optional<uint64_t> zeros;  // where room begins that was laid out and not written
-  const auto damaged = [&](uint64_t at, std::string what) -> Result<std::optional<LogDamage>> {
-    TACIT_ASSIGN(const bool torn, IsTorn(blocks, at));
-    return std::optional(LogDamage{file, at, std::move(what), torn && !followed});
-  };
-  for (uint64_t begin = 0; begin < blocks.bytes(); begin += kLogBlockBytes) {
-    TACIT_ASSIGN(const std::string_view block, blocks.Read(begin));
-    const bool last = begin + block.size() == blocks.bytes();
-    size_t at = 0;
-    for (size_t size = 1; at + kRecordHeaderBytes <= block.size() && size > 0; at += size) {
-      std::string fault = FindFault(block.substr(at), last, &size);
-      if (!fault.empty()) return damaged(begin + at, std::move(fault));
-      if (size == 0) break;
-      if (HeaderAt(block.data() + at).type == kZeroType)
-        zeros = zeros.value_or(begin + at);
-      else if (zeros)
-        return damaged(*zeros, "zeros stand before a record");
-    }
-    if (last && at < block.size())
-      return std::optional(LogDamage{file, begin + at, "it ends within a record", true});
-  }
-  return std::optional<LogDamage>{};
+  TACIT_ASSIGN(const UniqueFd fd, OpenRegularFile(file));
+  struct stat info {};
+  if (fstat(fd.get(), &info) != 0)
+    return Fail(ErrorCode::kIo, fmt::format("{}: {}", file, std::strerror(errno)));
+  Blocks blocks(file, fd.get(), static_cast<uint64_t>(info.st_size));
+  return FindDamage(blocks, followed);
+}
+
+rocksdb::IOStatus CheckNothingIsPassedOver(const std::string& file, int fd, uint64_t bytes) {
+  Blocks blocks(file, fd, bytes);
+  const auto whole = HeadersLeadToTheEnd(blocks);
+  if (whole && *whole) return rocksdb::IOStatus::OK();
+  const auto damage = whole ? FindDamage(blocks, false) : Fail(whole.error());
+  if (!damage) return rocksdb::IOStatus::IOError(damage.error().message);
+  // RocksDB itself drops a record that is cut short.
+  return !*damage || (*damage)->what == kCutShort
+             ? rocksdb::IOStatus::OK()
+             : rocksdb::IOStatus::Corruption(Describe(**damage));
+}
+
+bool IsLog(std::string_view file) {
+  file.remove_prefix(file.rfind('/') + 1);
+  return file.ends_with(".log") || file.starts_with("MANIFEST-");
 }
 
 std::optional<LogDamage> CheckCurrent(const std::string& store) {
@@ -206,7 +270,7 @@ Result<std::vector<LogDamage>> CheckLogs(const std::string& store) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(store, error)) {
     const std::string name = entry.path().filename();
-    if (name.ends_with(".log") || name.starts_with("MANIFEST-")) logs.push_back(entry.path());
+    if (IsLog(name)) logs.push_back(entry.path());
   }
   if (error) return Fail(ErrorCode::kIo, fmt::format("reading {}: {}", store, error.message()));
   std::ranges::sort(logs);

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <rocksdb/io_status.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -26,6 +29,16 @@ std::string Describe(const LogDamage& damage);
 // payload. Returns the first damaged record; nothing if there is none. `followed`: a later log has
 // batches, so that all of this one were on disk.
 Result<std::optional<LogDamage>> FindLogDamage(const std::string& file, bool followed = false);
+
+// Corruption where RocksDB would pass over damage without a word, and with it over records that
+// were synced. It leaves out the rest of a block where a header has neither length nor type, and
+// the rest of the file where a header's type is of a log that is used again, or its length goes
+// beyond the file's end. Reads headers alone where all are well. `file` names the open file, which
+// ends at `bytes`.
+rocksdb::IOStatus CheckNothingIsPassedOver(const std::string& file, int fd, uint64_t bytes);
+
+// Tells a file that RocksDB writes as a log by its name.
+bool IsLog(std::string_view file);
 
 // Checks the file CURRENT, one line with the name of the list of tables.
 std::optional<LogDamage> CheckCurrent(const std::string& store);

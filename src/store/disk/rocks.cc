@@ -444,6 +444,7 @@ Result<std::shared_ptr<Rocks>> Rocks::OpenToRead(std::string path, rocksdb::DBOp
     return Fail(ErrorCode::kCorruption, ExplainCorruption(path, files.error().message));
   if (!files) return Fail(std::move(files.error()));
   TACIT_RETURN_IF_ERROR(CheckTableTails(path));
+  if (!options.paranoid_checks) (*files)->EndLogsAtDamage();
   rocks->env_ = rocksdb::NewCompositeEnv(*files);
   options.env = rocks->env_.get();
   const auto open = [&] {

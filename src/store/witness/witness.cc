@@ -130,6 +130,12 @@ Status WriteCopies(int fd, const WitnessCopy& copy, const std::string& encoded,
   return WriteAt(fd, bytes, PlaceOf(copy.write, copy.distance), path);
 }
 
+std::string Resolved(const std::string& path) {
+  std::error_code error;
+  std::string resolved = std::filesystem::weakly_canonical(path, error).string();
+  return error ? path : resolved;
+}
+
 Status SyncDirectoryOf(const std::string& path) {
   auto folder = std::filesystem::path(path).parent_path();
   if (folder.empty()) folder = ".";
@@ -182,6 +188,8 @@ Result<std::unique_ptr<WitnessFile>> WitnessFile::OpenAt(const std::string& path
   }
   file->fd_ = UniqueFd(open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (file->fd_.get() < 0) return Fail(IoFailure("opening", path).error());
+  // A process that was killed may have left a name that a loss of power takes.
+  TACIT_RETURN_IF_ERROR(SyncDirectoryOf(Resolved(path)));
   file->distance_ = layout->distance;
   file->last_ = now;
   return file;
@@ -190,10 +198,8 @@ Result<std::unique_ptr<WitnessFile>> WitnessFile::OpenAt(const std::string& path
 // Writes a whole new file with the record in both slots, under another name first, so that an
 // existing witness is always readable.
 Status WitnessFile::Renew(const WitnessRecord& record, Replace replace) {
-  // Resolves the path, so that a link to another disk stays a link.
+  const std::string path = Resolved(path_);  // so that a link to another disk stays a link
   std::error_code error;
-  std::string path = std::filesystem::weakly_canonical(path_, error).string();
-  if (error) path = path_;
   const auto folder = std::filesystem::path(path).parent_path();
   if (!folder.empty()) error = MakeFolders(folder);
   if (error) {

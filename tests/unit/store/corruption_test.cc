@@ -1,13 +1,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <random>
 
+#include "forget_script.h"
 #include "script.h"
+#include "store/care/remains.h"
+#include "store/care/verify.h"
 #include "store/disk/log_damage.h"
 #include "store/disk/rocks.h"
+#include "store/disk/seal.h"
 
 namespace tacit::store {
 namespace {
@@ -278,6 +284,139 @@ TEST_F(TornLogTest, ATornListOfTablesEndsBeforeItsLastRecord) {
   ASSERT_TRUE(reader) << reader.error().message;
   EXPECT_EQ(reader->snapshot->version().value, 6);
   Script::ExpectStore(*MustOpen(options));
+}
+
+// RocksDB leaves out what follows some headers in silence: a block's rest where a header is zeros,
+// a log's where its type is of a log that is used again. Each place where a record begins is
+// damaged so, and the store never opens without the commits that were there.
+class HeaderTest : public TornLogTest {
+ protected:
+  struct Place {
+    size_t at = 0;
+    bool begins = false;  // a batch
+  };
+
+  // The last commits are small: a block has a few of them, and nothing follows it.
+  HeaderTest() {
+    const auto store = MustOpen(options_);
+    log_ = NewestLog(folder_.store());
+    commits_[0] = store->Latest()->version().value;
+    for (int commit = 0; commit < 7; ++commit) {
+      Check(commit < 2 ? Script::Step(*store) : ForgetScript::Append(*store, {}));
+      commits_[fs::file_size(log_)] = store->Latest()->version().value;
+    }
+    whole_ = BytesIn(log_);
+    newer_witness_ = BytesIn(folder_.witness());
+    for (size_t at = 0; at + 7 <= whole_.size();) {
+      const size_t block_rest = 32768 - at % 32768;
+      if (block_rest < 7) {
+        at += block_rest;
+        continue;
+      }
+      places_.push_back({at, whole_[at + 6] <= 2});
+      at += 7 + static_cast<uint8_t>(whole_[at + 4]) + 256 * static_cast<uint8_t>(whole_[at + 5]);
+    }
+  }
+  bool BatchBeginsFrom(size_t at) const {
+    return std::ranges::any_of(places_,
+                               [&](const Place& place) { return place.begins && place.at >= at; });
+  }
+  // The newest commit that is whole before this place.
+  uint64_t CommitBefore(size_t at) const { return std::prev(commits_.upper_bound(at))->second; }
+  // A start and a reader refuse, and name the place; a check finds it; and a restore, which takes
+  // all that can be read, sees nothing from after it.
+  void ExpectNamed(const std::string& log, size_t at) {
+    const StoreOptions options = CopyWith(log, newer_witness_);
+    const std::string place =
+        (options.path / log_.filename()).string() + " is damaged at offset " + std::to_string(at);
+    ExpectDamaged(options);
+    EXPECT_THAT(Store::Open(options).error().message, HasSubstr(place));
+    const auto check = VerifyStore(options.path, {.witness = options.witness});
+    ASSERT_TRUE(check) << check.error().message;
+    ASSERT_FALSE(check->damage.empty());
+    EXPECT_THAT(check->damage[0].what, HasSubstr(place));
+    const auto remains = ReadRemains(options.path);
+    ASSERT_TRUE(remains) << remains.error().message;
+    EXPECT_EQ(remains->commit.value, CommitBefore(at));
+  }
+
+  std::vector<Place> places_;
+  std::map<size_t, uint64_t> commits_;  // the last one, by the bytes that the log then has
+};
+
+// A sector that begins with a record, or within its header.
+TEST_F(HeaderTest, ASectorOfZerosFromAHeaderOnIsNeverSilent) {
+  int named = 0, missed = 0;
+  for (const Place& place : places_)
+    for (const size_t byte : {place.at, place.at + 4}) {
+      SCOPED_TRACE(byte);
+      std::string log = whole_;
+      Lose(byte, &log);
+      if (BatchBeginsFrom(byte - byte % kSector + kSector)) {
+        ExpectNamed(log, place.at);
+        ++named;
+        continue;
+      }
+      const StoreOptions options = CopyWith(log, newer_witness_);
+      const auto store = Store::Open(options);
+      ASSERT_FALSE(store);
+      // The last batch may have been written in part, if a whole sector of it is gone.
+      const bool torn = byte == place.at || byte % kSector == 0;
+      EXPECT_EQ(store.error().code, torn ? ErrorCode::kRefused : ErrorCode::kCorruption)
+          << store.error().message;
+      ++missed;
+    }
+  EXPECT_GT(named, 12);
+  EXPECT_GT(missed, 1);
+}
+
+TEST_F(HeaderTest, ABitOfATypeIsNeverSilent) {
+  for (const Place& place : places_) {
+    SCOPED_TRACE(place.at);
+    std::string log = whole_;
+    log[place.at + 6] = static_cast<char>(log[place.at + 6] ^ 4);
+    ExpectNamed(log, place.at);
+  }
+}
+
+// Later logs that are whole do not make up for a batch that is missing in between.
+TEST(PassedOverTest, NothingFromAfterDamageIsThere) {
+  const TestFolder folder;
+  fs::path log;
+  size_t second = 0;
+  {
+    const auto rocks =
+        Rocks::Open(folder.store(), uint64_t{32} << 20, std::make_shared<FailureLatch>());
+    ASSERT_TRUE(rocks);
+    const auto put = [&](Family family, const std::string& key) {
+      rocksdb::WriteBatch batch;
+      batch.Put((*rocks)->family(family), key, Seal(std::string(600, 'x')));
+      ASSERT_TRUE((*rocks)->WriteSynced(batch));
+    };
+    put(Family::kMeta, "first");
+    log = NewestLog(folder.store());
+    second = fs::file_size(log);
+    put(Family::kMeta, "second");
+    put(Family::kOffsets, "other");
+    ASSERT_TRUE((*rocks)->db().Flush({}, (*rocks)->family(Family::kOffsets)).ok());
+    put(Family::kMeta, "third");
+    ASSERT_NE(NewestLog(folder.store()), log);
+  }
+  std::fstream file(log, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(static_cast<std::streamoff>(second + 6));
+  file.put('\5');
+  file.close();
+  const std::string place = log.string() + " is damaged at offset " + std::to_string(second);
+  const auto opened =
+      Rocks::Open(folder.store(), uint64_t{32} << 20, std::make_shared<FailureLatch>());
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, ErrorCode::kCorruption);
+  EXPECT_THAT(opened.error().message, HasSubstr(place));
+  const auto left = Rocks::OpenDamaged(folder.store());
+  ASSERT_TRUE(left) << left.error().message;
+  EXPECT_TRUE((*left)->Get(Family::kMeta, "first").value());
+  EXPECT_FALSE((*left)->Get(Family::kMeta, "second").value());
+  EXPECT_FALSE((*left)->Get(Family::kMeta, "third").value());
 }
 
 }  // namespace

@@ -287,5 +287,25 @@ TEST(RowFamilyTest, NamesAndFoldersAreReadBack) {
     EXPECT_FALSE(RowFamilyOfFolder(other)) << other;
 }
 
+// A removal that failed has left the name under which a fold wrote a table that is in use now.
+TEST_F(ShardsTest, AFoldNeverWritesIntoATableThatIsInUse) {
+  {
+    const auto store = MustOpen(options_);
+    ASSERT_TRUE(Script::Step(*store));
+    ASSERT_TRUE(store->Settle());
+    for (const std::string& folder : ShardFolders()) {
+      const fs::path shard = fs::path(options_.path) / folder;
+      fs::path table;
+      for (const auto& file : fs::directory_iterator(shard))
+        if (file.path().extension() == ".sst") table = file.path();
+      fs::create_hard_link(table, shard / "fold-0.tmp");
+    }
+    ASSERT_TRUE(Script::Step(*store));
+    ASSERT_TRUE(store->Settle());
+    Script::ExpectStore(*store);
+  }
+  ExpectWhole();
+}
+
 }  // namespace
 }  // namespace tacit::store
