@@ -153,8 +153,9 @@ class LabelFinder {
   bool IsZeroOrOne(size_t c) const { return Of(c).zero_or_one; }
 
   // A label's rank: a smaller one is likelier. Nothing if it cannot be one. Ranks below 10 have a
-  // label's name, ranks below 20 two values or words of events. Words that do not tell a success
-  // come after 0 and 1.
+  // label's name, and values that say which is 1; ranks below 20 two values or words of events.
+  // Words that do not tell a success come after 0 and 1. A name alone is not enough: `y` is a place
+  // on a screen too, `response` a status, `paid` an amount and `label` a company.
   std::optional<int> LabelRank(size_t c) const {
     const Column& column = At(c);
     const Profile& profile = Of(c);
@@ -169,13 +170,16 @@ class LabelFinder {
     const bool words = evidence_.TellsWords() && few && (column.words == profile.present || quotes);
     const bool success = words && TellsSuccess(column);
     if (words && profile.distinct == 2) return named ? 2 : success ? 13 : 16;
-    if (words && !quotes && named) return 3;
-    if (words && !quotes && IsEventName(column)) return success ? 11 : 14;
+    if (words && !quotes && named && success) return 3;
+    if (words && !quotes && (named || IsEventName(column))) return success ? 11 : 14;
+    if (words && !quotes && success) return 17;
     if (quotes || !IsNumeric(c) || !evidence_.KnowsNumbers(c)) return std::nullopt;
-    if (profile.distinct == 2) return named ? 4 : 15;
+    // The larger of -1 and 1 is a success, and either of 1 and 2 may be one.
+    if (profile.distinct == 2) return named && profile.least <= 0 ? 4 : 15;
+    if (IsRatingName(column) && AreNames(profile.distinct)) return 5;
     // A scale: names of shelves look like one, so that what has fewest values comes first.
-    if (AreNames(profile.distinct) || named)
-      return named ? 5 : 20 + static_cast<int>(profile.distinct);
+    if (named) return 20;
+    if (AreNames(profile.distinct)) return 20 + static_cast<int>(profile.distinct);
     return std::nullopt;
   }
   // The columns of a label's name, of two values, or of a scale are taken for each other.

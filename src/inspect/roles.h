@@ -102,7 +102,8 @@ struct Roles {
 struct Foretold {
   double by_presence = 0.5, by_value = 0.5;
   bool filled_is_one = false;  // records that have it have the label of 1 more often
-  bool one_is_one = false;     // it is 1 only where the label is, and that is no chance
+  // It is 1, or is there, only where the label is 1, and that is no chance.
+  bool one_is_one = false, filled_is_always_one = false;
 };
 
 // Answers what is asked of the records beside their profiles. It is raw, or noised.

@@ -198,6 +198,51 @@ TEST_F(RolesTest, AGuessedLabelNamesTheOthers) {
   EXPECT_EQ(word.values, (config::Words{{"payment", "1"}, {"scroll", "0"}, {"view", "0"}}));
 }
 
+// A name that labels share with other things is a guess, unless the values are those of a label.
+TEST_F(RolesTest, ALabelsNameAloneIsAGuess) {
+  using Told = std::pair<std::string, bool>;  // its name, and whether it is guessed
+  const auto label_of = [&](const std::string& name, const std::function<std::string(int)>& value,
+                            bool flag) {
+    sample_ = &Read("names.csv", ShopWith(flag ? name + ",opened" : name, [&](int i) {
+                      return value(i) + (!flag ? "" : i * 13 % 10 < 3 ? ",1" : ",0");
+                    }));
+    const LabelRole label = FindRoles(*sample_).label.value_or(LabelRole());
+    return Told(NameOfColumn(*sample_, label.column), label.guessed);
+  };
+  const auto number = [](int least, int count) {
+    return [=](int i) { return std::to_string(least + i * 17 % count); };
+  };
+  const auto company = [](int i) { return fmt::format("company {}", i * 17 % 6); };
+  const Told opened("opened", true);
+  EXPECT_EQ(label_of("y", number(0, 1901), true), opened) << "a place on a screen";
+  EXPECT_EQ(label_of("paid", number(5, 997), true), opened) << "an amount";
+  EXPECT_EQ(label_of("label", company, true), opened) << "a company that sells music";
+  EXPECT_EQ(label_of("response", number(200, 5), false), Told("response", true)) << "a status";
+  EXPECT_EQ(label_of("response", number(1, 2), false), Told("response", true)) << "1 is yes";
+  EXPECT_EQ(label_of("label", number(0, 3), false), Told("label", true)) << "from 1, or 2?";
+  EXPECT_EQ(label_of(
+                "y", [](int i) { return i % 3 == 0 ? "1" : "-1"; }, true),
+            Told("y", false));
+  EXPECT_EQ(label_of("rating", number(1, 5), true), Told("rating", false));
+  EXPECT_EQ(label_of("rating", number(1, 500), true), opened) << "the mean of a film's";
+  EXPECT_EQ(label_of(
+                "off", [](int i) { return fmt::format("{}%", i * 17 % 60); }, true),
+            opened)
+      << "1% is no success";
+  EXPECT_EQ(
+      label_of(
+          "said", [](int i) { return i % 9 == 0  ? "like"
+                                     : i % 9 < 3 ? "hate"
+                                                 : "see"; }, false),
+      Told("said", true));
+  EXPECT_EQ(label_of(
+                "outcome", [](int i) { return i % 3 == 0   ? "paid"
+                                              : i % 3 == 1 ? "left"
+                                                           : "lost"; },
+                true),
+            Told("outcome", false));
+}
+
 // The others are named as --label takes them: deep fields of JSON by their pointers.
 TEST_F(RolesTest, TheOthersOfAGuessAreNamedByTheirPlaces) {
   std::string text;
@@ -279,6 +324,84 @@ TEST_F(RolesTest, AColumnThatIsMostlyFilledInWithTheLabelIsToldOf) {
   EXPECT_THAT(of_states(16),
               testing::ElementsAre(HasSubstr("\"state\" alone foretells the label (AUC 0.90)")));
   EXPECT_THAT(of_states(12), testing::IsEmpty()) << "AUC .8";
+}
+
+// An item that is there only where the label is 1 gives the label away.
+TEST_F(RolesTest, AnItemThatIsFilledInWithTheLabelIsNoFeature) {
+  const auto roles_of = [&](bool always) {
+    sample_ = &Read("items.csv", ShopWith("user,item,click", [&](int i) {
+                      const bool click = i * 13 % 10 < 3;
+                      return fmt::format("u{},{},{}", i % 97,
+                                         click || always ? fmt::format("i{}", i % 31) : "",
+                                         click ? 1 : 0);
+                    }));
+    return FindRoles(*sample_);
+  };
+  const Roles leak = roles_of(false);
+  EXPECT_EQ(NameOfColumn(*sample_, leak.item), "item");
+  EXPECT_EQ(FeatureOf(*sample_, leak, "item"), nullptr);
+  EXPECT_THAT(leak.warnings,
+              testing::Contains(
+                  HasSubstr("\"item\" is left out as a feature: it is filled in where the label "
+                            "is 1: is it known only afterwards?")));
+  EXPECT_NE(FeatureOf(*sample_, roles_of(true), "item"), nullptr);
+}
+
+// A name is not enough where several columns have one, or where it is that of records.
+TEST_F(RolesTest, AUsersNameThatIsNotAloneIsAGuess) {
+  const auto roles_of = [&](const std::string& names, const std::function<std::string(int)>& ids) {
+    sample_ = &Read("users.csv", ShopWith(names + ",click", [&](int i) {
+                      return ids(i) + (i * 13 % 10 < 3 ? ",1" : ",0");
+                    }));
+    return FindRoles(*sample_);
+  };
+  const auto two = [](int i) { return fmt::format("a{},u{}", i * 7 % 5, i * 31 % 499); };
+  for (const char* names : {"account_id,user_id", "member,user"}) {
+    const Roles several = roles_of(names, two);
+    EXPECT_THAT(NameOfColumn(*sample_, several.user), HasSubstr("user"));
+    EXPECT_TRUE(several.user_guessed) << names;
+    EXPECT_THAT(several.user_reason, HasSubstr("might be it too"));
+  }
+  const Roles unique = roles_of("uid", [](int i) { return fmt::format("r{}", i * 7919); });
+  EXPECT_EQ(NameOfColumn(*sample_, unique.user), "uid");
+  EXPECT_TRUE(unique.user_guessed);
+  EXPECT_THAT(unique.user_reason, HasSubstr("each record has a value of its own"));
+  EXPECT_FALSE(
+      roles_of("uid,kind", [](int i) { return fmt::format("r{},k{}", i * 7919, i * 31 % 499); })
+          .item)
+      << "such a user meets all things about once";
+  const Roles beside = roles_of(
+      "uid,customer", [](int i) { return fmt::format("r{},c{}", i * 7919, i * 31 % 499); });
+  EXPECT_EQ(NameOfColumn(*sample_, beside.user), "customer");
+  EXPECT_EQ(NameOfColumn(*sample_, beside.event_id), "uid");
+  EXPECT_FALSE(roles_of("plan,user", two).user_guessed);
+}
+
+// Ids are as they are in a table that has made floats of them.
+TEST_F(RolesTest, IdsOfFloatsAreIds) {
+  const Sample& sample = Read("floats.csv", ShopWith("user_id,click", [](int i) {
+                                return i % 50 == 0 ? fmt::format(",{}.0", i % 3 / 2)
+                                                   : fmt::format("{}.0,{}.0", i % 97, i % 3 / 2);
+                              }));
+  const Roles roles = FindRoles(sample);
+  EXPECT_EQ(NameOfColumn(sample, roles.user), "user_id");
+  ASSERT_TRUE(roles.label);
+  EXPECT_EQ(roles.label->reason, "it is 0 or 1");
+}
+
+// Some of many ids of hexadecimal digits are numbers.
+TEST_F(RolesTest, IdsThatLookLikeNumbersAreIds) {
+  const Sample& sample =
+      Read("hex.csv", ShopWith("user_id,click", [](int i) {
+             const uint64_t id = static_cast<uint64_t>(i) % 499 * 7'919'003;
+             return fmt::format(
+                 "{},{}",
+                 i % 499 < 9 ? fmt::format("{}e{}", id % 1000, i % 9) : fmt::format("{:08x}a", id),
+                 i * 13 % 10 < 3 ? 1 : 0);
+           }));
+  const Roles roles = FindRoles(sample);
+  EXPECT_GT(sample.columns[2].fractions, 0u);
+  EXPECT_EQ(NameOfColumn(sample, roles.user), "user_id");
 }
 
 // A user that values alone tell is a guess: hours and batches lie together as well.
@@ -380,6 +503,21 @@ TEST_F(RolesTest, AColumnThatIsOneOnlyWhereTheLabelIsIsLeftOut) {
   EXPECT_THAT(roles.warnings, testing::ElementsAre(HasSubstr("\"purchased\" is left out")));
   const Sample& stray = Read("stray.csv", text_of(5));
   EXPECT_TRUE(FeatureOf(stray, FindRoles(stray, {.label = "clicked"}), "purchased"));
+}
+
+// So is a column that is filled in with a few labels of 1 alone.
+TEST_F(RolesTest, AColumnThatIsFilledInOnlyWhereTheLabelIsOneIsLeftOut) {
+  const auto reason = [&](int stray) {
+    const Sample& sample =
+        Read("sum.csv", ShopWith("sum,click", [&](int i) {
+               const bool click = i * 13 % 10 < 3;
+               const bool filled = (click && i % 8 == 0) || i % 2000 < stray;
+               return fmt::format("{},{}", filled ? std::to_string(i % 77) : "", click ? 1 : 0);
+             }));
+    return ReasonLeftOut(sample, FindRoles(sample), "sum");
+  };
+  EXPECT_THAT(reason(0), HasSubstr("it is filled in only where the label is 1"));
+  EXPECT_EQ(reason(9), "") << "a few labels of 0 have it too";
 }
 
 // Ids are names unless their size foretells the label.
