@@ -157,11 +157,15 @@ Result<Shape> CsvShapeOf(const std::string& file, const std::vector<std::string>
     return NoShape(file, fmt::format("its line {} names the columns: remove the lines above it",
                                      first - lines.begin() + 1));
   if (shape.header) {
-    for (const std::string& name : shape.columns)
+    for (const std::string& name : shape.columns) {
+      if (!IsUtf8(name))
+        return NoShape(file,
+                       "its first line is not UTF-8; write the file as UTF-8 (iconv does it)");
       if (!name.empty() && std::ranges::count(shape.columns, name) > 1)
         return NoShape(
             file,
             fmt::format("its first line names '{}' twice; columns need different names", name));
+    }
     return shape;
   }
   shape.columns.clear();

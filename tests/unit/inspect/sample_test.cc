@@ -121,6 +121,8 @@ TEST_F(SampleTest, FilesThatAreNoLogAreRefusedByName) {
                              "\xff\xfe"
                              "a,b\n")}),
               HasSubstr("UTF-16"));
+  EXPECT_THAT(Refusal({Write("latin", "abonn\xe9,click\nu1,0\nu2,1\n")}),
+              HasSubstr("latin: its first line is not UTF-8"));
   EXPECT_THAT(Refusal({Write("mac", "a,b\r1,2\r3,4\r")}), HasSubstr("a carriage return alone"));
   EXPECT_THAT(Refusal({Write("array", "[{\"a\":1},\n{\"a\":2}]\n")}), HasSubstr("JSON array"));
   EXPECT_THAT(Refusal({Write("pretty", "{\n  \"a\": 1\n}\n")}), HasSubstr("several lines"));
