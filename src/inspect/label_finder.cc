@@ -17,7 +17,9 @@
 namespace tacit::inspect {
 namespace {
 
-constexpr double kMostRecords = 0.9;  // a label that is there in fewer would lose the others
+constexpr double kMostRecords = 0.9;   // a label that is there in fewer would lose the others
+constexpr int kOpenRank = 14;          // words that do not tell a success begin there
+constexpr uint64_t kRatingsMost = 11;  // 0 to 10, or half stars: a mean of ratings has more
 
 class LabelFinder {
  public:
@@ -50,8 +52,7 @@ class LabelFinder {
     const bool fixed =
         sample_.shape.format == Format::kCriteoTsv || roles_->plain_json || !named_.label.empty();
     for (size_t c = 0; !fixed && c < sample_.columns.size(); ++c)
-      if (c != *best && LabelRank(c) && LabelClass(*LabelRank(c)) == LabelClass(*LabelRank(*best)))
-        label.others.push_back(At(c).place);
+      if (c != *best && LabelRank(c) && MayBeMeant(c, *best)) label.others.push_back(At(c).place);
     label.guessed = !fixed && (LabelClass(*LabelRank(*best)) > 0 || !label.others.empty());
     SetRule(&label);
     if (!named_.label.empty() && HasOneLabel(label)) return Refuse(*best);
@@ -176,7 +177,7 @@ class LabelFinder {
     if (quotes || !IsNumeric(c) || !evidence_.KnowsNumbers(c)) return std::nullopt;
     // The larger of -1 and 1 is a success, and either of 1 and 2 may be one.
     if (profile.distinct == 2) return named && profile.least <= 0 ? 4 : 15;
-    if (IsRatingName(column) && AreNames(profile.distinct)) return 5;
+    if (IsRatingName(column) && profile.distinct <= kRatingsMost) return 5;
     // A scale: names of shelves look like one, so that what has fewest values comes first.
     if (named) return 20;
     if (AreNames(profile.distinct)) return 20 + static_cast<int>(profile.distinct);
@@ -184,6 +185,13 @@ class LabelFinder {
   }
   // The columns of a label's name, of two values, or of a scale are taken for each other.
   static int LabelClass(int rank) { return std::min(2, rank / 10); }
+  // True if a column may be the label as well as the best one. A hotel has stars too, and a visit
+  // is paid for, where another column says who has booked.
+  bool MayBeMeant(size_t c, size_t best) const {
+    const int rank = *LabelRank(c), class_of_best = LabelClass(*LabelRank(best));
+    const bool shared = IsRatingName(At(best)) || IsStateName(At(best));
+    return LabelClass(rank) == class_of_best || (class_of_best == 0 && shared && rank < kOpenRank);
+  }
 
   bool HasQuotes(size_t c) const {
     return sample_.shape.format == Format::kJson && At(c).quoted > 0;

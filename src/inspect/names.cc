@@ -65,8 +65,12 @@ std::string PlainNumber(std::string_view text) {
   return number;
 }
 
-// True if the text begins with three numbers that may be a day, with the year first or last.
+// True if the text is a day such as 20261125, or begins with three numbers that may be one, with
+// the year first or last.
 bool BeginsWithDay(std::string_view text) {
+  if (text.size() == 8 && text.find_first_not_of("0123456789") == text.npos)
+    return (text.starts_with("19") || text.starts_with("20")) && text.substr(4, 2) <= "12" &&
+           text.substr(6) <= "31";
   std::string_view parts[3];
   char sign = 0;
   for (std::string_view& part : parts) {
@@ -112,6 +116,7 @@ bool IsLabelName(const Column& column) {
                            "response", "y",          "paid",      "success",  "subscribed"});
 }
 bool IsRatingName(const Column& column) { return IsCalled(column, {"rating", "stars"}); }
+bool IsStateName(const Column& column) { return IsCalled(column, {"paid", "subscribed"}); }
 bool IsEventName(const Column& column) {
   return IsCalled(column, {"event", "eventtype", "eventname", "action", "actiontype", "type"});
 }

@@ -188,6 +188,7 @@ class RoleFinder {
           continue;
         if (!roles_.item || profile.distinct > Of(*roles_.item).distinct) roles_.item = c;
       }
+      roles_.item_guessed = roles_.item.has_value();
       if (roles_.item)
         roles_.item_reason = "of the ids that a user meets about once it has the most values";
     }

@@ -84,7 +84,8 @@ struct Roles {
   std::optional<TimeRole> time;
   std::optional<size_t> user, item, event_id;
   std::string user_reason, item_reason;
-  bool user_guessed = false;  // neither a person nor the format says so, nor its name
+  // Neither a person nor the format says so, nor the name.
+  bool user_guessed = false, item_guessed = false;
   std::vector<FeatureRole> features;
   std::vector<std::pair<size_t, std::string>> left_out;  // with the reason
   std::vector<std::string> warnings;

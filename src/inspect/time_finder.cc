@@ -157,7 +157,9 @@ void FindTime(const Sample& sample, const Evidence& evidence, std::vector<uint8_
 bool SeemsTime(const Column& column, const Profile& profile) {
   const uint64_t present = profile.present - TextsForNoneOf(column).records;
   const auto most = [&](uint64_t values) { return 2 * values > present; };
-  if (most(column.times + column.datetimes) || (most(column.words) && HasDays(column))) return true;
+  const bool called_so = IsTimeName(column) || IsClockName(column);
+  if (most(column.times + column.datetimes)) return true;
+  if ((most(column.words) || called_so) && HasDays(column)) return true;
   if (IsNamedId(column)) return false;
   // Hours and days of a log do not return, while shelves, and the hours of each day, do. Noised
   // counts do not know it: many texts are taken for times.

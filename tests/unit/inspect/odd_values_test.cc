@@ -236,6 +236,15 @@ TEST_F(OddValuesTest, DaysOfOtherFormsAreToldOf) {
     EXPECT_THAT(roles.warnings, ElementsAre(HasSubstr("\"made\" seems to be the time by its form")))
         << form;
   }
+  const Roles digits =
+      RolesOf("date", [](int i) { return std::to_string(20240301 + i * 28 / 2000); });
+  EXPECT_EQ(Feature(digits, "date"), nullptr);
+  EXPECT_THAT(digits.warnings, ElementsAre(HasSubstr("\"date\" seems to be the time by its form")));
+  const auto feature_of = [&](const std::string& name, int first) {
+    return Feature(RolesOf(name, [=](int i) { return std::to_string(first + i % 28); }), name);
+  };
+  EXPECT_NE(feature_of("shop", 20240301), nullptr) << "a number of eight digits";
+  EXPECT_NE(feature_of("hour", 20240081), nullptr) << "no day of a month";
   for (const char* form : {"10.{}.0.1", "2.{}.14", "{}-2024-11-12", "v2024.{}.1", "2024-{}-00017"})
     EXPECT_NE(
         Feature(RolesOf("made", [=](int i) { return fmt::format(fmt::runtime(form), i % 9); }),

@@ -142,6 +142,10 @@ TEST_F(ReportTest, UsersAndItemsAreNamedOrMissed) {
   EXPECT_THAT(known.Text(), AllOf(HasSubstr("\nuser       'customer': by its name\n"),
                                   HasSubstr("\nitem       'sku': by its name\n")));
   EXPECT_EQ(known.Json().at("user"), "customer");
+  const Looked met = LookAt("click,customer,film", 2000, [](int i) {
+    return fmt::format("{},n{},f{}", i * 13 % 10 < 3 ? 1 : 0, i * 17 % 307, i * 7 % 997);
+  });
+  EXPECT_THAT(met.Text(), HasSubstr("\nitem       'film', GUESSED: of the ids that a user meets"));
   const Looked grouped = LookAt("click,player,shelf", 2000, [](int i) {
     return fmt::format("{},p{},s{}", i * 13 % 10 < 3 ? 1 : 0, i / 13, i % 7);
   });
