@@ -61,6 +61,17 @@ std::optional<inspect::Format> FormatNamed(const std::string& name) {
   return std::nullopt;
 }
 
+// JSON is UTF-8, and a word of a file may not be.
+std::string AsUtf8(std::string_view text) {
+  std::string utf8;
+  while (!text.empty()) {
+    const size_t length = Utf8Length(text);
+    utf8 += length == 0 ? std::string_view("\xef\xbf\xbd") : text.substr(0, length);
+    text.remove_prefix(std::max<size_t>(1, length));
+  }
+  return utf8;
+}
+
 void PrintFindings(const InspectOptions& options, const inspect::Sample& sample,
                    const inspect::Roles& roles, const std::optional<inspect::Trial>& trial,
                    const inspect::Proposal* proposal) {
@@ -78,7 +89,7 @@ void PrintFindings(const InspectOptions& options, const inspect::Sample& sample,
       report["proposal"] = proposal->yaml;
       report["noise"] = proposal->noise;
     }
-    fmt::print("{}\n", boost::json::serialize(report));
+    fmt::print("{}\n", AsUtf8(boost::json::serialize(report)));
     return;
   }
   std::string text = ReportText(sample, roles, trial);

@@ -220,7 +220,7 @@ MaybeBad SplitCsvLine(std::string_view line, char separator, std::string* text,
 
 Status CheckCsvShape(const CsvShape& shape, const FeatureSchema& schema) {
   for (const std::string& column : shape.columns)
-    if (std::ranges::count(shape.columns, column) > 1)
+    if (!column.empty() && std::ranges::count(shape.columns, column) > 1)
       return Fail(ErrorCode::kInvalidArgument,
                   fmt::format("source.csv.columns: '{}' is there twice", column));
   TACIT_RETURN_IF_ERROR(CheckShapeRules("source.csv", shape, schema));

@@ -93,7 +93,8 @@ class RawRecords final : public Evidence {
                     .by_value = std::max(ForetellingAuc(Listed(by_value), rate),
                                          ForetellingAuc(Listed(by_bin), rate)),
                     .filled_is_one = share(by_presence[1]) > share(by_presence[0]),
-                    .one_is_one = OneIsOne(of_ones, all)};
+                    .one_is_one = AreOnes(of_ones, all),
+                    .filled_is_always_one = AreOnes(by_presence[1], all)};
   }
 
   UserVisits Visits(size_t user, const std::vector<uint64_t>& starts) const override {
@@ -122,12 +123,11 @@ class RawRecords final : public Evidence {
   }
 
  private:
-  // True if all these records, of a column's 1, have a label of 1, which they have by chance once
-  // in a million logs.
-  static bool OneIsOne(const HalvesCount& ones, const HalvesCount& all) {
-    const double events = ones.events + ones.later_events;
+  // True if all these records have a label of 1, which they have by chance once in a million logs.
+  static bool AreOnes(const HalvesCount& some, const HalvesCount& all) {
+    const double events = some.events + some.later_events;
     const double rate = (all.positives + all.later_positives) / (all.events + all.later_events);
-    return ones.positives + ones.later_positives == events && std::pow(rate, events) < 1e-6;
+    return some.positives + some.later_positives == events && std::pow(rate, events) < 1e-6;
   }
   // A number as a bin's edges have it.
   static float Scaled(double number) {

@@ -17,7 +17,9 @@
 namespace tacit::inspect {
 namespace {
 
-constexpr double kMostRecords = 0.9;  // a label that is there in fewer would lose the others
+constexpr double kMostRecords = 0.9;   // a label that is there in fewer would lose the others
+constexpr int kOpenRank = 14;          // words that do not tell a success begin there
+constexpr uint64_t kRatingsMost = 11;  // 0 to 10, or half stars: a mean of ratings has more
 
 class LabelFinder {
  public:
@@ -50,8 +52,7 @@ class LabelFinder {
     const bool fixed =
         sample_.shape.format == Format::kCriteoTsv || roles_->plain_json || !named_.label.empty();
     for (size_t c = 0; !fixed && c < sample_.columns.size(); ++c)
-      if (c != *best && LabelRank(c) && LabelClass(*LabelRank(c)) == LabelClass(*LabelRank(*best)))
-        label.others.push_back(At(c).place);
+      if (c != *best && LabelRank(c) && MayBeMeant(c, *best)) label.others.push_back(At(c).place);
     label.guessed = !fixed && (LabelClass(*LabelRank(*best)) > 0 || !label.others.empty());
     SetRule(&label);
     if (!named_.label.empty() && HasOneLabel(label)) return Refuse(*best);
@@ -153,8 +154,9 @@ class LabelFinder {
   bool IsZeroOrOne(size_t c) const { return Of(c).zero_or_one; }
 
   // A label's rank: a smaller one is likelier. Nothing if it cannot be one. Ranks below 10 have a
-  // label's name, ranks below 20 two values or words of events. Words that do not tell a success
-  // come after 0 and 1.
+  // label's name, and values that say which is 1; ranks below 20 two values or words of events.
+  // Words that do not tell a success come after 0 and 1. A name alone is not enough: `y` is a place
+  // on a screen too, `response` a status, `paid` an amount and `label` a company.
   std::optional<int> LabelRank(size_t c) const {
     const Column& column = At(c);
     const Profile& profile = Of(c);
@@ -169,17 +171,27 @@ class LabelFinder {
     const bool words = evidence_.TellsWords() && few && (column.words == profile.present || quotes);
     const bool success = words && TellsSuccess(column);
     if (words && profile.distinct == 2) return named ? 2 : success ? 13 : 16;
-    if (words && !quotes && named) return 3;
-    if (words && !quotes && IsEventName(column)) return success ? 11 : 14;
+    if (words && !quotes && named && success) return 3;
+    if (words && !quotes && (named || IsEventName(column))) return success ? 11 : 14;
+    if (words && !quotes && success) return 17;
     if (quotes || !IsNumeric(c) || !evidence_.KnowsNumbers(c)) return std::nullopt;
-    if (profile.distinct == 2) return named ? 4 : 15;
+    // The larger of -1 and 1 is a success, and either of 1 and 2 may be one.
+    if (profile.distinct == 2) return named && profile.least <= 0 ? 4 : 15;
+    if (IsRatingName(column) && profile.distinct <= kRatingsMost) return 5;
     // A scale: names of shelves look like one, so that what has fewest values comes first.
-    if (AreNames(profile.distinct) || named)
-      return named ? 5 : 20 + static_cast<int>(profile.distinct);
+    if (named) return 20;
+    if (AreNames(profile.distinct)) return 20 + static_cast<int>(profile.distinct);
     return std::nullopt;
   }
   // The columns of a label's name, of two values, or of a scale are taken for each other.
   static int LabelClass(int rank) { return std::min(2, rank / 10); }
+  // True if a column may be the label as well as the best one. A hotel has stars too, and a visit
+  // is paid for, where another column says who has booked.
+  bool MayBeMeant(size_t c, size_t best) const {
+    const int rank = *LabelRank(c), class_of_best = LabelClass(*LabelRank(best));
+    const bool shared = IsRatingName(At(best)) || IsStateName(At(best));
+    return LabelClass(rank) == class_of_best || (class_of_best == 0 && shared && rank < kOpenRank);
+  }
 
   bool HasQuotes(size_t c) const {
     return sample_.shape.format == Format::kJson && At(c).quoted > 0;

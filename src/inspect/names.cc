@@ -42,6 +42,57 @@ bool IsCalled(const Column& column, std::initializer_list<std::string_view> name
   return among(Plain(std::string_view(column.place).substr(before + 1)));
 }
 
+// A number without the signs around it, and with a point where its fraction begins.
+std::string PlainNumber(std::string_view text) {
+  const auto is_sign = [](char c) {
+    return c == ' ' || c == '$' || c == '%' || static_cast<unsigned char>(c) >= 0x80;
+  };
+  const auto is_currency = [](std::string_view word) {
+    return word.size() == 3 &&
+           std::ranges::all_of(word, [](char c) { return c >= 'A' && c <= 'Z'; });
+  };
+  if (text.size() > 4 && text[text.size() - 4] == ' ' && is_currency(text.substr(text.size() - 3)))
+    text.remove_suffix(4);
+  while (!text.empty() && is_sign(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_sign(text.back())) text.remove_suffix(1);
+  std::string number(text);
+  const size_t comma = number.rfind(','), point = number.rfind('.');
+  if (comma == std::string::npos) return number;
+  const bool fraction = point == std::string::npos || comma > point;
+  if (fraction) number[comma] = ';';
+  std::erase_if(number, [&](char c) { return c == ',' || (fraction && c == '.'); });
+  std::ranges::replace(number, ';', '.');
+  return number;
+}
+
+// True if the text is a day such as 20261125, or begins with three numbers that may be one, with
+// the year first or last.
+bool BeginsWithDay(std::string_view text) {
+  if (text.size() == 8 && text.find_first_not_of("0123456789") == text.npos)
+    return (text.starts_with("19") || text.starts_with("20")) && text.substr(4, 2) <= "12" &&
+           text.substr(6) <= "31";
+  std::string_view parts[3];
+  char sign = 0;
+  for (std::string_view& part : parts) {
+    const size_t size = std::min(text.find_first_not_of("0123456789"), text.size());
+    part = text.substr(0, size);
+    text.remove_prefix(size);
+    if (&part == &parts[2]) break;
+    if (text.empty() || std::string_view("-./").find(text[0]) == std::string_view::npos ||
+        (sign != 0 && text[0] != sign))
+      return false;
+    sign = text[0];
+    text.remove_prefix(1);
+  }
+  const auto is_year = [](std::string_view part) {
+    return part.size() == 4 && (part.starts_with("19") || part.starts_with("20"));
+  };
+  const auto is_short = [](std::string_view part) { return part.size() == 1 || part.size() == 2; };
+  const bool ends = text.empty() || text[0] == ' ' || text[0] == 'T' || text[0] == ',';
+  return ends && is_short(parts[1]) &&
+         ((is_year(parts[0]) && is_short(parts[2])) || (is_short(parts[0]) && is_year(parts[2])));
+}
+
 bool IsSuccess(std::string_view word) {
   static constexpr std::string_view kWords[] = {
       "1",          "yes",       "y",          "true",     "t",        "click",     "clicked",
@@ -49,7 +100,11 @@ bool IsSuccess(std::string_view word) {
       "convert",    "converted", "order",      "good",     "pos",      "positive",  "transaction",
       "payment",    "paid",      "done",       "checkout", "complete", "completed", "success",
       "successful", "subscribe", "subscribed", "signup"};
-  return std::ranges::find(kWords, Plain(word)) != std::end(kWords);
+  // "1 %" and "-1" are no 1.
+  const bool is_number = word.find_first_of("0123456789") != word.npos;
+  const size_t begin = std::min(word.find_first_not_of(' '), word.size());
+  return std::ranges::find(kWords, is_number ? std::string(word.substr(begin)) : Plain(word)) !=
+         std::end(kWords);
 }
 
 }  // namespace
@@ -60,6 +115,8 @@ bool IsLabelName(const Column& column) {
                            "bought",   "rating",     "stars",     "liked",    "outcome",
                            "response", "y",          "paid",      "success",  "subscribed"});
 }
+bool IsRatingName(const Column& column) { return IsCalled(column, {"rating", "stars"}); }
+bool IsStateName(const Column& column) { return IsCalled(column, {"paid", "subscribed"}); }
 bool IsEventName(const Column& column) {
   return IsCalled(column, {"event", "eventtype", "eventname", "action", "actiontype", "type"});
 }
@@ -75,7 +132,7 @@ bool IsItemName(const Column& column) {
 bool IsTimeName(const Column& column) {
   return IsCalled(
       column, {"timestamp", "timestampms", "ts", "time", "datetime", "date", "when", "eventtime",
-               "eventtimestamp", "createdat", "occurredat", "unixtime", "epoch"});
+               "eventtimestamp", "createdat", "occurredat", "unixtime", "epoch", "epochms"});
 }
 bool IsEventIdName(const Column& column) {
   return IsCalled(column, {"eventid", "event", "id", "uuid", "requestid", "impressionid"});
@@ -88,18 +145,24 @@ bool IsClockName(const Column& column) {
   return std::ranges::find(kWords, LastWord(column.name)) != std::end(kWords);
 }
 
-bool HasCommas(const Column& column) {
-  size_t commas = 0;
+bool HasWrittenNumbers(const Column& column) {
+  size_t written = 0;
   for (const auto& [code, text] : column.texts) {
-    std::string number = text;
-    if (const size_t last = text.rfind(','); last != std::string::npos) {
-      number[last] = '.';
-      std::erase(number, ',');
-      ++commas;
-    }
-    if (!event::ReadNumber(number)) return false;
+    if (event::ReadNumber(text) || StandsForNone(text)) continue;
+    if (!event::ReadNumber(PlainNumber(text))) return false;
+    ++written;
   }
-  return commas > 0;
+  return written > 0;
+}
+
+bool HasDays(const Column& column) {
+  size_t days = 0;
+  for (const auto& [code, text] : column.texts) {
+    if (StandsForNone(text)) continue;
+    if (!BeginsWithDay(text)) return false;
+    ++days;
+  }
+  return days > 0;
 }
 
 bool StandsForNone(std::string_view text) {
@@ -107,12 +170,12 @@ bool StandsForNone(std::string_view text) {
       "null",     "none",    "nil",       "nan",       "na",   "inf",
       "infinity", "unknown", "undefined", "anonymous", "anon", "guest",
       "notset",   "nobody",  "nouser",    "missing",   "empty"};
-  if (text == "-1") return true;
+  if (text == "-1" || text == "\\N") return true;
   if (std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) >= 0x80; }))
     return false;
   const std::string plain = Plain(text);
   const bool clock = text.find(':') != text.npos && text.find('-') == text.npos;  // "00:00"
-  const bool amount = text.find(',') != text.npos;                                // "0,00"
+  const bool amount = text.find_first_of(",%$") != text.npos;                     // "0,00"
   return (plain.find_first_not_of('0') == plain.npos && !clock && !amount) ||
          std::ranges::find(kWords, plain) != std::end(kWords);
 }

@@ -13,7 +13,9 @@
 namespace tacit::inspect {
 
 bool IsLabelName(const Column& column);
-bool IsEventName(const Column& column);  // what has happened, in words
+bool IsRatingName(const Column& column);  // one of a label that is a scale
+bool IsStateName(const Column& column);   // one of a label, or of a state: "paid"
+bool IsEventName(const Column& column);   // what has happened, in words
 bool IsUserName(const Column& column);
 bool IsItemName(const Column& column);
 bool IsTimeName(const Column& column);
@@ -21,8 +23,12 @@ bool IsEventIdName(const Column& column);
 bool IsIdName(const Column& column);     // "id", "shop_id", "shopId"
 bool IsClockName(const Column& column);  // "hour", "sent_at", "Order Date"
 
-// True if the texts of a column are numbers like "12,50" and "1,234".
-bool HasCommas(const Column& column);
+// True if the texts of a column are numbers in a person's way: "1.234,50", "1,234", "$12.50", "5
+// %".
+bool HasWrittenNumbers(const Column& column);
+
+// True if the texts of a column begin with a day, in any order of its parts: "25.11.2026 03:22".
+bool HasDays(const Column& column);
 
 // True if a text in place of an id stands for no id: "guest", "-1", "n/a".
 bool StandsForNone(std::string_view text);

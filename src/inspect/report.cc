@@ -172,7 +172,7 @@ std::string ReportText(const Sample& sample, const Roles& roles,
   line("label", LabelText(sample, roles, trial));
   line("user", IdText(sample, roles.user, roles.user_guessed, roles.user_reason, "user") +
                    (roles.user ? "" : ": without a user the unit can be event alone"));
-  line("item", IdText(sample, roles.item, /*guessed=*/false, roles.item_reason, "item"));
+  line("item", IdText(sample, roles.item, roles.item_guessed, roles.item_reason, "item"));
   if (const auto days = DaysOf(sample, roles, trial)) {
     line("time", fmt::format("'{}': from {} to {}{}{}",
                              Shown(sample.columns[roles.time->column].place), days->from, days->to,

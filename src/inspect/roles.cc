@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "base/text.h"
 #include "base/words.h"
@@ -55,9 +56,7 @@ class RoleFinder {
     for (size_t c = 0; c < sample_.columns.size(); ++c)
       if (taken_[c] == 0) criteo ? AddCriteoFeature(c) : Judge(c);
     TellOfHidden();
-    // An item has a weight of its own too. A user has none: it would tell of the user.
-    if (roles_.item) TellOfTexts(*roles_.item);
-    if (roles_.item) Add(*roles_.item, Kind::kCategorical, "the item itself");
+    if (roles_.item) JudgeItem(*roles_.item);
     DropNested();
     TellOfNearLeaks();
     NameFeatures();
@@ -91,8 +90,7 @@ class RoleFinder {
       if (const auto user = sample_.ColumnAt("/user")) SetUser(*user, "");
       return;
     }
-    for (size_t c = 0; c < sample_.columns.size(); ++c)
-      if (MayBeId(c) && IsUserName(At(c))) return SetUser(c, "by its name");
+    if (SetNamedUser()) return;
     // A column that follows the order of the file has one run a value. Where that order is the
     // time's, it is a day or a batch.
     if (const auto returns = ClosestId(/*of_one_run=*/false))
@@ -103,6 +101,27 @@ class RoleFinder {
     if (const auto grouped = ClosestId(/*of_one_run=*/true))
       GuessUser(*grouped, "the file is grouped by its values");
   }
+  // A name tells the user, unless it is one of several, or of ids that no two records share: then
+  // it is a guess. Of several the finest is taken: a company has users.
+  bool SetNamedUser() {
+    std::vector<size_t> named;
+    for (size_t c = 0; c < sample_.columns.size(); ++c)
+      if (MayBeId(c) && IsUserName(At(c))) named.push_back(c);
+    if (named.empty()) return false;
+    const size_t best = *std::ranges::max_element(
+        named, {}, [&](size_t c) { return std::pair(!EachHasItsOwn(c), Of(c).distinct); });
+    std::string others;
+    for (const size_t c : named)
+      if (c != best) others += (others.empty() ? "" : ", ") + config::QuotedYaml(At(c).place);
+    if (!others.empty())
+      GuessUser(best, fmt::format("by its name, and {} might be it too", others));
+    else if (evidence_.TellsWords() && EachHasItsOwn(best))
+      GuessUser(best, "by its name, though each record has a value of its own");
+    else
+      SetUser(best, "by its name");
+    return true;
+  }
+
   // The id whose values have their records closest together.
   std::optional<size_t> ClosestId(bool of_one_run) const {
     std::optional<size_t> best;
@@ -133,7 +152,9 @@ class RoleFinder {
   // Ids are whole numbers or texts.
   bool MayBeId(size_t c) const {
     const Column& column = At(c);
-    return taken_[c] == 0 && Of(c).present > 0 && column.fractions == 0 && column.flags == 0 &&
+    // Among ids of hexadecimal digits are some like 1e5.
+    const bool fractions = column.fractions > 0 && column.words <= column.numbers();
+    return taken_[c] == 0 && Of(c).present > 0 && !fractions && column.flags == 0 &&
            column.lists == 0 && column.nested == 0 && column.times + column.datetimes == 0 &&
            !IsTimeName(column) && !IsClockName(column) && !SeemsTime(column, Of(c));
   }
@@ -156,7 +177,7 @@ class RoleFinder {
         roles_.item = c;
         roles_.item_reason = "by its name";
       }
-    if (!roles_.item) {
+    if (!roles_.item && !EachHasItsOwn(*roles_.user)) {
       // Users meet an amount about once, too: a number is an item where nothing else is left.
       const auto left = std::ranges::count(taken_, uint8_t{0});
       for (size_t c = 0; c < sample_.columns.size(); ++c) {
@@ -167,6 +188,7 @@ class RoleFinder {
           continue;
         if (!roles_.item || profile.distinct > Of(*roles_.item).distinct) roles_.item = c;
       }
+      roles_.item_guessed = roles_.item.has_value();
       if (roles_.item)
         roles_.item_reason = "of the ids that a user meets about once it has the most values";
     }
@@ -240,18 +262,27 @@ class RoleFinder {
   }
 
   bool EachHasItsOwn(size_t c) const {
-    return static_cast<double>(Of(c).distinct) > kEachItsOwn * static_cast<double>(sample_.rows);
+    constexpr uint64_t kRowsLeast = 100;
+    return sample_.rows >= kRowsLeast &&
+           static_cast<double>(Of(c).distinct) > kEachItsOwn * static_cast<double>(sample_.rows);
   }
 
   void FindEventId() {
     for (size_t c = 0; c < sample_.columns.size() && !roles_.event_id; ++c) {
       const bool own = roles_.plain_json ? At(c).place == "/event_id"
                                          : MayBeId(c) && EachHasItsOwn(c) &&
-                                               (IsEventIdName(At(c)) || At(c).words > 0);
-      if (!own || (!roles_.plain_json && sample_.rows < 100)) continue;
+                                               (IsEventIdName(At(c)) || HasIds(At(c)));
+      if (!own) continue;
       roles_.event_id = c;
       taken_[c] = 1;
     }
+  }
+
+  // Words of a review, a title or an address are no id, though each has its own.
+  static bool HasIds(const Column& column) {
+    return column.words > 0 && std::ranges::none_of(column.texts, [](const auto& text) {
+             return text.second.find(' ') != std::string::npos;
+           });
   }
 
   void Add(size_t c, Kind kind, std::string reason) {
@@ -280,12 +311,7 @@ class RoleFinder {
       return LeaveOut(c, "hardly any record has it");
     if (profile.distinct == 1 && profile.present == sample_.rows)
       return LeaveOut(c, "it has one value");
-    if (roles_.label) foretold_[c] = evidence_.ForetoldAlone(*roles_.label, c);
-    if (const std::string leak = WhyLeak(c); !leak.empty()) {
-      roles_.warnings.push_back(fmt::format("{} is left out: {} If not, name it in schema.features",
-                                            config::QuotedYaml(column.place), leak));
-      return LeaveOut(c, leak);
-    }
+    if (LeavesOutLeak(c)) return;
     if (column.lists > 0) return Add(c, Kind::kMultiHot, "a list");
     const bool unique =
         static_cast<double>(profile.distinct) > kNearlyAll * static_cast<double>(profile.present);
@@ -307,11 +333,12 @@ class RoleFinder {
   void TellOfTexts(size_t c) {
     const Column& column = At(c);
     if (!evidence_.TellsWords() || column.words == 0) return;
-    if (HasCommas(column))
-      roles_.warnings.push_back(fmt::format(
-          "{} has numbers with commas, which are read as texts: without commas (12.50, 1234) they "
-          "are amounts",
-          config::QuotedYaml(column.place)));
+    if (HasWrittenNumbers(column))
+      roles_.warnings.push_back(
+          fmt::format("{} has numbers with commas or other signs, which are read as texts: without "
+                      "them (12.50, "
+                      "1234) they are amounts",
+                      config::QuotedYaml(column.place)));
     const TextsForNone none = TextsForNoneOf(column);
     bool listed = true;
     for (const auto& [code, text] : none.texts) listed &= roles_.ListAsMissing(text);
@@ -343,16 +370,38 @@ class RoleFinder {
               : fmt::format("; {} stand{} for none, and {}", none.Quoted(), one ? "s" : "", done)));
   }
 
+  // An item has a weight of its own too, unless only labels of 1 have one. A user has none: it
+  // would tell of the user.
+  void JudgeItem(size_t c) {
+    if (LeavesOutLeak(c)) return;
+    TellOfTexts(c);
+    Add(c, Kind::kCategorical, "the item itself");
+  }
+
+  // True if a column looks like what is known only with the label: it is no feature.
+  bool LeavesOutLeak(size_t c) {
+    if (roles_.label) foretold_[c] = evidence_.ForetoldAlone(*roles_.label, c);
+    const std::string leak = WhyLeak(c);
+    if (leak.empty()) return false;
+    roles_.warnings.push_back(fmt::format("{} is left out{}: {} If not, name it in schema.features",
+                                          config::QuotedYaml(At(c).place),
+                                          roles_.item == c ? " as a feature" : "", leak));
+    LeaveOut(c, leak);
+    return true;
+  }
+
   // Says why a column looks like what is known only with the label; "" if it does not.
   std::string WhyLeak(size_t c) const {
     const std::optional<Foretold>& foretold = foretold_[c];
     if (foretold && foretold->one_is_one && IsZeroOrOne(c))
       return "it is 1 only where the label is 1: is it known only afterwards?";
-    if (!foretold || std::max(foretold->by_presence, foretold->by_value) < kForetellsAlone)
-      return "";
+    if (!foretold) return "";
     if (foretold->by_presence >= kForetellsAlone)
       return fmt::format("it is filled in where the label is {}: is it known only afterwards?",
                          foretold->filled_is_one ? 1 : 0);
+    if (foretold->filled_is_always_one)
+      return "it is filled in only where the label is 1: is it known only afterwards?";
+    if (foretold->by_value < kForetellsAlone) return "";
     return fmt::format("it alone foretells the label (AUC {:.3f}): is it known only afterwards?",
                        foretold->by_value);
   }

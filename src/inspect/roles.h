@@ -84,7 +84,8 @@ struct Roles {
   std::optional<TimeRole> time;
   std::optional<size_t> user, item, event_id;
   std::string user_reason, item_reason;
-  bool user_guessed = false;  // neither a person nor the format says so, nor its name
+  // Neither a person nor the format says so, nor the name.
+  bool user_guessed = false, item_guessed = false;
   std::vector<FeatureRole> features;
   std::vector<std::pair<size_t, std::string>> left_out;  // with the reason
   std::vector<std::string> warnings;
@@ -102,7 +103,8 @@ struct Roles {
 struct Foretold {
   double by_presence = 0.5, by_value = 0.5;
   bool filled_is_one = false;  // records that have it have the label of 1 more often
-  bool one_is_one = false;     // it is 1 only where the label is, and that is no chance
+  // It is 1, or is there, only where the label is 1, and that is no chance.
+  bool one_is_one = false, filled_is_always_one = false;
 };
 
 // Answers what is asked of the records beside their profiles. It is raw, or noised.

@@ -82,6 +82,10 @@ Result<std::vector<std::string>> FirstLines(const Records& records, size_t part)
   if (first.starts_with("PAR1")) return refuse("is Parquet, which is not read; write it as CSV");
   if (first.starts_with("Obj\x01")) return refuse("is Avro, which is not read; write it as JSON");
   if (first.starts_with("PK\x03\x04")) return refuse("is a zip archive or a spreadsheet");
+  if (first.starts_with("\xff\xfe") || first.starts_with("\xfe\xff"))
+    return refuse("is UTF-16, which is not read; write it as UTF-8");
+  if (!of_topic && lines.size() == 1 && first.find('\r') < first.size() - 1)
+    return refuse("has lines that end in a carriage return alone; write line feeds");
   // A log has hardly any control characters, and what is packed or compiled has many.
   if (odd * 100 > bytes) return refuse("is binary: a log has a record a line, as text");
   return lines;

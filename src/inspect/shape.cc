@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include "base/hash.h"
@@ -32,6 +33,14 @@ bool IsWhole(std::string_view text) {
   if (text.starts_with('-')) text.remove_prefix(1);
   return !text.empty() && text.size() < 20 &&
          std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// A whole number that a table of floats has written: "123" of "123.0".
+std::string_view WithoutZeros(std::string_view text) {
+  const size_t point = text.find('.');
+  const bool zeros = point != text.npos && point + 1 < text.size() &&
+                     text.find_first_not_of('0', point + 1) == text.npos;
+  return zeros ? text.substr(0, point) : text;
 }
 
 tl::unexpected<Error> NoShape(const std::string& file, std::string_view what) {
@@ -63,57 +72,34 @@ bool IsTime(std::string_view text) {
   return event::ReadRfc3339(text) || event::ReadDatetime(text, /*zone_minutes=*/0);
 }
 
-// A header's values are distinct names. A value that its column has again, or a time above times,
-// belongs to a record.
-bool IsHeader(const std::vector<std::string>& values, const std::vector<std::string>& lines,
+bool IsNumber(const std::string& value) { return event::ReadNumber(value).has_value(); }
+
+// Returns true if a line is the header of the lines below it. Its values are names, and one column
+// with values may have none. A value that its column has again, or a time above times, belongs to a
+// record. So does a number, unless a name stands above numbers alone.
+bool IsHeader(const std::vector<std::string>& values, std::span<const std::string> lines,
               char separator) {
-  std::unordered_set<std::string_view> seen;
-  size_t unnamed = 0;
-  for (const std::string& value : values) {
-    unnamed += value.empty() ? 1 : 0;
-    if (event::ReadNumber(value) || !seen.insert(value).second) return false;
-  }
+  std::vector<uint8_t> filled(values.size()), has_words(values.size());
   for (const std::string& line : lines) {
     const std::vector<std::string> below = ValuesOf(line, separator);
     if (below.size() != values.size() || below == values) continue;
-    for (size_t i = 0; i < values.size(); ++i)
-      if (!values[i].empty() && (below[i] == values[i] || (IsTime(values[i]) && IsTime(below[i]))))
-        return false;
-  }
-  return unnamed <= 1;
-}
-
-// Returns the name that a first line of names has twice, where the second line has numbers; "" if
-// there is none.
-std::string NamedTwice(const std::vector<std::string>& names, std::string_view second,
-                       char separator) {
-  const auto is_number = [](const std::string& value) {
-    return event::ReadNumber(value).has_value();
-  };
-  if (std::ranges::any_of(names, is_number) ||
-      std::ranges::none_of(ValuesOf(second, separator), is_number))
-    return "";
-  for (const std::string& name : names)
-    if (!name.empty() && std::ranges::count(names, name) > 1) return name;
-  return "";
-}
-
-// True if a column behind the first could be the label as well: it is 0 or 1. A number with a
-// fraction is none of Criteo's either.
-bool HasOtherLabel(const std::vector<std::string>& lines) {
-  std::vector<bool> zero, one, other;
-  for (const std::string& line : lines) {
-    const std::vector<std::string> values = ValuesOf(TrimmedLine(line), '\t');
-    for (std::vector<bool>* has : {&zero, &one, &other})
-      has->resize(std::max(has->size(), values.size()));
-    for (size_t i = 1; i < values.size(); ++i) {
-      if (event::ReadNumber(values[i]) && values[i].find('.') != std::string::npos) return true;
-      (values[i] == "0" ? zero : values[i] == "1" ? one : other)[i] = true;
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (below[i].empty()) continue;
+      if (below[i] == values[i] || (IsTime(values[i]) && IsTime(below[i]))) return false;
+      filled[i] = 1;
+      if (!IsNumber(below[i])) has_words[i] = 1;
     }
   }
-  for (size_t i = 1; i < zero.size(); ++i)
-    if (zero[i] && one[i] && !other[i]) return true;
-  return false;
+  size_t unnamed = 0, numbers = 0, above_numbers = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i].empty())
+      unnamed += filled[i];
+    else if (IsNumber(values[i]))
+      ++numbers;
+    else if (filled[i] != 0 && has_words[i] == 0 && !StandsForNone(values[i]))
+      ++above_numbers;
+  }
+  return unnamed <= 1 && (numbers == 0 || above_numbers > 0);
 }
 
 // Criteo's lines have no header: a label between tabs, whole numbers, and anything.
@@ -142,7 +128,7 @@ std::optional<Shape> CriteoShape(const std::vector<std::string>& lines, bool ask
   }
   if (columns < 2 || good * 10 < all * 9) return std::nullopt;
   const bool criteos = columns == 1 + kDense + kCategorical;
-  if (!asked && !criteos && HasOtherLabel(lines)) return std::nullopt;
+  if (!asked && !criteos) return std::nullopt;  // a flag may come first in any log
   Shape shape{.format = Format::kCriteoTsv, .separator = '\t', .header = false};
   // Hashed categories may be digits alone in a few lines.
   shape.dense = criteos && dense >= kDense ? kDense : dense;
@@ -162,14 +148,26 @@ Result<Shape> CsvShapeOf(const std::string& file, const std::vector<std::string>
     return NoShape(file,
                    "has neither JSON lines nor lines of values: no separator (comma, semicolon, "
                    "tab, bar) divides nine lines in ten into equally many values");
-  shape.columns = ValuesOf(lines.front(), shape.separator);
-  shape.header = shape.columns.size() == most && IsHeader(shape.columns, lines, shape.separator);
-  if (shape.header) return shape;
-  const std::string twice =
-      lines.size() > 1 ? NamedTwice(shape.columns, lines[1], shape.separator) : "";
-  if (!twice.empty())
-    return NoShape(
-        file, fmt::format("its first line names '{}' twice; columns need different names", twice));
+  const auto first = std::ranges::find_if(lines, [&](const std::string& line) {
+    return ValuesOf(line, shape.separator).size() == most;
+  });
+  shape.columns = ValuesOf(*first, shape.separator);
+  shape.header = IsHeader(shape.columns, {first + 1, lines.end()}, shape.separator);
+  if (shape.header && first != lines.begin())
+    return NoShape(file, fmt::format("its line {} names the columns: remove the lines above it",
+                                     first - lines.begin() + 1));
+  if (shape.header) {
+    for (const std::string& name : shape.columns) {
+      if (!IsUtf8(name))
+        return NoShape(file,
+                       "its first line is not UTF-8; write the file as UTF-8 (iconv does it)");
+      if (!name.empty() && std::ranges::count(shape.columns, name) > 1)
+        return NoShape(
+            file,
+            fmt::format("its first line names '{}' twice; columns need different names", name));
+    }
+    return shape;
+  }
   shape.columns.clear();
   for (size_t i = 1; i <= most; ++i) shape.columns.push_back(fmt::format("c{}", i));
   return shape;
@@ -244,7 +242,7 @@ struct Splitter::Filler {
   void Text(Column* column, uint64_t row, std::string_view text, bool quotes) {
     if (text.empty()) return;
     if (const auto number = event::ReadNumber(text)) {
-      ++(IsWhole(text) ? column->integers : column->fractions);
+      ++(IsWhole(WithoutZeros(text)) ? column->integers : column->fractions);
       column->quoted += quotes ? 1 : 0;
       KeepNumber(column, row, *number);
     } else if (!quotes &&

@@ -157,7 +157,9 @@ void FindTime(const Sample& sample, const Evidence& evidence, std::vector<uint8_
 bool SeemsTime(const Column& column, const Profile& profile) {
   const uint64_t present = profile.present - TextsForNoneOf(column).records;
   const auto most = [&](uint64_t values) { return 2 * values > present; };
+  const bool called_so = IsTimeName(column) || IsClockName(column);
   if (most(column.times + column.datetimes)) return true;
+  if ((most(column.words) || called_so) && HasDays(column)) return true;
   if (IsNamedId(column)) return false;
   // Hours and days of a log do not return, while shelves, and the hours of each day, do. Noised
   // counts do not know it: many texts are taken for times.
@@ -200,10 +202,11 @@ std::string LeaveTimeOut(const Sample& sample, const Evidence& evidence, size_t 
   }
   if (count == 0) {
     roles->warnings.push_back(fmt::format(
-        "{} seems to be the time by its name, and is left out: not one of its {} values is a time "
+        "{} seems to be the time by its {}, and is left out: not one of its {} values is a time "
         "by RFC 3339 or without a zone, or a number of 1990 to 2100 in unit s, ms, us or ns. Write "
         "times so; if it is none, name it in schema.features",
-        config::QuotedYaml(column.place), WithThousands(profile.present)));
+        config::QuotedYaml(column.place), HasDays(column) ? "form" : "name",
+        WithThousands(profile.present)));
   } else if (others == 0) {
     const std::string why =
         profile.missing > kLackMost

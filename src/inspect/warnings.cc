@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "base/words.h"
+#include "inspect/names.h"
 #include "inspect/report.h"
 #include "inspect/rules.h"
 #include "inspect/source_yaml.h"
@@ -77,6 +78,11 @@ std::string OlderRecords(const Sample& sample, const Roles& roles) {
       PercentText(1 - roles.profiles[c].ordered),
       furthest > 0 ? ", by up to " + SpanText(furthest) : "",
       sample.topic() != nullptr ? "topic's" : "files'");
+}
+
+// True if numbers alone say that a column is of times: numbers of invoices grow too.
+bool IsGuess(const Column& time) {
+  return time.numbers() > 0 && !IsTimeName(time) && !IsClockName(time);
 }
 
 double RateOfRarer(const Trial& trial) {
@@ -180,9 +186,17 @@ std::vector<std::string> WarningsAbout(const Sample& sample, const Roles& roles,
   for (std::string& warning : ComeAndGone(sample, roles)) warnings.push_back(std::move(warning));
   if (roles.label && roles.label->guessed)
     warnings.push_back(fmt::format(
-        "the label is GUESSED to be {}{}: --label names it, --no-label says that these "
+        "the label is GUESSED to be {}{}{}: --label names it, --no-label says that these "
         "records have none",
-        config::QuotedYaml(sample.columns[roles.label->column].place), OtherLabels(*roles.label)));
+        config::QuotedYaml(sample.columns[roles.label->column].place),
+        roles.label->at_least ? fmt::format(", 1 from {} on", *roles.label->at_least) : "",
+        OtherLabels(*roles.label)));
+  if (roles.time && sample.noised.empty() && IsGuess(sample.columns[roles.time->column]))
+    warnings.push_back(fmt::format(
+        "the time is GUESSED to be {}: its numbers grow, and might be times. If they are not, "
+        "leave "
+        "source.{}.timestamp empty",
+        config::QuotedYaml(sample.columns[roles.time->column].place), NameOf(sample.shape.format)));
   if (roles.user_guessed)
     warnings.push_back(fmt::format(
         "the user is GUESSED to be {}: {}. With unit user each of its {} is protected as one "

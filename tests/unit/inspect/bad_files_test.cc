@@ -148,6 +148,17 @@ TEST_F(BadFiles, ADamagedArchiveIsReadAsFarAsItGoes) {
   EXPECT_THAT(ended.out, HasSubstr("truncated gzip data"));
 }
 
+// A word of a label may be in any encoding, and the report is JSON all the same.
+TEST_F(BadFiles, AReportOfWordsInAnotherEncodingIsJson) {
+  std::string text = "shelf,action\n";
+  for (int i = 0; i < 500; ++i)
+    text += fmt::format("s{},{}\n", i % 7, i % 3 == 0 ? "achet\xe9" : "vu");
+  const Ended ended = Inspect({Write("words.csv", text), "--json"});
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(test::ParseJson(ended.out).at("proposal").as_string().c_str(),
+              HasSubstr("achet\xef\xbf\xbd"));
+}
+
 // For any bytes in a file there is a report or a message.
 TEST_F(BadFiles, MutatedFilesAreReadOrRefused) {
   std::mt19937_64 random(9);

@@ -53,8 +53,6 @@ class OddValuesTest : public RolesTest {
       return each > 0 && i % each == 0 ? odd : fmt::format(fmt::runtime(form), "2024-02-11", clock);
     };
   }
-
-  const Sample* sample_ = nullptr;
 };
 
 TEST_F(OddValuesTest, TimesThatCannotBeReadAreToldOf) {
@@ -82,7 +80,7 @@ TEST_F(OddValuesTest, TimesThatCannotBeReadAreToldOf) {
                                     "and 200 are not")));
   const Roles unread = RolesOf("ts", Clocks("{} at {}", 0, ""));
   EXPECT_FALSE(unread.event_id) << "a time is no event's id";
-  EXPECT_THAT(unread.warnings, ElementsAre(HasSubstr("\"ts\" seems to be the time by its name")));
+  EXPECT_THAT(unread.warnings, ElementsAre(HasSubstr("\"ts\" seems to be the time by its form")));
 }
 
 // A few odd times are told of: what the codec refuses, and what it takes.
@@ -208,13 +206,62 @@ TEST_F(OddValuesTest, NumbersWithCommasAreToldOf) {
   const auto warnings = [&](const std::function<std::string(int)>& value) {
     return RolesOf("cost", [&](int i) { return '"' + value(i) + '"'; }).warnings;
   };
-  const auto told = HasSubstr("\"cost\" has numbers with commas, which are read as texts");
+  const auto told = HasSubstr("\"cost\" has numbers with commas or other signs, which are read as");
   EXPECT_THAT(warnings([](int i) { return fmt::format("{},{:02}", i % 37, i % 3); }),
               ElementsAre(told));
   EXPECT_THAT(warnings([](int i) { return fmt::format("{},{:03}", 1 + i % 7, i % 99); }),
               ElementsAre(told));
   EXPECT_THAT(warnings([](int i) { return fmt::format("size {},{}", i % 9, i % 5); }), IsEmpty());
   EXPECT_THAT(warnings([](int i) { return std::to_string(i % 97); }), IsEmpty());
+  for (const char* form :
+       {"1.{:03},50", "1,{:03}.5", "${}.5", "{},5 EUR", "{} %", "{}%", "\u20ac {},00"})
+    EXPECT_THAT(warnings([=](int i) { return fmt::format(fmt::runtime(form), i % 97); }),
+                ElementsAre(told))
+        << form;
+  for (const char* form : {"C-{}", "{} days", "1.{}.2", "SKU {}", "{} red"})
+    EXPECT_THAT(warnings([=](int i) { return fmt::format(fmt::runtime(form), i % 97); }), IsEmpty())
+        << form;
+}
+
+// Days in a form that is not read are no categories, and no ids.
+TEST_F(OddValuesTest, DaysOfOtherFormsAreToldOf) {
+  for (const char* form :
+       {"{0:02}.{1:02}.2024", "{1}/{0}/2024 3:{2:02} PM", "2024/{1}/{0}",
+        "2024-{1:02}-{0:02} 06:{2:02}:00 UTC", "2024-{1:02}-{0:02} 06:{2:02}:00+00"}) {
+    const Roles roles = RolesOf("made", [=](int i) {
+      return fmt::format(fmt::runtime(form), 1 + i * 28 / 2000, 1 + i % 12, i % 60);
+    });
+    EXPECT_EQ(Feature(roles, "made"), nullptr) << form;
+    EXPECT_FALSE(roles.event_id || roles.time) << form;
+    EXPECT_THAT(roles.warnings, ElementsAre(HasSubstr("\"made\" seems to be the time by its form")))
+        << form;
+  }
+  const Roles digits =
+      RolesOf("date", [](int i) { return std::to_string(20240301 + i * 28 / 2000); });
+  EXPECT_EQ(Feature(digits, "date"), nullptr);
+  EXPECT_THAT(digits.warnings, ElementsAre(HasSubstr("\"date\" seems to be the time by its form")));
+  const auto feature_of = [&](const std::string& name, int first) {
+    return Feature(RolesOf(name, [=](int i) { return std::to_string(first + i % 28); }), name);
+  };
+  EXPECT_NE(feature_of("shop", 20240301), nullptr) << "a number of eight digits";
+  EXPECT_NE(feature_of("hour", 20240081), nullptr) << "no day of a month";
+  for (const char* form : {"10.{}.0.1", "2.{}.14", "{}-2024-11-12", "v2024.{}.1", "2024-{}-00017"})
+    EXPECT_NE(
+        Feature(RolesOf("made", [=](int i) { return fmt::format(fmt::runtime(form), i % 9); }),
+                "made"),
+        nullptr)
+        << form;
+}
+
+// Texts of several words are no ids, though no two are the same.
+TEST_F(OddValuesTest, TextsOfWordsAreNoIdsOfEvents) {
+  const auto id_of = [&](const char* form) {
+    const Roles roles =
+        RolesOf("note", [=](int i) { return fmt::format(fmt::runtime(form), i * 7919); });
+    return NameOfColumn(*sample_, roles.event_id);
+  };
+  EXPECT_EQ(id_of("n{}"), "note");
+  EXPECT_EQ(id_of("good shoes {}"), "(none)");
 }
 
 TEST_F(OddValuesTest, NumbersOfOneRecordEachAreAmounts) {
@@ -243,8 +290,10 @@ TEST_F(OddValuesTest, TextsForNoneAmongNamesAreMissing) {
   listed(RolesOf("kind", names("k{}", "N/A")), "kind", "N/A");
   listed(RolesOfJson("kind", names("\"k{}\"", "\"null\"")), "/kind", "null");
   listed(RolesOf("sku", names("i{}", "none"), {.user = "shelf"}), "sku", "none");
+  EXPECT_THAT(RolesOf("kind", names("k{}", "\\N")).missing, ElementsAre("\\N"));
   EXPECT_THAT(RolesOf("kind", names("k{}", "")).warnings, IsEmpty());
   EXPECT_THAT(RolesOf("clock", names("0{}:00", "00:00")).missing, IsEmpty());
+  EXPECT_THAT(RolesOf("off", names("{}%", "0%")).missing, IsEmpty()) << "no reduction is one";
   // A text that is a label stays one.
   const Roles said = RolesOf("kind", names("k{}", "none"),
                              {.label = "kind", .label_values = {{"none", "0"}, {"k1", "1"}}});

@@ -142,6 +142,10 @@ TEST_F(ReportTest, UsersAndItemsAreNamedOrMissed) {
   EXPECT_THAT(known.Text(), AllOf(HasSubstr("\nuser       'customer': by its name\n"),
                                   HasSubstr("\nitem       'sku': by its name\n")));
   EXPECT_EQ(known.Json().at("user"), "customer");
+  const Looked met = LookAt("click,customer,film", 2000, [](int i) {
+    return fmt::format("{},n{},f{}", i * 13 % 10 < 3 ? 1 : 0, i * 17 % 307, i * 7 % 997);
+  });
+  EXPECT_THAT(met.Text(), HasSubstr("\nitem       'film', GUESSED: of the ids that a user meets"));
   const Looked grouped = LookAt("click,player,shelf", 2000, [](int i) {
     return fmt::format("{},p{},s{}", i * 13 % 10 < 3 ? 1 : 0, i / 13, i % 7);
   });
@@ -186,6 +190,39 @@ TEST_F(ReportTest, BadTimesAreCounted) {
   EXPECT_THAT(looked.Text(),
               AllOf(HasSubstr("readable   1,960 of them"), HasSubstr("  40 not, first "),
                     HasSubstr("from 2024-02-11 10:00:01 to 2024-02-11 10:33:19")));
+}
+
+// Spreadsheets write columns that have neither a name nor a value.
+TEST_F(ReportTest, ColumnsWithoutANameArePassedOver) {
+  const Looked looked = LookAt("click,shelf,,", 2000, [](int i) {
+    return fmt::format("{},s{},,", i * 13 % 10 < 3 ? 1 : 0, i % 7);
+  });
+  EXPECT_EQ(looked.trial.good, 2000u);
+  EXPECT_THAT(looked.Text(), HasSubstr("left out: '': no configuration can name it"));
+}
+
+// Numbers that grow may be numbers of invoices.
+TEST_F(ReportTest, ATimeThatNumbersAloneTellIsGuessed) {
+  const auto text = [&](const std::string& name, const std::string& form) {
+    return LookAt("click,shelf," + name, 2000,
+                  [&](int i) {
+                    return fmt::format("{},s{},{}", i * 13 % 10 < 3 ? 1 : 0, i % 7,
+                                       fmt::format(fmt::runtime(form), 1000 + i));
+                  })
+        .Text();
+  };
+  const auto told = HasSubstr("WARNING: the time is GUESSED to be \"invoice\": its numbers grow");
+  EXPECT_THAT(text("invoice", "100000{}"), told);
+  EXPECT_THAT(text("paid_at", "100000{}"), Not(HasSubstr("the time is GUESSED")));
+  EXPECT_THAT(text("invoice", "{}-01-01"), Not(HasSubstr("the time is GUESSED")));
+}
+
+// A scale has no number of its own from which on it is a success.
+TEST_F(ReportTest, AGuessedScaleSaysFromWhereItIsOne) {
+  const Looked looked =
+      LookAt("label,shelf", 2000, [](int i) { return fmt::format("{},s{}", i * 17 % 3, i % 7); });
+  EXPECT_THAT(looked.Text(),
+              HasSubstr("WARNING: the label is GUESSED to be \"label\", 1 from 1 on"));
 }
 
 TEST_F(ReportTest, ATimeOfAnotherAgeIsNoDayOfTheLog) {

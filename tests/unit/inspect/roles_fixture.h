@@ -42,6 +42,7 @@ class RolesTest : public testing::Test {
 
   test::TempDir dir_;
   std::list<Sample> samples_;
+  const Sample* sample_ = nullptr;  // the one that a test looks at
 };
 
 // Lines of a shop whose column `name` has the text that `value` makes of a line's number.

@@ -140,78 +140,6 @@ TEST_F(RolesTest, NumbersAreNamesOrAmountsByWhatForetellsTheLabel) {
   EXPECT_EQ(roles.features[1].kind, FeatureKind::kDense) << roles.features[1].reason;
 }
 
-TEST_F(RolesTest, LabelsOfManyKinds) {
-  const auto label_of = [&](const std::vector<std::string>& values) {
-    std::string text;
-    for (size_t i = 0; i < 400; ++i)
-      text += fmt::format("{{\"what\":{},\"colour\":\"c{}\"}}\n", values[i % values.size()], i % 9);
-    const Roles roles = FindRoles(Read("labels.jsonl", text));
-    return roles.label.value_or(LabelRole());
-  };
-  EXPECT_THAT(label_of({"0", "0", "1"}).reason, HasSubstr("0 or 1"));
-  EXPECT_THAT(label_of({"true", "false"}).reason, HasSubstr("0 or 1"));
-  EXPECT_EQ(label_of({"1", "2", "2"}).at_least, 2);
-  EXPECT_EQ(label_of({"\"view\"", "\"view\"", "\"buy\""}).values,
-            (config::Words{{"buy", "1"}, {"view", "0"}}));
-  EXPECT_FALSE(label_of({"\"view\"", "\"view\"", "\"buy\""}).values_open);
-  const LabelRole unknown = label_of({"\"a\"", "\"a\"", "\"b\""});
-  EXPECT_TRUE(unknown.values_open) << "no word is a success: a person has to say";
-  EXPECT_TRUE(unknown.guessed);
-  EXPECT_EQ(unknown.values, (config::Words{{"a", "0"}, {"b", "1"}})) << "for a trial alone";
-  // Numbers in quotes are words to the codec.
-  EXPECT_EQ(label_of({"\"0\"", "\"0\"", "\"1\""}).values, (config::Words{{"0", "0"}, {"1", "1"}}));
-  EXPECT_EQ(label_of({"1", "2", "3", "4", "5"}).at_least, 3);
-  EXPECT_EQ(label_of({"7"}).reason, "") << "one value is no label";
-  // Nor is it where a person says so, and neither are lists.
-  for (const char* value : {"7", "[1,2]"}) {
-    std::string text;
-    for (int i = 0; i < 100; ++i)
-      text += fmt::format("{{\"what\":{},\"colour\":\"c{}\"}}\n", value, i % 9);
-    EXPECT_FALSE(FindRoles(Read("named.jsonl", text), {.label = "/what"}).label) << value;
-  }
-}
-
-// A label is called guessed where its name does not say it, or other columns might be meant.
-TEST_F(RolesTest, AGuessedLabelNamesTheOthers) {
-  const auto label_of = [&](const std::string& header, const std::vector<std::string>& words) {
-    std::string text = header + ",colour\n";
-    for (size_t i = 0; i < 600; ++i)
-      text += fmt::format("{},{},c{}\n", words[i % words.size()], i % 5 == 0 ? 1 : 0, i % 9);
-    const Sample& sample = Read("guess.csv", text);
-    return std::pair(&sample, FindRoles(sample).label.value());
-  };
-  const auto [plain, by_name] = label_of("weather,clicked", {"sun", "rain", "wind"});
-  EXPECT_EQ(NameOfColumn(*plain, by_name.column), "clicked");
-  EXPECT_FALSE(by_name.guessed);
-  const auto [two, either] = label_of("bought,clicked", {"1", "0"});
-  EXPECT_TRUE(either.guessed);
-  EXPECT_EQ(NameOfColumn(*two, either.column), "bought");
-  EXPECT_THAT(either.others, testing::ElementsAre("clicked"));
-  // 0 and 1 go before words that tell no success, and after words that do.
-  const auto [untold, number] = label_of("type,mobile", {"view", "scroll", "leave"});
-  EXPECT_EQ(NameOfColumn(*untold, number.column), "mobile");
-  EXPECT_TRUE(number.guessed);
-  EXPECT_THAT(number.others, testing::ElementsAre("type"));
-  const auto [told, word] = label_of("type,mobile", {"view", "scroll", "payment"});
-  EXPECT_EQ(NameOfColumn(*told, word.column), "type");
-  EXPECT_THAT(word.others, testing::ElementsAre("mobile"));
-  EXPECT_EQ(word.values, (config::Words{{"payment", "1"}, {"scroll", "0"}, {"view", "0"}}));
-}
-
-// The others are named as --label takes them: deep fields of JSON by their pointers.
-TEST_F(RolesTest, TheOthersOfAGuessAreNamedByTheirPlaces) {
-  std::string text;
-  for (int i = 0; i < 2000; ++i)
-    text += fmt::format(R"({{"in":{{"a":"{}","b":"{}"}},"c":"c{}"}})"
-                        "\n",
-                        i * 13 % 10 < 3 ? "x" : "y", i * 7 % 11 < 4 ? "p" : "q", i % 7);
-  const Sample& sample = Read("deep.jsonl", text);
-  const Roles roles = FindRoles(sample);
-  ASSERT_TRUE(roles.label);
-  const std::string label = sample.columns[roles.label->column].place;
-  EXPECT_THAT(roles.label->others, testing::ElementsAre(label == "/in/a" ? "/in/b" : "/in/a"));
-}
-
 TEST_F(RolesTest, APersonMaySayThatThereIsNoLabel) {
   std::string text = "user,item,bought\n";
   for (int i = 0; i < 900; ++i) text += fmt::format("u{},i{},{}\n", i % 50, i % 70, i % 3 / 2);
@@ -279,6 +207,84 @@ TEST_F(RolesTest, AColumnThatIsMostlyFilledInWithTheLabelIsToldOf) {
   EXPECT_THAT(of_states(16),
               testing::ElementsAre(HasSubstr("\"state\" alone foretells the label (AUC 0.90)")));
   EXPECT_THAT(of_states(12), testing::IsEmpty()) << "AUC .8";
+}
+
+// An item that is there only where the label is 1 gives the label away.
+TEST_F(RolesTest, AnItemThatIsFilledInWithTheLabelIsNoFeature) {
+  const auto roles_of = [&](bool always) {
+    sample_ = &Read("items.csv", ShopWith("user,item,click", [&](int i) {
+                      const bool click = i * 13 % 10 < 3;
+                      return fmt::format("u{},{},{}", i % 97,
+                                         click || always ? fmt::format("i{}", i % 31) : "",
+                                         click ? 1 : 0);
+                    }));
+    return FindRoles(*sample_);
+  };
+  const Roles leak = roles_of(false);
+  EXPECT_EQ(NameOfColumn(*sample_, leak.item), "item");
+  EXPECT_EQ(FeatureOf(*sample_, leak, "item"), nullptr);
+  EXPECT_THAT(leak.warnings,
+              testing::Contains(
+                  HasSubstr("\"item\" is left out as a feature: it is filled in where the label "
+                            "is 1: is it known only afterwards?")));
+  EXPECT_NE(FeatureOf(*sample_, roles_of(true), "item"), nullptr);
+}
+
+// A name is not enough where several columns have one, or where it is that of records.
+TEST_F(RolesTest, AUsersNameThatIsNotAloneIsAGuess) {
+  const auto roles_of = [&](const std::string& names, const std::function<std::string(int)>& ids) {
+    sample_ = &Read("users.csv", ShopWith(names + ",click", [&](int i) {
+                      return ids(i) + (i * 13 % 10 < 3 ? ",1" : ",0");
+                    }));
+    return FindRoles(*sample_);
+  };
+  const auto two = [](int i) { return fmt::format("a{},u{}", i * 7 % 5, i * 31 % 499); };
+  for (const char* names : {"account_id,user_id", "member,user"}) {
+    const Roles several = roles_of(names, two);
+    EXPECT_THAT(NameOfColumn(*sample_, several.user), HasSubstr("user"));
+    EXPECT_TRUE(several.user_guessed) << names;
+    EXPECT_THAT(several.user_reason, HasSubstr("might be it too"));
+  }
+  const Roles unique = roles_of("uid", [](int i) { return fmt::format("r{}", i * 7919); });
+  EXPECT_EQ(NameOfColumn(*sample_, unique.user), "uid");
+  EXPECT_TRUE(unique.user_guessed);
+  EXPECT_THAT(unique.user_reason, HasSubstr("each record has a value of its own"));
+  EXPECT_FALSE(
+      roles_of("uid,kind", [](int i) { return fmt::format("r{},k{}", i * 7919, i * 31 % 499); })
+          .item)
+      << "such a user meets all things about once";
+  const Roles beside = roles_of(
+      "uid,customer", [](int i) { return fmt::format("r{},c{}", i * 7919, i * 31 % 499); });
+  EXPECT_EQ(NameOfColumn(*sample_, beside.user), "customer");
+  EXPECT_EQ(NameOfColumn(*sample_, beside.event_id), "uid");
+  EXPECT_FALSE(roles_of("plan,user", two).user_guessed);
+}
+
+// Ids are as they are in a table that has made floats of them.
+TEST_F(RolesTest, IdsOfFloatsAreIds) {
+  const Sample& sample = Read("floats.csv", ShopWith("user_id,click", [](int i) {
+                                return i % 50 == 0 ? fmt::format(",{}.0", i % 3 / 2)
+                                                   : fmt::format("{}.0,{}.0", i % 97, i % 3 / 2);
+                              }));
+  const Roles roles = FindRoles(sample);
+  EXPECT_EQ(NameOfColumn(sample, roles.user), "user_id");
+  ASSERT_TRUE(roles.label);
+  EXPECT_EQ(roles.label->reason, "it is 0 or 1");
+}
+
+// Some of many ids of hexadecimal digits are numbers.
+TEST_F(RolesTest, IdsThatLookLikeNumbersAreIds) {
+  const Sample& sample =
+      Read("hex.csv", ShopWith("user_id,click", [](int i) {
+             const uint64_t id = static_cast<uint64_t>(i) % 499 * 7'919'003;
+             return fmt::format(
+                 "{},{}",
+                 i % 499 < 9 ? fmt::format("{}e{}", id % 1000, i % 9) : fmt::format("{:08x}a", id),
+                 i * 13 % 10 < 3 ? 1 : 0);
+           }));
+  const Roles roles = FindRoles(sample);
+  EXPECT_GT(sample.columns[2].fractions, 0u);
+  EXPECT_EQ(NameOfColumn(sample, roles.user), "user_id");
 }
 
 // A user that values alone tell is a guess: hours and batches lie together as well.
@@ -380,6 +386,21 @@ TEST_F(RolesTest, AColumnThatIsOneOnlyWhereTheLabelIsIsLeftOut) {
   EXPECT_THAT(roles.warnings, testing::ElementsAre(HasSubstr("\"purchased\" is left out")));
   const Sample& stray = Read("stray.csv", text_of(5));
   EXPECT_TRUE(FeatureOf(stray, FindRoles(stray, {.label = "clicked"}), "purchased"));
+}
+
+// So is a column that is filled in with a few labels of 1 alone.
+TEST_F(RolesTest, AColumnThatIsFilledInOnlyWhereTheLabelIsOneIsLeftOut) {
+  const auto reason = [&](int stray) {
+    const Sample& sample =
+        Read("sum.csv", ShopWith("sum,click", [&](int i) {
+               const bool click = i * 13 % 10 < 3;
+               const bool filled = (click && i % 8 == 0) || i % 2000 < stray;
+               return fmt::format("{},{}", filled ? std::to_string(i % 77) : "", click ? 1 : 0);
+             }));
+    return ReasonLeftOut(sample, FindRoles(sample), "sum");
+  };
+  EXPECT_THAT(reason(0), HasSubstr("it is filled in only where the label is 1"));
+  EXPECT_EQ(reason(9), "") << "a few labels of 0 have it too";
 }
 
 // Ids are names unless their size foretells the label.

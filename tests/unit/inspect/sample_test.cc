@@ -36,7 +36,6 @@ TEST_F(SampleTest, FormsOfLinesAreKnown) {
     return sample ? sample->shape : Shape();
   };
   EXPECT_EQ(shape("{\"a\":1}\n{\"a\":2}\n").format, Format::kJson);
-  EXPECT_EQ(shape("1\t2\tx\n0\t\ty\n1\t7\tx\n").format, Format::kCriteoTsv);
   const Shape csv = shape("a,b\n1,2\n3,4\n");
   EXPECT_EQ(csv.format, Format::kCsv);
   EXPECT_TRUE(csv.header);
@@ -65,7 +64,33 @@ TEST_F(SampleTest, AFirstRecordIsNoHeader) {
       << "files that were put together";
 }
 
-// Lines of a 0 or 1 between tabs are Criteo's where nothing else can be the label.
+// Spreadsheets leave columns without a name, and name others by years.
+TEST_F(SampleTest, AHeaderOfATableIsKnown) {
+  const auto names = [&](const std::string& text) {
+    const auto sample = ReadSample({Write("log", text)}, {});
+    EXPECT_TRUE(sample) << sample.error().message;
+    return sample && sample->shape.header ? sample->shape.columns : std::vector<std::string>();
+  };
+  const std::vector<std::string> none;
+  EXPECT_EQ(names("who,what,,\nu1,x,,\nu2,y,,\n"),
+            (std::vector<std::string>{"who", "what", "", ""}));
+  EXPECT_EQ(names(",who,click\n1,u1,0\n2,u2,1\n"), (std::vector<std::string>{"", "who", "click"}))
+      << "the numbers of a table's rows";
+  EXPECT_EQ(names("u1,x,,\nu2,y,3,4\nu3,z,5,6\n"), none) << "a record that lacks two values";
+  EXPECT_EQ(names("shop,2023,open\ns1,7,1\ns2,8,0\n"),
+            (std::vector<std::string>{"shop", "2023", "open"}))
+      << "a name above numbers";
+  EXPECT_EQ(names("u1,17,n/a\nu2,8,0\nu3,9,1\n"), none) << "a number that is missing";
+  // A header that is not the first line, or names a column twice, is refused: it would be a record.
+  EXPECT_THAT(Refusal({Write("sep",
+                             "sep=;\nwho;age;click\nu1;7;0\nu2;8;1\nu3;9;1\nu4;7;0\nu5;6;1"
+                             "\nu6;8;0\nu7;9;1\nu8;7;0\nu9;6;1\n")}),
+              HasSubstr("sep: its line 2 names the columns: remove the lines above it"));
+  EXPECT_THAT(Refusal({Write("two", "who,kind,kind\nu1,a,x\nu2,b,y\n")}),
+              HasSubstr("its first line names 'kind' twice"));
+}
+
+// Lines of a 0 or 1 between tabs are Criteo's where they have its columns: a flag may come first.
 TEST_F(SampleTest, AFlagInFrontIsNoLabelOfCriteos) {
   const auto format = [&](const std::string& text, std::optional<Format> asked = {}) {
     const auto sample = ReadSample({Write("log", text)}, {.format = asked});
@@ -75,8 +100,7 @@ TEST_F(SampleTest, AFlagInFrontIsNoLabelOfCriteos) {
   const std::string flag = "1\tx\t0\n0\ty\t1\n0\tx\t0\n";
   EXPECT_EQ(format(flag), Format::kCsv) << "the last column may be the label";
   EXPECT_EQ(format(flag, Format::kCriteoTsv), Format::kCriteoTsv) << "a person says so";
-  EXPECT_EQ(format("1\t.25\tx\n0\t.5\ty\n"), Format::kCsv) << "fractions are amounts";
-  EXPECT_EQ(format("1\t1\tx\n0\t0\ty\n1\t2\tx\n"), Format::kCriteoTsv);
+  EXPECT_EQ(format("1\t17\tview\n0\t18\tbuy\n1\t22\tview\n"), Format::kCsv);
   std::string criteos;
   for (int i = 0; i < 40; ++i) criteos += (i == 0 ? "" : "\t") + std::string(i == 12 ? "1" : "0");
   std::string other = criteos;
@@ -93,6 +117,13 @@ TEST_F(SampleTest, FilesThatAreNoLogAreRefusedByName) {
   for (int i = 0; i < 4000; ++i) bytes += static_cast<char>(i * 37);
   EXPECT_THAT(Refusal({Write("bytes", bytes)}), HasSubstr("is binary"));
   EXPECT_THAT(Refusal({Write("table", "PAR1 abc")}), HasSubstr("Parquet"));
+  EXPECT_THAT(Refusal({Write("wide",
+                             "\xff\xfe"
+                             "a,b\n")}),
+              HasSubstr("UTF-16"));
+  EXPECT_THAT(Refusal({Write("latin", "abonn\xe9,click\nu1,0\nu2,1\n")}),
+              HasSubstr("latin: its first line is not UTF-8"));
+  EXPECT_THAT(Refusal({Write("mac", "a,b\r1,2\r3,4\r")}), HasSubstr("a carriage return alone"));
   EXPECT_THAT(Refusal({Write("array", "[{\"a\":1},\n{\"a\":2}]\n")}), HasSubstr("JSON array"));
   EXPECT_THAT(Refusal({Write("pretty", "{\n  \"a\": 1\n}\n")}), HasSubstr("several lines"));
   EXPECT_THAT(Refusal({Write("prose", "once upon\na time\n")}), HasSubstr("neither JSON"));
