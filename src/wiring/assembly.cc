@@ -242,7 +242,7 @@ train::TrainerOptions MakeTrainerOptions(const Assembly& assembly, const std::st
   options.total_budget = assembly.total_budget;
   options.topic = topic;
   options.commit_interval = std::chrono::milliseconds(assembly.config.store.commit_interval_ms);
-  options.commit_each_step = !assembly.config.workers.topic.empty();
+  options.commit_each_period = !assembly.config.workers.topic.empty();
   options.idle_priority = assembly.config.training.idle_priority;
   options.has_days = assembly.config.source.traits().has_files;
   return options;
