@@ -124,7 +124,7 @@ class RandomShare final : public PeriodShare {
   std::map<int32_t, LastRecord> Last() const override { return {}; }
 
   size_t summed() const { return summed_; }
-  // Of each period.
+  // The learners of each period.
   const std::vector<std::vector<LearnerIndex>>& learners() const { return learners_; }
 
  private:
