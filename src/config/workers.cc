@@ -47,9 +47,6 @@ Status CheckWorkers(const Place& place, const Config& config) {
     return topic.Fail(
         "needs source.periods: topic, with source.kind kafka: workers sum periods of a whole "
         "topic");
-  if (config.source.halt_above.given())
-    return topic.Fail(
-        "cannot go with source.halt_above: records that workers cannot read are not counted");
   if (config.feed.topic.empty())
     return topic.Fail("needs feed.topic: workers get the model from the feed");
   if (workers.key_file.empty()) return place.Key("key_file").Fail("is empty");

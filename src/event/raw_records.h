@@ -26,6 +26,12 @@ struct PublicCut {
   std::string name;     // name of the file that ended
 };
 
+// A learner's part of the sums of another process, as its bytes.
+struct SummedPart {
+  LearnerIndex learner;
+  std::string bytes;
+};
+
 // Records that another process has read and summed up, as it counted them.
 struct SummedRecords {
   uint64_t records = 0;  // good or bad
@@ -61,9 +67,9 @@ struct RawRecords {
   // The ranges of a period over several partitions that ends behind these records; empty: no such
   // period ends here.
   std::vector<OffsetRange> period;
-  // A part of a period that another process, `origin`, has summed up: its learner's bytes, and the
-  // records that it read for it. There are no records beside it.
-  std::string sums;
+  // A part of a period that another process, `origin`, has summed up: a part of each learner that
+  // learns from the period, and the records that it read for them. There are no records beside it.
+  std::vector<SummedPart> sums;
   SummedRecords summed;
   // Records that another process has summed up too. A frame without records ends them, and has the
   // sums that they are compared with.

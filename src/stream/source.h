@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <span>
 #include <string>
@@ -69,9 +70,18 @@ struct SourceHealth {
 struct TopicPeriods {
   StepSizes sizes;
   uint64_t next = 0;  // the number of the next one, of the learner that is furthest back
-  // The learners' places, an empty range a partition and learner. No period goes over one: a
-  // learner that is ahead has each period before its place behind it, and none in part.
-  std::vector<OffsetRange> places;
+  // A learner, and its place: a range a partition, which begins there. It begins with a partition
+  // that the place lacks.
+  struct Member {
+    LearnerIndex learner;
+    std::vector<OffsetRange> place;
+  };
+  // Those that learn at the start. No period goes over a place: who is ahead has each period before
+  // its place behind it, and none in part.
+  std::vector<Member> learners;
+  std::vector<OffsetRange> windows{};  // the place of the breaker; empty without one
+  // Tells whether a learner still learns; if empty, all do. Thread-safe.
+  std::function<bool(LearnerIndex)> learns = {};
 };
 
 enum class PollOutcome {

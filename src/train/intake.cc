@@ -65,9 +65,11 @@ class Intake::Cutter {
     if (retired_) return true;
     const event::RawRecords& records = piece.records;
     if (any_order_) {
+      if (IsOfPast(records)) return true;
       identity_ = &piece.source_identity;
       waiting_ = records.period.empty() ? waiting_ + records.size() : 0;
-      return participation_->Cut(records, examples, Emitter());
+      return participation_->Cut(records.sums.empty() ? records : OwnSums(records), examples,
+                                 Emitter());
     }
     TACIT_CHECK(records.sums.empty(), "sums come in any order");
     uint64_t& next = taken_[records.partition];
@@ -107,6 +109,23 @@ class Intake::Cutter {
   Status status() const { return participation_->status(); }
 
  private:
+  // Tells whether records are of a period that the learner has behind it: none goes over its place.
+  // The end of one is told of in any case.
+  bool IsOfPast(const event::RawRecords& records) const {
+    const auto next = NextOffset(position_, records.partition);
+    return records.period.empty() && next && records.first_offset < *next;
+  }
+
+  // A part that is missing is empty, and so none: learning stops there.
+  event::RawRecords OwnSums(const event::RawRecords& records) const {
+    event::RawRecords own;
+    own.origin = records.origin;
+    own.recount = records.recount;
+    const auto part = std::ranges::find(records.sums, learner_.index, &event::SummedPart::learner);
+    own.sums.push_back({learner_.index, part == records.sums.end() ? "" : part->bytes});
+    return own;
+  }
+
   bool CutFrom(uint64_t from, const event::RawRecords& records, const event::Batch& examples) {
     if (from <= records.first_offset) return participation_->Cut(records, examples, Emitter());
     event::Batch rest;

@@ -47,7 +47,7 @@ struct IntakeOptions {
     bool spent = false;
   };
   std::vector<Learner> learners;
-  // The source cuts periods over all its partitions for one learner, from its position on, and
+  // The source cuts periods over all its partitions, none of them over a learner's position, and
   // brings their parts, sums of others among them, in any order.
   bool parts_in_any_order = false;
   RecordFilterOptions filter = {};

@@ -192,7 +192,7 @@ Result<Outcome> Trainer::TrainOn(BoundedQueue<LearnerStep>& steps) {
     } else if (steps.closed_and_empty()) {
       break;
     }
-    const bool now = step && options_.commit_each_step && !step->batch.preview();
+    const bool now = step && options_.commit_each_period && EndsPeriod(*step);
     if (now || clock_.Now() - last_commit_ >= options_.commit_interval)
       TACIT_RETURN_IF_ERROR(CommitPending());
   }
@@ -219,6 +219,19 @@ Status Trainer::Predict(BoundedQueue<LearnerStep>& steps) {
         progress_.EndHeldOutDay(step->learner.value, cut.name, {cut.offset, 1});
   }
   return {};
+}
+
+bool Trainer::EndsPeriod(const LearnerStep& step) const {
+  // The decision on a window is committed with the steps behind it.
+  if (step.window_end || step.batch.preview()) return false;
+  return std::ranges::none_of(seats_, [&](const auto& seat) {
+    if (seat->spent != Spent::kNone) return false;
+    return std::ranges::any_of(step.batch.ranges, [&](const OffsetRange& range) {
+      const auto& next = seat->position.next;
+      const auto place = std::ranges::find(next, range.partition, &OffsetRange::partition);
+      return place == next.end() || place->begin < range.end;
+    });
+  });
 }
 
 bool Trainer::AllExhausted() const {
@@ -421,6 +434,7 @@ Status Trainer::TakeSums(Seat& seat, const stream::StepBatch& batch) {
   }
   TACIT_ASSIGN(const PartFigures figures, seat.learner->AddPart(batch.sums));
   progress_.AddFigures(seat.learner->index().value, figures);
+  if (PrivateQuality* const quality = QualityOf(seat)) quality->SeePart(figures);
   Judge(seat);
   return {};
 }

@@ -41,8 +41,9 @@ struct TrainerOptions {
   std::optional<privacy::TotalBudget> total_budget;  // for all learners together
   std::string topic;                                 // the source's, for the ledger
   std::chrono::milliseconds commit_interval{1000};
-  // Each step is committed at once: other processes wait for its model.
-  bool commit_each_step = false;
+  // A period is committed as soon as all its learners have taken it: other processes wait for their
+  // models.
+  bool commit_each_period = false;
   bool idle_priority = true;  // the training thread runs under SCHED_IDLE
   // The stream has ends of files, at which learners are compared with their baselines; else they
   // are compared by stretches of it.
@@ -121,6 +122,8 @@ class Trainer {
   Status TakeStep(LearnerStep& step);  // skipped if the learner is exhausted or Run is ending
   Status Preview(Seat& seat, const stream::StepBatch& batch);
   Status TakeSums(Seat& seat, const stream::StepBatch& batch);
+  // Tells whether no learner has still to take the period of a step that was taken.
+  bool EndsPeriod(const LearnerStep& step) const;
   static privacy::Bill PendingWith(const Seat& seat, const stream::StepBatch& batch);
   bool WithinBudgets(Seat& seat, std::vector<privacy::CommitCharge> charges);
   void AddPendingOfOthers(const void* own, std::vector<privacy::CommitCharge>* charges) const;

@@ -67,9 +67,6 @@ Status CheckTopicPeriods(const config::Config& config, std::span<const LearnerPl
   if (config.source.dedupe_window > 0)
     return refuse(
         "cannot go with source.dedupe.window, whose records before a period would be read again");
-  if (!config.workers.topic.empty() && plans.size() > 1)
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("workers.topic is for one learner, and there are {}", plans.size()));
   for (const LearnerPlan& plan : plans) {
     const config::Learner& learner = config.learners[plan.index.value];
     if (!plan.model->SumsUp())
@@ -87,11 +84,6 @@ Status CheckTopicPeriods(const config::Config& config, std::span<const LearnerPl
           fmt::format("cuts each period for all learners, and learners '{}' and '{}' have a "
                       "participation.batch of {} and {}",
                       plans[0].id, plan.id, plans[0].batch, plan.batch));
-    if (!config.workers.topic.empty() && learner.quality.given())
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("workers.topic cannot go with quality of learner '{}': predictions "
-                              "of workers are not counted",
-                              plan.id));
   }
   return {};
 }
@@ -242,7 +234,7 @@ train::TrainerOptions MakeTrainerOptions(const Assembly& assembly, const std::st
   options.total_budget = assembly.total_budget;
   options.topic = topic;
   options.commit_interval = std::chrono::milliseconds(assembly.config.store.commit_interval_ms);
-  options.commit_each_step = !assembly.config.workers.topic.empty();
+  options.commit_each_period = !assembly.config.workers.topic.empty();
   options.idle_priority = assembly.config.training.idle_priority;
   options.has_days = assembly.config.source.traits().has_files;
   return options;

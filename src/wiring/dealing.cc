@@ -1,6 +1,8 @@
 #include "wiring/dealing.h"
 
 #include <chrono>
+#include <map>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -16,8 +18,8 @@ Result<std::unique_ptr<Dealing>> Dealing::Make(const Assembly& assembly, const C
   const config::Workers& config = assembly.config.workers;
   workers::DealerOptions options;
   TACIT_ASSIGN(options.key, ReadWorkersKey(config));
-  options.events = [model = assembly.learners[0].model](std::string_view part) {
-    return model->EventsOfPart(part);
+  options.events = [&assembly](LearnerIndex learner, std::string_view part) {
+    return assembly.learners[learner.value].model->EventsOfPart(part);
   };
   options.check = config.check;
   options.patience = std::chrono::milliseconds(config.patience_ms);
@@ -31,12 +33,14 @@ Status Dealing::SetStore(const Assembly& assembly, const store::Store& store,
   const Digest build =
       BuildOf({.assembly = assembly, .key = key_, .sources = sources, .opt_out = opt_out});
   TACIT_ASSIGN(const store::Release release, store.LatestRelease());
+  std::map<LearnerIndex, uint16_t> keys;
   for (const store::ReleasedLearner& one : release.learners) {
     TACIT_ASSIGN(const auto record, store::DecodeLearner(one.key, one.record));
-    const SipHash::Key secret = store.user_key();
-    if (record.name == assembly.learners[0].id)
-      dealer_.SetStore(one.key, build, std::string(secret.begin(), secret.end()));
+    for (const LearnerPlan& learner : assembly.learners)
+      if (record.name == learner.id) keys[learner.index] = one.key;
   }
+  const SipHash::Key secret = store.user_key();
+  dealer_.SetStore(std::move(keys), build, std::string(secret.begin(), secret.end()));
   return {};
 }
 

@@ -26,7 +26,7 @@ class Dealing {
                                                metrics::Registry& registry);
 
   stream::PeriodShare* share() { return &dealer_; }
-  // Tells the dealer of the learner's store, before the source begins. The build is of `sources`
+  // Tells the dealer of the learners' store, before the source begins. The build is of `sources`
   // and `opt_out` (BuildParts).
   Status SetStore(const Assembly& assembly, const store::Store& store, std::string_view sources,
                   const train::OptOut* opt_out);

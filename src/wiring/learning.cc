@@ -208,15 +208,19 @@ train::IntakeOptions::Learner::MakeParticipation Learning::ParticipationOf(
        .begins_anew = BeginsAnew(learner, position)});
 }
 
-// Periods of a topic are for all learners that still learn. The learner that is furthest back
-// counts them, since it may be new; the opening is long enough for each.
-stream::TopicPeriods Learning::PeriodsFor(
-    std::span<const train::IntakeOptions::Learner> learners) const {
+// Periods of a topic are for all learners that still learn, and are the breaker's windows. The
+// learner that is furthest back counts them, since it may be new; the opening is long enough for
+// each.
+stream::TopicPeriods Learning::PeriodsFor(const train::IntakeOptions& intake) const {
   const Assembly& assembly = parts_.assembly;
   stream::TopicPeriods periods{.sizes = {.full = assembly.learners[0].batch},
                                .next = std::numeric_limits<uint64_t>::max(),
-                               .places = {}};
-  for (const train::IntakeOptions::Learner& learner : learners) {
+                               .learners = {},
+                               .learns = [this](LearnerIndex learner) {
+                                 return trainer_->spent(learner) == privacy::Spent::kNone;
+                               }};
+  if (intake.windows) periods.windows = intake.windows->next;
+  for (const train::IntakeOptions::Learner& learner : intake.learners) {
     if (learner.spent) continue;
     const size_t i = learner.index.value;
     stream::StepSizes& sizes = periods.sizes;
@@ -224,8 +228,7 @@ stream::TopicPeriods Learning::PeriodsFor(
     sizes.growing_from =
         std::max(sizes.growing_from, config::FirstPeriod(assembly.config.learners[i]));
     periods.next = std::min(periods.next, learner.start.step);
-    for (const OffsetRange& next : learner.start.next)
-      periods.places.push_back({next.partition, next.begin, next.begin});
+    periods.learners.push_back({.learner = learner.index, .place = learner.start.next});
   }
   return periods;
 }
@@ -295,8 +298,6 @@ Status Learning::MakeAll(const std::vector<stream::Position>& positions) {
                                .start = positions[i],
                                .spent = spent != privacy::Spent::kNone});
   }
-  if (assembly.config.source.periods == config::Source::Periods::kTopic)
-    parts_.source.SetPeriods(PeriodsFor(intake.learners));
   intake.parts_in_any_order = !assembly.config.workers.topic.empty();
   train::TrainerOptions trainer = MakeTrainerOptions(assembly, parts_.source.topic());
   // A GPU waits for the thread that feeds it.
@@ -308,6 +309,8 @@ Status Learning::MakeAll(const std::vector<stream::Position>& positions) {
                                               parts_.source.topic(), parts_.past_halt));
     intake.windows = {.offsets = assembly.breaker->window, .next = trainer.breaker->state().next};
   }
+  if (assembly.config.source.periods == config::Source::Periods::kTopic)
+    parts_.source.SetPeriods(PeriodsFor(intake));
   TACIT_ASSIGN(trainer.qualities, MakeQualities(assembly.qualities, assembly.learners.size(),
                                                 parts_.store, parts_.source.topic()));
   trainer.on_exhausted = [this](LearnerIndex learner) { intake_->Retire(learner); };

@@ -101,7 +101,7 @@ class Learning {
   bool BeginsAnew(size_t learner, const stream::Position& position) const;
   train::IntakeOptions::Learner::MakeParticipation ParticipationOf(
       size_t learner, const stream::Position& position);
-  stream::TopicPeriods PeriodsFor(std::span<const train::IntakeOptions::Learner> learners) const;
+  stream::TopicPeriods PeriodsFor(const train::IntakeOptions& intake) const;
   ops::Backend& Backend();
   Status ReadOptOut();
   train::IntakeOptions EmptyIntake() const;

@@ -53,6 +53,8 @@ void Dealer::Begin(stream::SharedPeriod period) {
   period_ = std::move(period);
   head_ = {};
   FromHex(period_.store.head, head_);
+  learners_.clear();
+  for (const LearnerIndex learner : period_.learners) learners_[keys_.at(learner)] = learner;
   collector_.Begin({.head = head_,
                     .build = build_,
                     .ranges = period_.ranges,
@@ -130,26 +132,32 @@ bool Dealer::IsFresh(const Hello& hello) {
   return true;
 }
 
-Result<std::string> Dealer::PartOf(std::string_view sums) const {
+Result<std::vector<event::SummedPart>> Dealer::PartsOf(std::string_view sums) const {
   TACIT_ASSIGN(std::vector<LearnerPart> parts, DecodeParts(sums));
-  if (parts.size() != 1 || parts[0].key != learner_)
-    return Fail(ErrorCode::kCorruption, "they are not those of the plan's learner alone");
-  return std::move(parts[0].bytes);
+  const auto same = [](const LearnerPart& part, const auto& due) { return part.key == due.first; };
+  if (!std::ranges::equal(parts, learners_, same))
+    return Fail(ErrorCode::kCorruption, "they are not those of the plan's learners alone");
+  std::vector<event::SummedPart> known;
+  for (LearnerPart& part : parts) known.push_back({learners_.at(part.key), std::move(part.bytes)});
+  return known;
 }
 
 Status Dealer::Check(const Body& body) const {
-  TACIT_ASSIGN(const std::string part, PartOf(body.sums));
+  TACIT_ASSIGN(const std::vector<event::SummedPart> parts, PartsOf(body.sums));
   if (!options_.events) return {};
-  TACIT_ASSIGN(const uint64_t events, options_.events(part));
-  uint64_t counted = events;
-  for (const SummedRange& one : body.ranges) counted += one.empty;
+  uint64_t others = 0;
+  for (const SummedRange& one : body.ranges) others += one.empty;
   const event::SummedRecords records = RecordsOf(body);
-  counted += records.all_dead() + records.opted_out;
+  others += records.all_dead() + records.opted_out;
   const uint64_t offsets = CountOffsets(RangesOf(body));
-  if (counted == offsets) return {};
-  return Fail(ErrorCode::kCorruption,
-              fmt::format("they have {} events, and with records that are none {} of {} offsets",
-                          events, counted, offsets));
+  for (const event::SummedPart& part : parts) {
+    TACIT_ASSIGN(const uint64_t events, options_.events(part.learner, part.bytes));
+    if (events + others == offsets) continue;
+    return Fail(ErrorCode::kCorruption,
+                fmt::format("they have {} events, and with records that are none {} of {} offsets",
+                            events, events + others, offsets));
+  }
+  return {};
 }
 
 Status Dealer::TakeChunk(const SealedRecord& record) {
@@ -170,7 +178,7 @@ Status Dealer::TakeChunk(const SealedRecord& record) {
       (IsChecked(record.place->body) ? checks_ : sums_)
           .push_back({.kind = PeriodPiece::Kind::kSums,
                       .ranges = RangesOf(taken.body),
-                      .sums = PartOf(taken.body.sums).value(),
+                      .sums = PartsOf(taken.body.sums).value(),
                       .from = record.origin.worker,
                       .summed = RecordsOf(taken.body)});
       return {};
@@ -244,12 +252,14 @@ void Dealer::Announce() {
   next_plan_ = clock_.Now() + kBetweenPlans;
   if (period_.store.sequence == 0) return;
   plan_ms_ = std::max(plan_ms_ + 1, clock_.UnixMillis());
-  const Plan plan{.head = head_,
-                  .build = build_,
-                  .version = period_.store.sequence,
-                  .time_ms = plan_ms_,
-                  .learners = {{.key = learner_, .step = period_.step}},
-                  .slices = board_.Announced()};
+  Plan plan{.head = head_,
+            .build = build_,
+            .version = period_.store.sequence,
+            .time_ms = plan_ms_,
+            .learners = {},
+            .slices = board_.Announced()};
+  for (const auto& [key, learner] : learners_)
+    plan.learners.push_back({.key = key, .step = period_.step});
   topics_.WritePlan(EncodePlan(options_.key, plan));
 }
 

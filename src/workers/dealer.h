@@ -10,10 +10,12 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/ids.h"
 #include "base/result.h"
 #include "base/threads/mutex.h"
 #include "metrics/registry.h"
@@ -51,9 +53,9 @@ inline constexpr uint64_t kHeldBytesMost = uint64_t{128} << 20;
 
 struct DealerOptions {
   SharedKey key{};
-  // Returns the events of a part for the learner, or says what is wrong with its bytes. If empty,
-  // parts are taken as they come.
-  std::function<Result<uint64_t>(std::string_view part)> events = {};
+  // Returns the events of a learner's part, or says what is wrong with its bytes. If empty, parts
+  // are taken as they come.
+  std::function<Result<uint64_t>(LearnerIndex learner, std::string_view part)> events = {};
   Clock::Duration patience = std::chrono::seconds(5);
   double check = 0;  // the share of bodies that the trainer sums up too
   uint64_t held_bytes_most = kHeldBytesMost;
@@ -82,11 +84,11 @@ class Dealer final : public stream::PeriodShare {
   Dealer(const DealerOptions& options, TrainerTopics& topics, const Clock& clock,
          metrics::Registry& registry);
 
-  // The learner whose periods these are, by its key in the store; this trainer's build; and a
-  // secret that workers do not know: which bodies are checked follows from it, so that they are the
-  // same after a restart. REQUIRES a call before Begin.
-  void SetStore(uint16_t learner, const Digest& build, std::string secret) {
-    learner_ = learner;
+  // The learners' keys in the store; this trainer's build; and a secret that workers do not know:
+  // which bodies are checked follows from it, so that they are the same after a restart. REQUIRES a
+  // call before Begin.
+  void SetStore(std::map<LearnerIndex, uint16_t> keys, const Digest& build, std::string secret) {
+    keys_ = std::move(keys);
     build_ = build;
     secret_ = std::move(secret);
   }
@@ -105,9 +107,9 @@ class Dealer final : public stream::PeriodShare {
   // Takes what has come to the topic of sums.
   Status Follow(std::chrono::milliseconds timeout);
   Status Take(std::string_view key, std::string_view value);
-  // The part of sums that is the learner's.
-  Result<std::string> PartOf(std::string_view sums) const;
-  // Each offset of a body is an event of its sums, or is counted as none.
+  // The parts of sums, which must be those of the period's learners.
+  Result<std::vector<event::SummedPart>> PartsOf(std::string_view sums) const;
+  // Each offset of a body is an event of each learner's sums, or is counted as none.
   Status Check(const Body& body) const;
   Status TakeChunk(const SealedRecord& record);
   void TakeHello(const SealedRecord& record);
@@ -139,7 +141,8 @@ class Dealer final : public stream::PeriodShare {
   Collector collector_;
   Board board_;
 
-  uint16_t learner_ = 0;
+  std::map<LearnerIndex, uint16_t> keys_;      // in the store
+  std::map<uint16_t, LearnerIndex> learners_;  // of the period, by key
   Digest build_{};
   std::string secret_;
   stream::SharedPeriod period_;

@@ -210,12 +210,14 @@ Result<std::vector<SummedLearner>> Worker::LoadLearners() {
   std::vector<SummedLearner> learners;
   for (const workers::LearnerStep& step : plan_->learners) {
     const auto place = model_->PlaceOf(step.key);
-    if (!place || summers_[*place] == nullptr || model_->released(*place) == nullptr)
+    if (!place || *place >= summers_.size() || summers_[*place] == nullptr)
       return Fail(
           ErrorCode::kRefused,
           fmt::format("learner {} of the plan has no model here that can be summed by", step.key));
+    const auto released = model_->released(*place);
     if (loaded_ != plan_->head)
-      TACIT_RETURN_IF_ERROR(summers_[*place]->Load(*model_->released(*place)));
+      TACIT_RETURN_IF_ERROR(
+          summers_[*place]->Load(released == nullptr ? std::string_view() : *released));
     learners.push_back({step.key, summers_[*place].get()});
   }
   loaded_ = plan_->head;

@@ -20,6 +20,7 @@ struct SharedPeriod {
   StoreMark store;                         // the commit that it begins at
   std::map<int32_t, LastRecord> before{};  // the last record read of each partition
   uint64_t step = 0;                       // its number
+  std::vector<LearnerIndex> learners{};    // that learn from it
   std::vector<OffsetRange> ranges{};       // one a partition; none is empty
 };
 
@@ -32,9 +33,10 @@ struct PeriodPiece {
     kEnd,      // all of the period was handed over
   };
   Kind kind = Kind::kNothing;
-  std::vector<OffsetRange> ranges{};  // kRanges; and kSums: those that the sums are of
-  std::string sums{}, from{};         // kSums; and the process, for messages
-  event::SummedRecords summed{};      // kSums
+  std::vector<OffsetRange> ranges{};      // kRanges; and kSums: those that the sums are of
+  std::vector<event::SummedPart> sums{};  // kSums: a part of each learner of the period
+  std::string from{};                     // kSums: the process, for messages
+  event::SummedRecords summed{};          // kSums
   // The ranges are summed up already, and read to be compared; or the sums are those of the ranges
   // before, as another process has them.
   bool recount = false;

@@ -1,6 +1,7 @@
 #include "stream/kafka/periods.h"
 
 #include <algorithm>
+#include <limits>
 #include <thread>
 #include <utility>
 
@@ -11,6 +12,18 @@ using std::chrono::milliseconds;
 namespace {
 
 constexpr milliseconds kBetweenCommitLooks(2);
+
+// The place in a partition; 0 if it lacks the partition.
+uint64_t PlaceIn(const std::vector<OffsetRange>& place, int32_t partition) {
+  const auto here = std::ranges::find(place, partition, &OffsetRange::partition);
+  return here == place.end() ? 0 : here->begin;
+}
+
+template <class See>
+void ForPlaces(const TopicPeriods& periods, const See& see) {
+  for (const TopicPeriods::Member& member : periods.learners) see(member.place);
+  see(periods.windows);
+}
 
 }  // namespace
 
@@ -48,20 +61,43 @@ std::vector<OffsetRange> KafkaPeriods::There() const {
   return there;
 }
 
+std::vector<bool> KafkaPeriods::Ahead(int32_t partition, uint64_t begin) const {
+  std::vector<bool> ahead;
+  ForPlaces(options_.periods, [&](const std::vector<OffsetRange>& place) {
+    ahead.push_back(PlaceIn(place, partition) > begin);
+  });
+  return ahead;
+}
+
 std::vector<OffsetRange> KafkaPeriods::UpToPlaces() const {
   std::vector<OffsetRange> up_to;
-  uint64_t offsets = 0;
+  std::vector<bool> ahead;  // in the partitions of the period
   for (const auto& [partition, begin] : begins_) {
     OffsetRange range{partition, begin, begin};
-    for (const OffsetRange& place : options_.periods.places)
-      if (place.partition == partition && place.begin > begin &&
-          (range.size() == 0 || place.begin < range.end))
-        range.end = place.begin;
-    offsets += range.size();
+    const std::vector<bool> here = Ahead(partition, begin);
+    if (std::ranges::find(here, true) != here.end() && (ahead.empty() || ahead == here)) {
+      ahead = here;
+      range.end = std::numeric_limits<uint64_t>::max();
+      ForPlaces(options_.periods, [&](const std::vector<OffsetRange>& place) {
+        if (const uint64_t at = PlaceIn(place, partition); at > begin)
+          range.end = std::min(range.end, at);
+      });
+    }
     up_to.push_back(range);
   }
-  if (offsets == 0) up_to.clear();
+  if (ahead.empty()) up_to.clear();
   return up_to;
+}
+
+std::vector<LearnerIndex> KafkaPeriods::Learners() const {
+  const OffsetRange& first = period_.front();
+  const TopicPeriods& periods = options_.periods;
+  std::vector<LearnerIndex> learners;
+  for (const TopicPeriods::Member& member : periods.learners)
+    if (PlaceIn(member.place, first.partition) <= first.begin &&
+        (!periods.learns || periods.learns(member.learner)))
+      learners.push_back(member.learner);
+  return learners;
 }
 
 bool KafkaPeriods::idle() const {
@@ -107,6 +143,7 @@ Result<bool> KafkaPeriods::TakeShared(MessageFetcher& fetcher, Deadline deadline
       return false;
     }
     period->step = step_;
+    period->learners = Learners();
     period->ranges = period_;
     share.Begin(*std::move(period));
     begun_ = true;

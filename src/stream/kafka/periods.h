@@ -56,8 +56,14 @@ class KafkaPeriods final : public KafkaSequence {
  private:
   // The next period's offsets that are there.
   std::vector<OffsetRange> There() const;
-  // The offsets up to the next place of a learner in each partition; empty where none is ahead.
+  // Says who has behind it what comes next in a partition: of each learner, and of the breaker.
+  std::vector<bool> Ahead(int32_t partition, uint64_t begin) const;
+  // The offsets up to the next place in each partition, if somebody is ahead there. They are in
+  // partitions where the same ones are ahead, so that each takes part in all of a period or in none
+  // of it. Empty where nobody is.
   std::vector<OffsetRange> UpToPlaces() const;
+  // The learners that learn from the period.
+  std::vector<LearnerIndex> Learners() const;
   // Cuts the next period as soon as its rounds are there. Returns false if they are not yet.
   Result<bool> Cut(MessageFetcher& fetcher, Deadline deadline);
   void BeginRound(const Round& round);

@@ -67,7 +67,7 @@ class TopicPeriodParticipation final : public Participation {
   bool EmitSums(const event::RawRecords& frame, const Emit& emit) {
     StepBatch part;
     part.kind = StepBatch::Kind::kSums;
-    part.sums = frame.sums;
+    if (!frame.sums.empty()) part.sums = frame.sums.front().bytes;
     part.sums_from = frame.origin;
     part.recount = frame.recount;
     part.after = position_;

@@ -15,12 +15,16 @@ class LinearPartSummer final : public PartSummer {
   LinearPartSummer(const LinearLearnerOptions& options, store::WorkingRows& rows,
                    WorkerPool& workers)
       : id_(options.id), query_(options), rows_(rows), sums_(query_, rows_, workers, options.bins) {
-    model_.priors.resize(query_.columns->size());
+    model_ = NoModel();
   }
 
   Status Load(std::string_view released) override {
     sums_.Abandon();
     sums_.Forget();
+    if (released.empty()) {
+      model_ = NoModel();
+      return {};
+    }
     auto model = model::linear::State::Decode(released, *query_.columns);
     if (!model) return Fail(std::move(model.error()).Context(fmt::format("learner '{}'", id_)));
     model_ = *std::move(model);
@@ -33,6 +37,12 @@ class LinearPartSummer final : public PartSummer {
   std::string Take() override { return sums_.TakePart().Encode(); }
 
  private:
+  model::linear::State NoModel() const {
+    model::linear::State model;
+    model.priors.resize(query_.columns->size());
+    return model;
+  }
+
   const std::string id_;
   const LinearQuery query_;
   LinearRows rows_;

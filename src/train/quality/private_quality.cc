@@ -51,6 +51,11 @@ void PrivateQuality::SeePart(std::span<const float> logits, std::span<const floa
   Count(logits, labels);
 }
 
+void PrivateQuality::SeePart(const PartFigures& figures) {
+  TACIT_CHECK(figures.bins.size() == counts_.size());
+  for (size_t i = 0; i < counts_.size(); ++i) counts_[i] += figures.bins[i];
+}
+
 void PrivateQuality::See(uint64_t step, std::span<const OffsetRange> ranges,
                          std::span<const float> logits, std::span<const float> labels) {
   TACIT_CHECK(!due(), "a window that is due comes before the next step");

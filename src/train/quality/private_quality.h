@@ -12,6 +12,7 @@
 #include "noise/noise.h"
 #include "store/types/delta.h"
 #include "stream/steps/participation.h"
+#include "train/learner/part_figures.h"
 #include "train/quality/release_account.h"
 
 namespace tacit::train {
@@ -43,8 +44,10 @@ class PrivateQuality {
   // REQUIRES a noise multiplier above 0, and a window of at least one step.
   PrivateQuality(QualityOptions options, std::unique_ptr<noise::NoiseSource> noise);
 
-  // A part of the next step, predicted ahead of it.
+  // A part of the next step, predicted ahead of it; or predicted and counted by another process.
+  // REQUIRES figures of this many bins, in which each example is once.
   void SeePart(std::span<const float> logits, std::span<const float> labels);
+  void SeePart(const PartFigures& figures);
   // A step of the learner: its number, from 0, its offsets (those of its parts among them), and
   // what it predicted before learning, without its parts.
   void See(uint64_t step, std::span<const OffsetRange> ranges, std::span<const float> logits,

@@ -49,8 +49,9 @@ PeriodCounter::PeriodCounter(std::span<const OffsetRange> next) {
 
 void PeriodCounter::Take(const event::RawRecords& records,
                          std::span<const event::DeadLetter> dead) {
-  const uint64_t from = std::max(records.first_offset, begins_[records.partition]);
-  unreadable_ += CountIn(from, records.end_offset(), dead);
+  const uint64_t begin = begins_[records.partition];
+  unreadable_ += CountIn(std::max(records.first_offset, begin), records.end_offset(), dead);
+  if (records.first_offset >= begin) unreadable_ += records.summed.all_dead();
 }
 
 std::optional<WindowEnd> PeriodCounter::End(std::span<const OffsetRange> period) {

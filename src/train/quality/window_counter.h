@@ -55,13 +55,15 @@ class WindowCounter {
 
 // Counts the same of each period over all partitions: a window is a period, without the offsets
 // that a window before has had. So a record is in one window, and a period that is read again is
-// none. Not thread-safe.
+// none. Records that another process has summed up are counted as it says: one each, since its
+// message accounts for each offset once. Not thread-safe.
 class PeriodCounter {
  public:
   // `next`: the ends of the windows before, of the partitions that had one.
   explicit PeriodCounter(std::span<const OffsetRange> next);
 
-  // Takes records of the period, with their letters in any order.
+  // Takes records of the period, with their letters in any order; or those of another process's
+  // sums. REQUIRES of these that the period goes over no window's end.
   void Take(const event::RawRecords& records, std::span<const event::DeadLetter> dead);
   // Ends the period of these ranges; returns nothing if windows before have had it.
   std::optional<WindowEnd> End(std::span<const OffsetRange> period);

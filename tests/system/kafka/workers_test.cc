@@ -12,10 +12,7 @@
 #include <set>
 
 #include "base/text.h"
-#include "http/client.h"
-#include "support/eventually.h"
-#include "system/kafka/topic_periods.h"
-#include "workers/records.h"
+#include "system/kafka/workers_rig.h"
 
 namespace tacit::test {
 namespace {
@@ -23,92 +20,8 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-class WorkersTest : public TopicPeriodsTest {
+class ShownWorkersTest : public WorkersTest {
  protected:
-  void SetUp() override {
-    TopicPeriodsTest::SetUp();
-    if (IsSkipped() || HasFatalFailure()) return;
-    WriteFile(KeyFile(), std::string(64, 'a'));
-    std::filesystem::permissions(KeyFile(), std::filesystem::perms::owner_read);
-  }
-
-  std::string KeyFile() const { return dir_ / "workers.key"; }
-  // Topics of a feed and of workers. Returns the sections that name them.
-  std::string NewTopics(bool of_workers = true) {
-    const std::string feed = FreshName("feed");
-    workers_ = FreshName("workers");
-    SharedBroker().CreateTopic(feed, 2, {{"cleanup.policy", "compact"}});
-    if (of_workers) {
-      SharedBroker().CreateTopic(workers_ + ".plan");
-      SharedBroker().CreateTopic(workers_ + ".sums", 2);
-    }
-    return fmt::format(
-        "feed: {{topic: {}, interval_ms: 60000, max_age_ms: 3600000}}\n"
-        "workers: {{topic: {}, key_file: \"{}\", patience_ms: 1000, check: {}}}\n",
-        feed, workers_, KeyFile(), kCheck);
-  }
-  // Learns the topic without workers.
-  void LearnPlain(const std::string& topic) const {
-    Learn("plain", fmt::format("topic: {}, periods: topic", topic), 1, Learner("ctr", kBatch));
-  }
-  // The configuration of a trainer and its workers. Returns its path.
-  std::string WriteShared(const std::string& name, const std::string& topic,
-                          const std::string& sections) const {
-    return Write(name, fmt::format("topic: {}, periods: topic", topic), Learner("ctr", kBatch), 1,
-                 sections);
-  }
-  // It has the trainer's file, and answers elsewhere.
-  std::unique_ptr<Process> Worker(const std::string& name) const {
-    return std::make_unique<Process>(
-        std::vector<std::string>{TACITD_CRASH, "--config", dir_ / (name + ".yaml"), "--worker"},
-        std::vector<std::string>{"TACIT_SERVE_OPERATOR_LISTEN=unix:" +
-                                 (dir_ / (FreshName("worker") + ".operator"))});
-  }
-  // A number on the trainer's page of metrics; nothing where it does not answer.
-  std::optional<double> Metric(const std::string& name, const std::string& metric) const {
-    const auto page = http::Fetch("unix:" + (dir_ / (name + ".operator")) + ":/metrics", "GET", "",
-                                  std::chrono::seconds(5));
-    if (!page) return std::nullopt;
-    const size_t at = page->body.find("\n" + metric + " ");
-    if (at == std::string::npos) return std::nullopt;
-    return std::stod(page->body.substr(at + metric.size() + 2));
-  }
-  std::vector<TopicRecord> Sums() const {
-    return ReadTopic(SharedBroker().bootstrap(), workers_ + ".sums");
-  }
-  void AwaitHellos(int workers) const {
-    ASSERT_TRUE(Eventually(
-        "workers say hello",
-        [&] {
-          std::set<std::string> names;
-          for (const TopicRecord& record : Sums()) {
-            const auto read = workers::ReadSums(*record.key, *record.value);
-            if (read && !read->place) names.insert(read->origin.worker);
-          }
-          return names.size() >= static_cast<size_t>(workers);
-        },
-        4 * kPatience));
-  }
-  std::vector<workers::Plan> Plans() const {
-    workers::SharedKey key;
-    key.fill(0xaa);
-    key = workers::KeyOfTopics(key, workers_);
-    std::vector<workers::Plan> plans;
-    for (const TopicRecord& record : ReadTopic(SharedBroker().bootstrap(), workers_ + ".plan")) {
-      auto plan = workers::DecodePlan(key, record.value.value_or(""));
-      EXPECT_TRUE(plan) << plan.error().message;
-      if (plan) plans.push_back(*std::move(plan));
-    }
-    return plans;
-  }
-  void ExpectSameLedger(const std::string& name, const std::string& as) const {
-    const auto entries = Ledger(name), expected = Ledger(as);
-    ASSERT_EQ(entries.size(), expected.size());
-    EXPECT_EQ(entries[0].steps, expected[0].steps);
-    EXPECT_EQ(entries[0].worst, expected[0].worst);
-    EXPECT_EQ(entries[0].epsilon, expected[0].epsilon);
-  }
-
   // An operator sees the last plan and the workers that are there, and what cannot be read.
   void ExpectShown(const std::string& name, int workers) const {
     const auto show = [&](const std::string& override) {
@@ -141,10 +54,6 @@ class WorkersTest : public TopicPeriodsTest {
     EXPECT_EQ(absent.exit_code, 2) << absent.out;
     EXPECT_THAT(absent.out, HasSubstr(".sums cannot be read: "));
   }
-
-  static constexpr int kBatch = 2000;
-  static constexpr double kCheck = 0.3;  // often enough to be seen
-  std::string workers_;
 };
 
 TEST_F(WorkersTest, WithoutAnyTheTrainerSumsAlone) {
@@ -153,8 +62,7 @@ TEST_F(WorkersTest, WithoutAnyTheTrainerSumsAlone) {
   WriteShared("alone", topic, NewTopics());
   const Ended ended = test::Run(CrashCommand(dir_, "alone"));
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
-  ExpectSame(Outcome("alone"), Outcome("plain"));
-  ExpectSameLedger("alone", "plain");
+  ExpectSameStore("alone", "plain");
   EXPECT_THAT(Sums(), IsEmpty());
   std::set<Digest> heads;
   for (const workers::Plan& plan : Plans()) {
@@ -191,16 +99,14 @@ TEST_F(WorkersTest, WithoutTheirTopicsTheTrainerSumsAloneAndSaysSo) {
   EXPECT_EQ(trainer.Wait()->exit_code, 0);
 }
 
-TEST_F(WorkersTest, TheStoreIsTheSameWithAnyNumberOfThem) {
-  const std::string topic = NewTopic(13'000);
-  LearnPlain(topic);
+TEST_F(ShownWorkersTest, TheStoreIsTheSameWithAnyNumberOfThem) {
+  const std::string topic = NewTopic(13'000, /*bad_from=*/6000, /*bad_to=*/6400);
+  LearnPlain(topic, TwoLearners());
   for (const int workers : {1, 2}) {
     SCOPED_TRACE(fmt::format("{} workers", workers));
     const std::string name = fmt::format("shared-{}", workers);
-    WriteShared(name, topic, NewTopics());
-    std::vector<std::unique_ptr<Process>> running;
-    for (int i = 0; i < workers; ++i) running.push_back(Worker(name));
-    AwaitHellos(workers);
+    WriteShared(name, topic, NewTopics(), TwoLearners());
+    const auto running = StartWorkers(name, workers);
     Process trainer(CrashCommand(dir_, name));
     double by_workers = 0, checked = 0;
     std::optional<Ended> ended;
@@ -218,8 +124,7 @@ TEST_F(WorkersTest, TheStoreIsTheSameWithAnyNumberOfThem) {
     ASSERT_EQ(ended->exit_code, 0) << ended->err;
     EXPECT_GT(by_workers, 3) << ended->err;
     EXPECT_GT(checked, 0) << ended->err;
-    ExpectSame(Outcome(name), Outcome("plain"));
-    ExpectSameLedger(name, "plain");
+    ExpectSameStore(name, "plain");
     // Sums of committed periods are gone. No period came behind the last one.
     const Digest last = Plans().back().head;
     for (const TopicRecord& record : Sums()) {
@@ -253,9 +158,7 @@ TEST_F(WorkersTest, OperatorsFiguresAreTheSame) {
     SCOPED_TRACE(fmt::format("{} workers", workers));
     const std::string name = fmt::format("figures-{}", workers);
     WriteShared(name, topic, NewTopics());
-    std::vector<std::unique_ptr<Process>> running;
-    for (int i = 0; i < workers; ++i) running.push_back(Worker(name));
-    AwaitHellos(workers);
+    const auto running = StartWorkers(name, workers);
     Process trainer({TACITD_CRASH, "--config", dir_ / (name + ".yaml")});
     ASSERT_TRUE(Eventually(
         "all whole periods are learnt",
@@ -286,17 +189,61 @@ TEST_F(WorkersTest, OperatorsFiguresAreTheSame) {
   EXPECT_GT(figures[0][1], 300) << "dead letters";
 }
 
+// The breaker decides on what workers count as on what the trainer reads, before anything of the
+// period is released.
+TEST_F(WorkersTest, APeriodThatCanHardlyBeReadHaltsAtTheSameWindow) {
+  const std::string topic = NewTopic(13'000, /*bad_from=*/5000, /*bad_to=*/8000);
+  Write("plain", SourceOf(topic), TwoLearners());
+  WriteShared("shared", topic, NewTopics(), TwoLearners());
+  const auto running = StartWorkers("shared", 2);
+  std::vector<uint64_t> windows[2];
+  for (const bool shared : {false, true}) {
+    const std::string name = shared ? "shared" : "plain";
+    std::vector<std::string> past;
+    for (int life = 0;; ++life) {
+      ASSERT_LT(life, 5);
+      std::vector<std::string> command = CrashCommand(dir_, name);
+      command.insert(command.end(), past.begin(), past.end());
+      const Ended ended = test::Run(command);
+      if (ended.exit_code == 0) break;
+      ASSERT_EQ(ended.exit_code, 5) << ended.err;
+      windows[shared].push_back(WindowOf(ended.err));
+      EXPECT_EQ(windows[shared].back(), Outcome(name).steps + 1) << "its period was released";
+      past = {"--past-halt", std::to_string(windows[shared].back())};
+    }
+  }
+  EXPECT_GE(windows[0].size(), 1u);
+  EXPECT_EQ(windows[1], windows[0]);
+  ExpectSameStore("shared", "plain");
+}
+
+// It learns the topic from its beginning, while the other one waits.
+TEST_F(WorkersTest, ALearnerThatIsAddedCatchesUp) {
+  const std::string topic = NewTopic(9000);
+  const std::string old = Learner("fewer", kBatch, "linear", "event", 6);
+  LearnPlain(topic, TwoLearners());
+  const std::string sections = NewTopics();
+  for (const std::string& learners : {old, old + Learner("ctr", kBatch)}) {
+    WriteShared("added", topic, sections, learners);
+    const auto running = StartWorkers("added", 2);
+    const Ended ended = test::Run(CrashCommand(dir_, "added"));
+    ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  }
+  ExpectSame(Outcome("added", 0), Outcome("plain", 1));
+  ExpectSame(Outcome("added", 1), Outcome("plain", 0));
+}
+
 // SIGKILL at any time, and started again.
-TEST_F(WorkersTest, KilledAnywhereTheyEndWhereAnUninterruptedRunEnds) {
+TEST_F(WorkersTest, EightThatAreKilledAnywhereEndWhereAnUninterruptedRunEnds) {
   const uint64_t seed = std::random_device{}();
   SCOPED_TRACE(fmt::format("seed {}", seed));
   std::mt19937_64 random(seed);
-  const std::string topic = NewTopic(13'000);
-  LearnPlain(topic);
-  WriteShared("killed", topic, NewTopics());
-  std::vector<std::unique_ptr<Process>> running;
-  for (int i = 0; i < 2; ++i) running.push_back(Worker("killed"));
-  AwaitHellos(2);
+  const std::string topic = NewTopic(13'000, /*bad_from=*/6000, /*bad_to=*/6400);
+  const std::string learners =
+      Learner("ctr", kBatch) + Learner("fewer", kBatch, "linear", "event", 6);
+  LearnPlain(topic, learners);
+  WriteShared("killed", topic, NewTopics(), learners);
+  auto running = StartWorkers("killed", 8);
   auto trainer = std::make_unique<Process>(CrashCommand(dir_, "killed"));
   int of_trainer = 0;
   std::optional<Ended> ended;
@@ -322,8 +269,7 @@ TEST_F(WorkersTest, KilledAnywhereTheyEndWhereAnUninterruptedRunEnds) {
       4 * kPatience))
       << trainer->Err();
   ASSERT_EQ(ended->exit_code, 0) << ended->err;
-  ExpectSame(Outcome("killed"), Outcome("plain"));
-  ExpectSameLedger("killed", "plain");
+  ExpectSameStore("killed", "plain");
 }
 
 }  // namespace

@@ -43,8 +43,6 @@ TEST(WorkersConfig, IsRefusedByName) {
       {"key_file: /k", "key_file: \"\"", "c.yaml:3: workers.key_file: is empty"},
       {", periods: topic", "",
        "c.yaml:3: workers.topic: needs source.periods: topic, with source.kind kafka"},
-      {"periods: topic", "periods: topic, halt_above: {share: .5, epsilon: 1, delta: 1e-9}",
-       "c.yaml:3: workers.topic: cannot go with source.halt_above"},
       {"feed: {topic: model}\n", "", "workers.topic: needs feed.topic"},
       {"topic: sum", "topic: a b", "c.yaml:3: workers.topic: 'a b.plan' is no topic's name"},
       {"topic: clicks", "topic: sum.sums", "workers.topic: 'sum.sums' is source.topic itself"},

@@ -78,6 +78,7 @@ class RandomShare final : public PeriodShare {
     EXPECT_EQ(period.store.sequence, begun_++);
     EXPECT_EQ(period.step + 1, begun_);
     before_ = period.ranges;
+    learners_.push_back(period.learners);
     for (OffsetRange rest : period.ranges)
       while (rest.size() > 0) {
         const uint64_t end = rest.begin + 1 + random_() % rest.size();
@@ -123,6 +124,8 @@ class RandomShare final : public PeriodShare {
   std::map<int32_t, LastRecord> Last() const override { return {}; }
 
   size_t summed() const { return summed_; }
+  // The learners of each period.
+  const std::vector<std::vector<LearnerIndex>>& learners() const { return learners_; }
 
  private:
   static PeriodPiece SumsOf(const std::vector<OffsetRange>& ranges) {
@@ -131,7 +134,7 @@ class RandomShare final : public PeriodShare {
       sums += std::to_string(one.partition) + " " + std::to_string(one.begin) + " " +
               std::to_string(one.end) + " ";
     return {.kind = PeriodPiece::Kind::kSums,
-            .sums = sums,
+            .sums = {{LearnerIndex(0), sums}},
             .from = "w",
             .summed = {.records = 7, .dead = {}}};
   }
@@ -143,6 +146,7 @@ class RandomShare final : public PeriodShare {
   std::optional<PeriodPiece> sent_;  // by them
   uint64_t begun_ = 0;
   size_t summed_ = 0;
+  std::vector<std::vector<LearnerIndex>> learners_;
 };
 
 struct Setting {
@@ -150,15 +154,18 @@ struct Setting {
   size_t stop_after = 1'000'000;  // steps
   Victim victim = {};
   uint64_t seed = 0;
-  std::vector<OffsetRange> places = {};  // of learners
-  int64_t grows_ms = 0;                  // when the last partition is made; 0: before the start
+  std::vector<TopicPeriods::Member> learners = {};
+  std::vector<OffsetRange> windows = {};
+  std::function<bool(LearnerIndex)> learns = {};
+  int64_t grows_ms = 0;  // when the last partition is made; 0: before the start
   bool shares = false;
 };
 
 // The result of a reading.
 struct PeriodCourse {
   std::vector<std::vector<OffsetRange>> periods;
-  std::vector<std::set<Place>> learnt;  // the examples of each, its previews among them
+  std::vector<std::set<Place>> learnt;              // the examples of each, its previews among them
+  std::vector<std::vector<LearnerIndex>> learners;  // of each, if they are shared out
   Position position;
   size_t breaks = 0, parts = 0, largest_part = 0, summed = 0, recounts = 0;
 };
@@ -179,7 +186,11 @@ class PeriodReading {
         periods_(
             {.options = {.topic = "t"}, .clock = clock_, .envelope = nullptr, .rounds = rounds_},
             times_,
-            {.periods = {.sizes = kSizes, .next = start.step, .places = setting.places},
+            {.periods = {.sizes = kSizes,
+                         .next = start.step,
+                         .learners = setting.learners,
+                         .windows = setting.windows,
+                         .learns = setting.learns},
              .until_end = setting.until_end,
              .share = setting.shares ? &share_ : nullptr,
              .begin = [this](auto before) { return share_.Begins(before); }}),
@@ -207,6 +218,7 @@ class PeriodReading {
         Learn(frame);
       } else if (periods_.idle() && next_round_ms_ > end_ms_) {
         course_.summed = share_.summed();
+        course_.learners = share_.learners();
         return course_;
       } else {
         clock_.Advance(1);
@@ -410,23 +422,39 @@ TEST(KafkaPeriodsTest, ALearnerThatIsAPeriodBehindTakesThatPeriod) {
     }
     const PeriodCourse course =
         PeriodReading(script,
-                      {.until_end = true, .stop_after = 1, .seed = taken, .places = ahead.next},
+                      {.until_end = true,
+                       .stop_after = 1,
+                       .seed = taken,
+                       .learners = {{LearnerIndex(0), behind.next}, {LearnerIndex(1), ahead.next}}},
                       behind)
             .Go();
     EXPECT_EQ(course.periods, (std::vector<std::vector<OffsetRange>>{expected[taken]}));
+    // So does a period that the breaker has decided on.
+    EXPECT_EQ(PeriodReading(script,
+                            {.until_end = true,
+                             .stop_after = 1,
+                             .seed = taken,
+                             .learners = {{LearnerIndex(0), behind.next}},
+                             .windows = ahead.next},
+                            behind)
+                  .Go()
+                  .periods,
+              course.periods);
     ++ahead.step;
     behind = ahead;
   }
 }
 
-// Learners may stand anywhere, if they learnt from periods of partitions before.
+// Learners may stand anywhere, if they learnt from periods of partitions before. Nothing is summed
+// for the last one, whose budget is used up by now.
 TEST(KafkaPeriodsTest, NoPeriodGoesOverThePlaceOfALearner) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     std::mt19937_64 random(seed);
     const TopicScript script = TopicScript::Draw(random, 3, kPeriodLiveMs);
+    static constexpr LearnerIndex kStopped(2);
     std::vector<Position> learners(3);
-    std::vector<OffsetRange> places;
+    std::vector<TopicPeriods::Member> members;
     Position least;
     for (int32_t p = 0; p < 3; ++p) {
       const uint64_t end = script.EndAt(static_cast<size_t>(p), 1'000'000'000);
@@ -435,7 +463,6 @@ TEST(KafkaPeriodsTest, NoPeriodGoesOverThePlaceOfALearner) {
         if (random() % 4 == 0) continue;  // it has not begun the partition
         const uint64_t at = random() % end;
         learner.next.push_back({p, at, at});
-        places.push_back({p, at, at});
       }
       for (const Position& learner : learners) {
         const auto at = std::ranges::find(learner.next, p, &OffsetRange::partition);
@@ -443,20 +470,39 @@ TEST(KafkaPeriodsTest, NoPeriodGoesOverThePlaceOfALearner) {
       }
       least.next.push_back({p, first, first});
     }
+    for (const Position& learner : learners)
+      members.push_back({LearnerIndex(static_cast<uint16_t>(members.size())), learner.next});
     const PeriodCourse course =
-        PeriodReading(script, {.until_end = true, .seed = seed, .places = places}, least).Go();
+        PeriodReading(script,
+                      {.until_end = true,
+                       .seed = seed,
+                       .learners = members,
+                       .learns = [](LearnerIndex learner) { return learner != kStopped; },
+                       .shares = true},
+                      least)
+            .Go();
+    ASSERT_EQ(course.learners.size(), course.periods.size());
     for (const Position& learner : learners) {
       // Each learner takes what it has not had, in its own steps.
       auto participation = MakeTopicPeriodParticipation(kPart, learner);
       std::map<int32_t, uint64_t> next;
       for (const OffsetRange& at : learner.next) next[at.partition] = at.begin;
-      for (const auto& period : course.periods) {
+      for (size_t i = 0; i < course.periods.size(); ++i) {
+        const std::vector<OffsetRange>& period = course.periods[i];
+        // A learner takes all of a period or nothing.
+        const LearnerIndex index(static_cast<uint16_t>(&learner - learners.data()));
+        const bool takes = std::ranges::count(course.learners[i], index) > 0;
+        for (const OffsetRange& range : period) {
+          const auto known = next.find(range.partition);
+          const bool had = known != next.end() && known->second > range.begin;
+          EXPECT_EQ(!had && index != kStopped, takes);
+        }
         event::RawRecords end;
         end.partition = period[0].partition;
         end.first_offset = period[0].end;
         end.period = period;
         EXPECT_TRUE(participation->Cut(end, {}, [&](StepBatch&& step) {
-          EXPECT_FALSE(step.ranges.empty());
+          EXPECT_EQ(step.ranges, period);
           for (const OffsetRange& range : step.ranges) {
             const auto known = next.try_emplace(range.partition, range.begin).first;
             EXPECT_EQ(range.begin, known->second);
@@ -495,7 +541,7 @@ TEST(KafkaPeriodsTest, LostOffsetsAreInThePeriodThatComesNext) {
   BrokerDouble broker(script, {}, clock, 1);
   KafkaPeriods periods(
       {.options = {.topic = "t"}, .clock = clock, .envelope = nullptr, .rounds = rounds}, times,
-      {.periods = {.sizes = {.full = 1000}, .next = 0, .places = {}}, .until_end = true});
+      {.periods = {.sizes = {.full = 1000}, .next = 0, .learners = {}}, .until_end = true});
   ASSERT_GT(script.EndAt(0, 0), 1000u);
   ASSERT_TRUE(broker.Seek(0, 400));
   periods.Start({.partition = 0, .offset = 400, .lost = 390});

@@ -168,6 +168,25 @@ TEST(LinearPart, NothingOfAnEarlierPartIsLeft) {
   EXPECT_TRUE(summer->Take() == alone);
 }
 
+// A learner that has released nothing begins with no weight at all. Its summer does too, also
+// behind another model.
+TEST(LinearPart, ALearnerWithoutAReleaseIsSummedFor) {
+  std::mt19937_64 random(8);
+  const std::vector<Event> events = SomeEvents(700, random);
+  Trained fresh(1), trained(1);
+  MemoryRows none = RowsOf(fresh);
+  const std::string due =
+      PartOf({events}, fresh.learner.state().Encode(*fresh.options.columns), none, 1);
+  EXPECT_TRUE(PartOf({events}, "", none, 1) == due);
+  trained.Take(StepOf(SomeEvents(3000, random)));
+  WorkerPool workers({.workers = 1});
+  const auto summer = MakeLinearPartSummer(Options(), none, workers);
+  ASSERT_TRUE(summer->Load(*trained.learner.TakeReleased()));
+  ASSERT_TRUE(summer->Load(""));
+  ASSERT_TRUE(summer->Add(StepOf(events)));
+  EXPECT_TRUE(summer->Take() == due);
+}
+
 // A period of which a learner sees some pieces, and gets the others as parts, is the period that it
 // would have seen whole.
 TEST(LinearPart, ALearnerTakesPartsInPlaceOfExamples) {

@@ -65,7 +65,7 @@ event::RawRecords Records(uint64_t from, uint64_t to, bool some_dead = false) {
 event::RawRecords Sums(const event::SummedRecords& summed, bool recount = false) {
   event::RawRecords frame;
   frame.origin = "w-1";
-  frame.sums = "a part";
+  frame.sums = {{LearnerIndex(0), "a part"}};
   frame.summed = summed;
   frame.recount = recount;
   return frame;
@@ -187,6 +187,56 @@ TEST_P(PeriodPartsTest, RecordsThatOthersHaveSummedTooComeApart) {
     EXPECT_EQ(intake.records_dead(), 3u);
   }
 }
+// Each learner gets its own part of others' sums; one that is ahead gets nothing of a period that
+// it has had, and neither do windows.
+TEST_P(PeriodPartsTest, AreForTheLearnersThatHaveNotHadThem) {
+  const auto sums = [](uint64_t first, std::vector<event::SummedPart> parts, uint64_t dead) {
+    event::RawRecords frame = Sums({.records = dead, .dead = {0, 0, 0, dead}});
+    frame.first_offset = first;
+    frame.sums = std::move(parts);
+    return frame;
+  };
+  event::RawRecords end = End(80);
+  end.period = {{0, 40, 80}};
+  source_.emplace(std::vector{
+      sums(0, {{LearnerIndex(0), "a0"}}, 100), Records(0, 20, true), End(40),
+      sums(40, {{LearnerIndex(0), "b0"}, {LearnerIndex(1), "b1"}}, 5), Records(60, 80, true), end});
+  const auto periods = [](stream::Position start) {
+    return stream::MakeTopicPeriodParticipation(/*offsets_per_part=*/15, std::move(start));
+  };
+  stream::Position ahead;
+  ahead.step = 1;
+  ahead.next = {{0, 40, 40}};
+  intake_.emplace(
+      IntakeOptions{.learners = {{LearnerIndex(0), periods, {}}, {LearnerIndex(1), periods, ahead}},
+                    .parts_in_any_order = true,
+                    .windows = IntakeOptions::Windows{.next = {{0, 40, 40}}},
+                    .decode_threads = GetParam()},
+      *source_, *codec_, transform_, letters_);
+  ASSERT_TRUE(intake_->Start());
+  std::vector<std::string> told[2];
+  size_t examples[2] = {0, 0};
+  std::vector<uint64_t> unreadable;
+  while (auto step = intake_->steps().Pop()) {
+    if (step->window_end) {
+      unreadable.push_back(step->window_end->unreadable);
+      continue;
+    }
+    const uint16_t learner = step->learner.value;
+    examples[learner] += step->batch.examples.size();
+    if (step->batch.kind == stream::StepBatch::Kind::kSums)
+      told[learner].push_back(step->batch.sums);
+    if (!step->batch.preview())
+      told[learner].push_back(std::to_string(step->batch.ranges[0].begin));
+  }
+  ASSERT_TRUE(intake_->status());
+  EXPECT_EQ(told[0], (std::vector<std::string>{"a0", "0", "b0", "40"}));
+  EXPECT_EQ(told[1], (std::vector<std::string>{"b1", "40"}));
+  EXPECT_EQ(examples[0], 13u + 13u);
+  EXPECT_EQ(examples[1], 13u);
+  EXPECT_EQ(unreadable, std::vector<uint64_t>{5 + 7});
+}
+
 INSTANTIATE_TEST_SUITE_P(DecodeThreads, PeriodPartsTest, testing::Values(1, 3));
 
 }  // namespace

@@ -69,6 +69,23 @@ class SilentQuality {
   std::optional<store::LearnerCommit> commit_;
 };
 
+// Predictions that another process has counted are as good as those made here.
+TEST(PrivateQualityTest, AWindowHasThePredictionsOfOthers) {
+  SilentQuality here(2), there(2);
+  const std::vector<float> logits{1, -7, 2, 9}, labels{0, 1, 1, 0};
+  (*here).SeePart(logits, labels);
+  PartFigures figures{.examples = 4, .bins = std::vector<uint64_t>(8)};
+  const ScoreBins bins(4);
+  for (size_t i = 0; i < logits.size(); ++i) figures.See(bins, logits[i], 0.5, 1, labels[i]);
+  (*there).SeePart(figures);
+  EXPECT_FALSE(here.Step(0));
+  EXPECT_FALSE(there.Step(0));
+  const auto due = here.Step(1), released = there.Step(1);
+  ASSERT_TRUE(due && released);
+  EXPECT_EQ(released->all.misses, due->all.misses);
+  EXPECT_EQ(released->all.clicks, due->all.clicks);
+}
+
 TEST(PrivateQualityTest, AWindowHasThePredictionsOfItsSteps) {
   SilentQuality quality(3);
   EXPECT_FALSE(quality.Step(0));

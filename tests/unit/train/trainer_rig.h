@@ -96,7 +96,7 @@ class TrainerTest : public testing::Test {
                            .total_budget = total,
                            .topic = "log",
                            .commit_interval = interval,
-                           .commit_each_step = commit_each_step_,
+                           .commit_each_period = commit_each_period_,
                            .idle_priority = false,
                            .has_days = has_days_};
     options.advise = [this](std::span<const stream::PartitionOffset> reached,
@@ -219,7 +219,7 @@ class TrainerTest : public testing::Test {
   RowSpace space_;
   int rekeys_ = 0;
   std::vector<uint16_t> exhausted_;
-  bool commit_each_step_ = false;
+  bool commit_each_period_ = false;
   bool has_days_ = true;  // the stream is of files
   std::optional<BreakerOptions> breaker_;
   std::optional<QualityOptions> quality_;  // of the first learner; nothing if it has none

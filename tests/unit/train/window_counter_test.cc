@@ -194,6 +194,35 @@ TEST(PeriodCounterTest, EachRecordIsCountedOnceHoweverPeriodsAreReadAgain) {
   }
 }
 
+// Others' sums count as they say, in the window that they are of.
+TEST(PeriodCounterTest, RecordsOfOthersAreCountedAsTheyWereRead) {
+  const std::vector<OffsetRange> next{{1, 50, 50}};
+  PeriodCounter counter(next);
+  const auto sums = [&](int32_t partition, uint64_t first, uint64_t dead) {
+    event::RawRecords frame;
+    frame.partition = partition;
+    frame.first_offset = first;
+    frame.sums = {{LearnerIndex(0), "a part"}, {LearnerIndex(1), "a part"}};
+    frame.summed = {.records = dead + 9, .dead = {0, dead, 0, 2}, .opted_out = 4};
+    counter.Take(frame, {});
+  };
+  sums(1, 0, 30);
+  EXPECT_FALSE(counter.End(std::vector<OffsetRange>{{1, 0, 50}}));
+  sums(0, 10, 3);
+  sums(0, 10, 0);
+  event::RawRecords own;
+  own.first_offset = 90;
+  own.end.resize(10);
+  counter.Take(own, LettersOf({91, 95}, 90, 100));
+  auto window = counter.End(std::vector<OffsetRange>{{0, 10, 100}, {1, 50, 70}});
+  ASSERT_TRUE(window);
+  EXPECT_EQ(window->unreadable, 5u + 2u + 2u);
+  sums(0, 100, 1);
+  window = counter.End(std::vector<OffsetRange>{{0, 100, 110}});
+  ASSERT_TRUE(window);
+  EXPECT_EQ(window->unreadable, 3u);
+}
+
 // The sensitivity that is charged.
 TEST(PeriodCounterTest, ARecordMovesOneCountByOne) {
   std::mt19937_64 random(3);

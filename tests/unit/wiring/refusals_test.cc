@@ -57,34 +57,5 @@ TEST(ConfigurationRefusals, NameAReleaseOfTooManyRows) {
   EXPECT_THAT(refusal(4), HasSubstr("may release 1.07e+09 rows, and 1073741823 are the most"));
 }
 
-// Workers send no predictions that could be counted for the public, and the sums of one learner.
-TEST(ConfigurationRefusals, NameQualityAndFurtherLearnersBesideWorkers) {
-  const auto refusal = [](const std::string& quality, bool second = false) {
-    std::vector<std::string> changes = {
-        "source={kind: kafka, format: json, topic: clicks, periods: topic}",
-        "kafka={bootstrap.servers: x}",
-        "feed.topic=model",
-        "workers={topic: sum, key_file: /k}",
-        "learners.0.model={kind: linear}",
-        "learners.0.mechanism={kind: sums}"};
-    if (!quality.empty()) changes.push_back("learners.0.quality=" + quality);
-    if (second) {
-      const std::string rest =
-          ", model: {kind: linear}, mechanism: {kind: sums}, participation: {mode: once, batch: "
-          "2048}, privacy: {unit: event, epsilon: 1, delta: 1e-8}}";
-      changes.push_back("learners=[{id: ctr" + rest + ", {id: other" + rest + "]");
-    }
-    auto config = config::Parse(config::kSample, "c.yaml", changes);
-    EXPECT_TRUE(config) << config.error().message;
-    if (!config) return std::string();
-    const auto assembly = Assemble(*std::move(config));
-    return assembly ? "" : assembly.error().message;
-  };
-  EXPECT_EQ(refusal(""), "");
-  EXPECT_THAT(refusal("", true), HasSubstr("workers.topic is for one learner, and there are 2"));
-  EXPECT_THAT(refusal("{steps: 20, epsilon: .5, delta: 1e-8}"),
-              HasSubstr("workers.topic cannot go with quality of learner 'ctr'"));
-}
-
 }  // namespace
 }  // namespace tacit::wiring

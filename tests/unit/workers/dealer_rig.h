@@ -81,11 +81,13 @@ class DealerTest : public ::testing::Test {
  protected:
   explicit DealerTest(double check = 0) : check_(check) {}
 
-  void Begin(uint64_t version, const Ranges& ranges = {{0, 10, 50}, {1, 20, 60}}) {
+  void Begin(uint64_t version, const Ranges& ranges = {{0, 10, 50}, {1, 20, 60}},
+             const std::vector<LearnerIndex>& learners = {LearnerIndex(0)}) {
     head_ = Digest{static_cast<uint8_t>(100 + version)};
     stream::SharedPeriod period{
         .store = {.lineage = "a", .sequence = version, .head = ToHex(head_)},
         .step = version,
+        .learners = learners,
         .ranges = ranges};
     for (const OffsetRange& range : ranges)
       period.before[range.partition] = *topic_.Before(range.partition, range.begin);
@@ -162,7 +164,7 @@ class DealerTest : public ::testing::Test {
   std::unique_ptr<Dealer> NewDealer() {
     auto dealer = std::make_unique<Dealer>(
         DealerOptions{.key = kDealerKey,
-                      .events = [](std::string_view part) -> Result<uint64_t> {
+                      .events = [](LearnerIndex, std::string_view part) -> Result<uint64_t> {
                         if (part.ends_with("bad")) return Fail(ErrorCode::kCorruption, "bad part");
                         ToySums sums;
                         sums.Add(std::string(part));
@@ -170,7 +172,7 @@ class DealerTest : public ::testing::Test {
                       },
                       .check = check_},
         topics_, clock_, registry_);
-    dealer->SetStore(0, kDealerBuild, "");
+    dealer->SetStore({{LearnerIndex(0), 0}, {LearnerIndex(1), 7}}, kDealerBuild, "");
     return dealer;
   }
 };

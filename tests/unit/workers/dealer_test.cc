@@ -53,7 +53,7 @@ TEST_F(DealerTest, WorkersSumAllWhereTheyAreThere) {
   PeriodPiece piece = Next();
   EXPECT_EQ(piece.kind, PeriodPiece::Kind::kSums);
   EXPECT_EQ(piece.from, "w-1");
-  EXPECT_EQ(EncodeParts({{.key = 0, .bytes = piece.sums}}), one.sums);
+  EXPECT_EQ(EncodeParts({{.key = 0, .bytes = piece.sums[0].bytes}}), one.sums);
   EXPECT_EQ(Next().kind, PeriodPiece::Kind::kNothing) << "a copy was handed on";
   Deliver("w-2", two);
   EXPECT_EQ(Next().kind, PeriodPiece::Kind::kSums);
@@ -62,6 +62,44 @@ TEST_F(DealerTest, WorkersSumAllWhereTheyAreThere) {
   EXPECT_EQ(Count("tacit_slices_total", {{"by", "trainer"}}), 0);
   EXPECT_EQ(Count("tacit_slices_repeated_total"), 1);
   EXPECT_EQ(dealer_->trouble(), "");
+}
+
+// A message has a part of each learner of the period, and each part all of its events.
+TEST_F(DealerTest, TheSumsAreThoseOfThePeriodsLearners) {
+  const LearnerIndex first(0), second(1);
+  Begin(1, {{0, 10, 50}}, {second, first});
+  Join({"w-1"});
+  EXPECT_EQ(topics_.plans.back().learners,
+            (std::vector<LearnerStep>{{.key = 0, .step = 1}, {.key = 7, .step = 1}}));
+  const Body alone = Sum({{0, 10, 50}});
+  const std::string part = DecodeParts(alone.sums).value()[0].bytes;
+  const std::string fewer = DecodeParts(Sum({{0, 10, 49}}).sums).value()[0].bytes;
+  Body both = alone;
+  int refused = 0;
+  for (const std::vector<LearnerPart>& parts :
+       std::vector<std::vector<LearnerPart>>{{{0, part}},
+                                             {{7, part}},
+                                             {{0, part}, {7, fewer}},
+                                             {{0, fewer}, {7, part}},
+                                             {{0, part}, {6, part}, {7, part}},
+                                             {{0, part}, {7, "bad"}}}) {
+    both.sums = EncodeParts(parts);
+    Deliver("w-1", both);
+    EXPECT_EQ(Next().kind, PeriodPiece::Kind::kNothing);
+    EXPECT_EQ(Count("tacit_slices_refused_total", {{"why", "period"}}), ++refused);
+  }
+  both.sums = EncodeParts({{0, part}, {7, part}});
+  Deliver("w-1", both);
+  const PeriodPiece piece = Next();
+  ASSERT_EQ(piece.sums.size(), 2u);
+  EXPECT_EQ(piece.sums[0].learner, first);
+  EXPECT_EQ(piece.sums[1].learner, second);
+  EXPECT_EQ(piece.sums[1].bytes, part);
+  EXPECT_EQ(Next().kind, PeriodPiece::Kind::kEnd);
+  // A learner that is ahead has no part.
+  Begin(2, {{0, 50, 60}}, {second});
+  Next();
+  EXPECT_EQ(topics_.plans.back().learners, (std::vector<LearnerStep>{{.key = 7, .step = 2}}));
 }
 
 // Sums lie in the topic until the next period begins, which is after the commit.
@@ -281,7 +319,7 @@ TEST_F(CheckingDealerTest, ABodyThatIsCheckedIsReadFirst) {
   ASSERT_EQ(sums.kind, PeriodPiece::Kind::kSums);
   EXPECT_TRUE(sums.recount);
   EXPECT_EQ(sums.from, "w-1");
-  EXPECT_EQ(EncodeParts({{.key = 0, .bytes = sums.sums}}), body.sums);
+  EXPECT_EQ(EncodeParts({{.key = 0, .bytes = sums.sums[0].bytes}}), body.sums);
   EXPECT_EQ(Next().kind, PeriodPiece::Kind::kEnd);
   EXPECT_EQ(Count("tacit_slices_checked_total"), 1);
   EXPECT_EQ(Count("tacit_slices_total", {{"by", "workers"}}), 1);
@@ -323,9 +361,10 @@ TEST(DealerCheckTest, BodiesAreDrawnByASecretOfTheStore) {
     metrics::Registry registry;
     HeldTopics topics;
     Dealer dealer({.key = kDealerKey, .check = share}, topics, clock, registry);
-    dealer.SetStore(0, kDealerBuild, secret);
+    dealer.SetStore({{LearnerIndex(0), 0}}, kDealerBuild, secret);
     const Digest head{101};
     dealer.Begin({.store = {.lineage = "a", .sequence = 1, .head = ToHex(head)},
+                  .learners = {LearnerIndex(0)},
                   .ranges = {{0, 0, kBodies + 1}}});  // one offset is not summed
     for (uint64_t offset = 0; offset < kBodies; ++offset)
       for (const KafkaRecord& record :

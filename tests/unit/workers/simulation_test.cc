@@ -1,6 +1,5 @@
-// A trainer, its clone and workers over topics in memory, on a clock that the test moves: kills,
-// pauses, lost, doubled and late messages, zombies, topics made anew, restores. Each choice follows
-// from the seed.
+// A trainer, its clone and workers over topics in memory, on a clock of the test's: kills, pauses,
+// lost, doubled and late messages, zombies, topics made anew, restores. All follows from the seed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -281,7 +280,7 @@ class Trainer {
     topics_.deletes = [this](const KafkaRecord& record) {
       world_.auditor.SeesDeletion(store_, record);
     };
-    dealer_.SetStore(0, kBuild, "");
+    dealer_.SetStore({{LearnerIndex(0), 0}}, kBuild, "");
     if (feeds_) Publish();
     BeginPeriod();
   }
@@ -305,8 +304,8 @@ class Trainer {
         break;
       case PeriodPiece::Kind::kSums:
         if (!piece->recount)
-          sums_.Add(piece->sums);
-        else if (EncodeParts({{.key = 0, .bytes = piece->sums}}) != recounted_)
+          sums_.Add(piece->sums[0].bytes);
+        else if (EncodeParts({{.key = 0, .bytes = piece->sums[0].bytes}}) != recounted_)
           stopped = "sums of " + piece->from + " are not those of their records";
         break;
       case PeriodPiece::Kind::kEnd:
@@ -342,6 +341,7 @@ class Trainer {
         {.store = {.lineage = "a", .sequence = store_.version, .head = ToHex(store_.head)},
          .before = store_.last,
          .step = store_.version,
+         .learners = {LearnerIndex(0)},
          .ranges = cut});
   }
 
