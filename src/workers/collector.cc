@@ -191,9 +191,13 @@ std::string Collector::BrokenChain(const SummedRange& summed, bool own) const {
       return broken;
   if (own) return "";
   if (Around(range)->begin == range.begin) {
+    // The store has met no record there yet, or its last one is gone by now: by retention, or by
+    // compaction, which leaves an earlier one.
     const auto stored = period_.before.find(range.partition);
-    return compare(range, summed.before,
-                   stored == period_.before.end() ? Seen() : Seen(stored->second));
+    if (stored == period_.before.end() || !summed.before ||
+        summed.before->offset < stored->second.offset)
+      return "";
+    return compare(range, summed.before, stored->second);
   }
   if (right == covered_.begin()) return "";
   const Covered& left = std::prev(right)->second;

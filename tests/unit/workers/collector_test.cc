@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <optional>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "toy_topic.h"
 
@@ -197,7 +201,14 @@ TEST_F(CollectorTest, ACopyOfOtherRecordsIsNotCompared) {
 }
 
 TEST_F(CollectorTest, RecordsOfAnotherTopicAreRefused) {
-  const ToyTopic other(2, 3, 100);
+  // A record of it stands where each stored one does.
+  uint64_t seed = 2;
+  const auto meets = [&](int32_t partition, uint64_t begin) {
+    const Seen before = ToyTopic(seed, 3, 100).Before(partition, begin);
+    return before && before->offset == topic_.Before(partition, begin)->offset;
+  };
+  while (!meets(0, 20) || !meets(1, 5)) ++seed;
+  const ToyTopic other(seed, 3, 100);
   const auto refused = [&](const Ranges& ranges) {
     const Taken taken = TakeBody(ToyBody(other, head_, ranges));
     return taken.outcome == Outcome::kOtherTopic &&
@@ -219,9 +230,31 @@ TEST_F(CollectorTest, ANewPartitionFollowsNoRecord) {
   Body body = Sum({{0, 0, 10}});
   body.ranges[0].before.reset();
   EXPECT_EQ(TakeBody(body).outcome, Outcome::kCounted);
-  period.before[0] = {0, 0, 0};
-  collector_.Begin(period);
-  EXPECT_EQ(TakeBody(body).outcome, Outcome::kOtherTopic);
+}
+
+// The record that the store has read last may be gone, by retention or compaction; and of a
+// partition that had nothing to read since the store began it has none, where older records stand.
+// A record at its place, or behind it, has to be it.
+TEST_F(CollectorTest, AStoredRecordThatIsGoneIsNotMissed) {
+  const Body body = Sum({{0, 20, 60}});
+  const auto take = [&](std::optional<stream::LastRecord> stored, workers::Seen before) {
+    Period period = SomePeriod();
+    period.before.erase(0);
+    if (stored) period.before[0] = *stored;
+    collector_.Begin(period);
+    Body other = body;
+    other.ranges[0].before = before;
+    return TakeBody(other).outcome;
+  };
+  const stream::LastRecord last = *topic_.Before(0, 20), earlier = *topic_.Before(0, last.offset);
+  EXPECT_EQ(take(last, last), Outcome::kCounted);
+  EXPECT_EQ(take(last, earlier), Outcome::kCounted);
+  EXPECT_EQ(take(last, std::nullopt), Outcome::kCounted);
+  EXPECT_EQ(take(std::nullopt, last), Outcome::kCounted);
+  EXPECT_EQ(take(earlier, last), Outcome::kOtherTopic);
+  stream::LastRecord another = last;
+  another.hash ^= 1;
+  EXPECT_EQ(take(last, another), Outcome::kOtherTopic);
 }
 
 // Chunks of two senders with one name are of one body.
