@@ -212,7 +212,8 @@ void Intake::Stop() {
   pieces_.Close();
   steps_.Close();
   turns_.Close();
-  dead_letters_.Interrupt();
+  // Once all are decoded none waits, and who has the sink may go on with it.
+  if (decoding_ > 0) dead_letters_.Interrupt();
   if (poller_.joinable()) poller_.join();
   for (std::thread& decoder : decoders_)
     if (decoder.joinable()) decoder.join();

@@ -3,11 +3,15 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
+#include <filesystem>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "metrics/families.h"
+#include "unit/stream/http_responder.h"
 #include "unit/stream/mock_kafka.h"
 #include "worker_rig.h"
 
@@ -69,7 +73,8 @@ TEST_F(WorkerTest, SlicesOfTwoWorkersCoverThePeriod) {
 }
 
 // A plan of a head that the feed has not is waited with; then the plan of the feed's head is
-// summed, and nothing of the other was.
+// summed, and nothing of the other was. Between two periods it is so for a moment, and no sign of a
+// sick worker.
 TEST_F(WorkerTest, APlanOfAnotherHeadIsNotSummed) {
   Begin(3);
   const auto worker = Start("w-1");
@@ -77,10 +82,12 @@ TEST_F(WorkerTest, APlanOfAnotherHeadIsNotSummed) {
   workers::Plan stale = PlanOf({{0, 0, 50}}, "w-1");
   stale.head[0] ^= 1;
   Announce(stale);
-  AwaitReady(*worker, false, "the plan is of head");
+  ASSERT_TRUE(test::Eventually("the other head is told", [&] {
+    return worker->readiness().degraded_for_operators.starts_with("the plan is of head");
+  }));
+  EXPECT_TRUE(worker->readiness().ready);
   const workers::Ranges ranges = {{1, 5, 60}};
   Announce(PlanOf(ranges, "w-1"));
-  AwaitReady(*worker, true, "");
   AwaitBodies(PeriodOf(ranges));
   for (const auto& [key, value] : ReadSums().chunks)
     EXPECT_EQ(workers::ReadSums(key, value)->origin.head, store_->Latest()->head());
@@ -142,6 +149,29 @@ TEST_F(WorkerTest, APlanThatIsWrittenAgainDoesNotCount) {
   }));
 }
 
+// A slice whose dead letters cannot be written waits, and the worker says so. Letters are open from
+// slice to slice.
+TEST_F(WorkerTest, DeadLettersThatCannotBeWrittenAreTold) {
+  Begin(13);
+  const std::string folder = dir_ / "letters-of-worker";
+  std::filesystem::create_directory(folder);
+  const auto worker = Start("w-1", {"dead_letters.path=" + folder + "/letters"});
+  const workers::Ranges first = {{0, 0, 60}}, second = {{1, 0, 60}};
+  Announce(PlanOf(first, "w-1"));
+  AwaitBodies(PeriodOf(first));
+  std::filesystem::remove_all(folder);
+  Announce(PlanOf(second, "w-1"));
+  const std::string why = "dead letters cannot be written: ";
+  ASSERT_TRUE(test::Eventually("the worker says so", [&] {
+    const std::vector<workers::Hello> hellos = ReadSums().hellos;
+    return hellos.back().trouble.find(why) != std::string::npos;
+  }));
+  EXPECT_THAT(worker->readiness().degraded_for_operators, ::testing::HasSubstr(why));
+  EXPECT_EQ(registry_.AddGauge("tacit_dead_letters_waiting").value(), 1);
+  std::filesystem::create_directory(folder);
+  AwaitBodies(PeriodOf(second));
+}
+
 TEST_F(WorkerTest, AProducerThatHasFailedIsReplaced) {
   Begin(8);
   kafka_.FailProducerIds(2);
@@ -165,6 +195,62 @@ TEST_F(WorkerTest, ABodyThatWasNotWrittenIsSummedAgain) {
   }));
   kafka_.FailWrites(false);
   AwaitBodies(PeriodOf({{1, 5, 60}}));
+}
+
+// Records whose schemas are in a registry that does not answer, behind those that the model is of.
+class WorkerRegistryTest : public WorkerTest {
+ protected:
+  // Has a worker begin a slice of such records. Its dead letters would be made at once.
+  std::unique_ptr<Worker> Begin(uint64_t seed) {
+    WorkerTest::Begin(seed);
+    ranges_ = {{0, All()[0].end, All()[0].end + 20}};
+    for (int i = 0; i < 20; ++i)
+      kafka_.Write("events", 0,
+                   std::string("\0\0\0\0\x07", 5) + R"({"clicked": 1, "who": "u1", "ad": "a"})");
+    kafka_.Flush();
+    const std::vector<std::string> more = {"source.framing=confluent", "source.schema_wait_ms=0",
+                                           "source.registry.url=" + registry_double_.url()};
+    auto worker = Start("w-1", more);
+    const auto opt_out = train::OptOut::Read(dir_ / "out", {});
+    build_ = wiring::BuildOf(
+        {.assembly = *started_.back(), .key = key_, .sources = "s", .opt_out = &*opt_out});
+    Announce(PlanOf(ranges_, "w-1"));
+    EXPECT_TRUE(test::Eventually("the worker says what it waits for", [&] {
+      const std::vector<workers::Hello> hellos = ReadSums().hellos;
+      return !hellos.empty() && hellos.back().offsets == 20 &&
+             hellos.back().trouble.find("not told yet wait for it") != std::string::npos;
+    }));
+    EXPECT_THAT(worker->readiness().degraded_for_operators,
+                ::testing::HasSubstr("partition 0 waits at offset"));
+    EXPECT_TRUE(ReadSums().chunks.empty());
+    return worker;
+  }
+
+  std::atomic<bool> away_ = true;
+  stream::HttpResponder registry_double_{[this](const std::string&) {
+    if (away_) return stream::HttpResponder::Reply("503 Away", "");
+    return stream::HttpResponder::Reply(
+        "200 OK", R"({"schemaType":"JSON","schema":"{\"type\":\"object\"}"})");
+  }};
+  workers::Ranges ranges_;
+};
+
+// What it made of them would count: they would be charged and not learnt from.
+TEST_F(WorkerRegistryTest, ARegistryThatDoesNotAnswerMakesNoDeadLetters) {
+  const auto worker = Begin(10);
+  away_ = false;
+  const auto bodies = AwaitBodies(PeriodOf(ranges_));
+  ASSERT_EQ(bodies.size(), 1u);
+  EXPECT_EQ(workers::RecordsOf(bodies[0]).records, 20u);
+  EXPECT_EQ(workers::RecordsOf(bodies[0]).all_dead(), 0u);
+}
+
+// The trainer is told before the slice ends, which may take a while.
+TEST_F(WorkerRegistryTest, AWorkerThatStopsInMidSliceSaysGoodbyeFirst) {
+  Begin(11)->Stop();
+  const workers::Hello last = ReadSums().hellos.back();
+  EXPECT_TRUE(last.leaves);
+  EXPECT_EQ(last.offsets, 20u);
 }
 
 TEST_F(WorkerTest, AWorkerThatStopsSaysGoodbye) {

@@ -47,9 +47,10 @@ class CountedLetters final : public event::DeadLetterSink {
     count += letters.size();
     return {};
   }
-  void Interrupt() override {}
+  void Interrupt() override { interrupted = true; }
 
   size_t count = 0;
+  bool interrupted = false;
 };
 
 // A number of records; every third is without a label if `some_dead`.
@@ -140,6 +141,8 @@ TEST_P(PeriodPartsTest, RecordsOfOthersAreCounted) {
   EXPECT_EQ(intake.records_dead(), 17u);
   EXPECT_EQ(intake.records_good(), 56u);
   EXPECT_EQ(letters_.count, 10u) << "the worker has written the others";
+  intake.Stop();
+  EXPECT_FALSE(letters_.interrupted) << "the next intake could not write there";
   const auto count = [&](metrics::CounterName name, const metrics::Labels& labels = {}) {
     return registry_.AddCounter(name, labels).value();
   };
