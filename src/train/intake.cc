@@ -437,7 +437,7 @@ void Intake::Recount(std::span<const event::DeadLetter> dead, event::RawRecords*
   // Compaction and deletion take records meanwhile, and one of two processes may know a schema that
   // the other does not know yet.
   const event::SummedRecords summed = std::exchange(records->summed, {});
-  if (own.records != summed.records || own.dead[kSchema] + summed.dead[kSchema] > 0)
+  if (own.records != summed.records || own.dead[kSchema] != summed.dead[kSchema])
     records->sums.clear();
 }
 
