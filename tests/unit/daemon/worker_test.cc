@@ -284,7 +284,7 @@ class WorkerRegistryTest : public WorkerTest {
   workers::Ranges ranges_;
 };
 
-// What it made of them would count: they would be charged and not learnt from.
+// Letters that it made of them would count, and the records would be charged and not learnt from.
 TEST_F(WorkerRegistryTest, ARegistryThatDoesNotAnswerMakesNoDeadLetters) {
   const auto worker = Begin(10);
   away_ = false;

@@ -79,7 +79,7 @@ class MovesTest : public ReplicaTest {
     PublisherOptions options{
         .properties = properties(), .topic = kTopic, .check_topic = [] { return Status(); }};
     if (moves) options.moves = kPlaces;
-    // Of the first one alone: workers need not have others.
+    // The first one alone: workers need not have others.
     if (moves) options.mark = PublisherOptions::Mark{.key = kKey, .learners = {}};
     if (moves) options.mark->learners = {options_.learners[0].name};
     return std::make_unique<Publisher>(*store_, clock_, std::move(options));

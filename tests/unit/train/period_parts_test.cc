@@ -167,7 +167,7 @@ TEST_P(PeriodPartsTest, RecordsThatOthersHaveSummedTooComeApart) {
                                            {{.records = 20, .dead = {0, 1}}, true, 1}}) {
     event::RawRecords first = Records(10, 20, /*some_dead=*/true), second = Records(20, 30);
     first.recount = second.recount = true;
-    // The frame is broken, in whichever process.
+    // A broken frame is broken in both processes.
     for (int i = 0; i < one.bad_schemas; ++i)
       second.faults.push_back({static_cast<uint32_t>(i), "no frame", event::BadPart::kSchema});
     Intake& intake = Take({Records(0, 10), first, Records(30, 35), second,
