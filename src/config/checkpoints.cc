@@ -151,7 +151,8 @@ std::string DumpSumming(const Config& config) {
   source.on_period_lost = plain.on_period_lost;
   source.accept_unreadable = plain.accept_unreadable;
   source.halt_above = {};
-  source.registry.url.clear();
+  // Without one, schemas that are not listed make dead letters.
+  if (!source.registry.url.empty()) source.registry.url = "a registry";
   source.registry.username.clear();
   source.registry.password = {};
   source.registry.ca_file.clear();

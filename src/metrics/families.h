@@ -227,10 +227,14 @@ inline constexpr Family kFamilies[] = {
      "The version that answers where a request names none", kCheckpoints},
     {"tacit_slices_checked_total", Kind::kCounter, Audience::kOperator, "",
      "Slices of workers that the trainer has summed up too (workers.check)", kWorkers},
+    {"tacit_slices_incomparable_total", Kind::kCounter, Audience::kOperator, "",
+     "Slices of those checked that could not be compared, because records were deleted meanwhile "
+     "or another process knew other schemas: the trainer's sums count",
+     kWorkers},
     {"tacit_slices_refused_total", Kind::kCounter, Audience::kOperator, "why",
      "Messages of workers that were not taken, by the reason: another program or configuration "
-     "(build), another key or a change on the way (seal), another topic (topic), or one that does "
-     "not fit the period (period)",
+     "(build), another key or a change on the way (seal), another topic (topic), one that does "
+     "not fit the period (period), or no room for it (memory)",
      kWorkers},
     {"tacit_slices_repeated_total", Kind::kCounter, Audience::kOperator, "",
      "Chunks of sums that others had delivered before", kWorkers},

@@ -231,7 +231,8 @@ void Intake::Stop() {
   pieces_.Close();
   steps_.Close();
   turns_.Close();
-  dead_letters_.Interrupt();
+  // Once all are decoded none waits, and who has the sink may go on with it.
+  if (decoding_ > 0) dead_letters_.Interrupt();
   if (poller_.joinable()) poller_.join();
   for (std::thread& decoder : decoders_)
     if (decoder.joinable()) decoder.join();
@@ -455,7 +456,7 @@ void Intake::Recount(std::span<const event::DeadLetter> dead, event::RawRecords*
   // Compaction and deletion take records meanwhile, and one of two processes may know a schema that
   // the other does not know yet.
   const event::SummedRecords summed = std::exchange(records->summed, {});
-  if (own.records != summed.records || own.dead[kSchema] + summed.dead[kSchema] > 0)
+  if (own.records != summed.records || own.dead[kSchema] != summed.dead[kSchema])
     records->sums.clear();
 }
 

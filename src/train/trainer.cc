@@ -154,6 +154,7 @@ Trainer::Trainer(TrainerOptions options, std::vector<ResumedLearner> learners,
                                 seats_[i]->learner->id(),
                                 spent == Spent::kTotal ? "the total budget" : "its budget"));
   halted_gauge_ = registry.AddGauge("tacit_training_halted");
+  incomparable_ = registry.AddCounter("tacit_slices_incomparable_total");
   if (halted()) ShowHalt();
   Published();  // publishes what earlier runs have spent
 }
@@ -426,6 +427,13 @@ Status Trainer::Preview(Seat& seat, const stream::StepBatch& batch) {
 Status Trainer::TakeSums(Seat& seat, const stream::StepBatch& batch) {
   if (batch.recount) {
     TACIT_ASSIGN(const bool same, seat.learner->EndRecount(batch.sums));
+    if (batch.sums.empty()) {
+      incomparable_.Add();
+      spdlog::warn(
+          "sums of worker '{}' could not be checked: this process has met other records of their "
+          "slice, or other schemas were known. Its own sums count",
+          batch.sums_from);
+    }
     if (same) return {};
     return Fail(ErrorCode::kRefused,
                 fmt::format("worker '{}' has sent other sums than this process has of the same "

@@ -157,6 +157,7 @@ class Trainer {
   LedgerMetrics ledger_metrics_;
   StepTotals totals_;
   metrics::Gauge halted_gauge_;
+  metrics::Counter incomparable_;  // sums of workers that a check could not be made of
   std::string source_identity_;
   mutable Mutex halt_mutex_;
   std::string why_halted_ TACIT_GUARDED_BY(halt_mutex_);

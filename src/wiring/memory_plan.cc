@@ -22,6 +22,7 @@
 #include "wiring/assembly.h"
 #include "wiring/plans/learner_shape.h"
 #include "wiring/plans/model_plan.h"
+#include "wiring/trainer_topics.h"
 #include "workers/dealer.h"
 
 // The estimates are cautious sums of what the rooms keep, not measurements of a running daemon;
@@ -139,12 +140,13 @@ double FeedBytes(const Assembly& assembly) {
   return static_cast<double>(feed::PublisherBytes(layouts, moves));
 }
 
-// Bytes of workers' sums: chunks of those that are not whole yet; of each learner a part that is
-// checked, one that is added, what all of them add up to, and as much in the queues. A slice that
-// is summed up here too has sums of its own.
+// Bytes of workers' sums: chunks that are read, and those that are not whole yet; of each learner a
+// part that is checked, one that is added, what all of them add up to, and as much in the queues. A
+// slice that is summed up here too has sums of its own.
 double WorkersBytes(const config::Config& config, std::span<const LearnerShape> shapes) {
   if (config.workers.topic.empty()) return 0;
-  double bytes = static_cast<double>(workers::kHeldBytesMost);
+  double bytes =
+      static_cast<double>(workers::kHeldBytesMost + KafkaTrainerTopics::kQueuedBytesMost);
   for (const LearnerShape& shape : shapes)
     bytes += 6 * shape.part_bytes + (config.workers.check > 0 ? shape.sums_bytes : 0);
   return bytes;

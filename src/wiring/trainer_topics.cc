@@ -12,11 +12,10 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kQuestion(2000);  // for one answer of the brokers
-constexpr std::chrono::seconds kPause(2);
+constexpr std::chrono::seconds kPause(2), kEndedPauseMost(60);
 // The thread reads for so long between two looks at what else is to be done.
 constexpr milliseconds kSlice(5);
 constexpr milliseconds kRest(50);  // where it has nothing to read
-constexpr uint64_t kQueuedBytesMost = uint64_t{32} << 20;
 
 }  // namespace
 
@@ -156,9 +155,12 @@ void KafkaTrainerTopics::SendNewPlan() {
   if (sent) sent = SendPlan(plan);
   if (!sent) {
     plan_.reset();  // what is open is aborted by the next one's start
-    // Another trainer has taken over, for good.
-    const bool stays = sent.error().code == ErrorCode::kRefused;
-    plan_again_ = stays ? Steady::time_point::max() : Steady::now() + kPause;
+    Steady::duration pause = kPause;
+    // Two trainers that go on both would end each other's writing in turn.
+    if (sent.error().code == ErrorCode::kRefused)
+      pause = ended_pause_ =
+          std::clamp<Steady::duration>(2 * ended_pause_, kPause, kEndedPauseMost);
+    plan_again_ = Steady::now() + pause;
   }
   const MutexLock lock(mutex_);
   plan_written_ = sent && !new_plan_;

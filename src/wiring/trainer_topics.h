@@ -20,10 +20,15 @@
 namespace tacit::wiring {
 
 // NAME.plan and NAME.sums on brokers, which a thread of its own reads and writes. A trainer that
-// begins to write plans ends the one that wrote them before, by the name of its transactions; that
-// one's plans are refused from then on. A topic that has failed is tried again after a pause.
+// begins to write plans ends the one that wrote them before, by the name of its transactions. A
+// topic that has failed is tried again after a pause, which grows up to a minute each time that
+// another trainer has ended this one's writing: that one may be gone by now.
 class KafkaTrainerTopics final : public workers::TrainerTopics {
  public:
+  // Records of NAME.sums that are read and not shown yet have about this many bytes at most, for
+  // plans of memory.
+  static constexpr uint64_t kQueuedBytesMost = uint64_t{32} << 20;
+
   // Asks no broker before the first call.
   KafkaTrainerTopics(const config::Workers& config, stream::KafkaProperties properties);
   ~KafkaTrainerTopics() override { thread_.Stop(); }
@@ -63,6 +68,7 @@ class KafkaTrainerTopics final : public workers::TrainerTopics {
   Positions ends_;                                  // of NAME.sums, when it was joined
   std::unique_ptr<stream::KafkaProducer> plan_;
   Steady::time_point sums_again_{}, plan_again_{};
+  Steady::duration ended_pause_{};  // since another trainer has ended this one's writing last
 
   // The caller's.
   Positions shown_;

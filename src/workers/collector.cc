@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace tacit::workers {
 namespace {
@@ -31,7 +32,7 @@ void Collector::Begin(Period period) {
   period_ = std::move(period);
   seal_.emplace(key_, period_.head);
   held_.clear();
-  held_bytes_ = 0;
+  held_bytes_ = forgotten_ = 0;
   counted_.clear();
   covered_.clear();
   claimed_.clear();
@@ -53,7 +54,10 @@ Taken Collector::Take(const SealedRecord& record) {
   if (counted != counted_.end()) return {Outcome::kCovered, "", {}};
 
   const auto whole = Add(*record.place, *std::move(piece));
-  if (!whole) return refuse(Outcome::kRefused, whole.error().message);
+  if (!whole)
+    return refuse(
+        whole.error().code == ErrorCode::kUnavailable ? Outcome::kNoRoom : Outcome::kRefused,
+        whole.error().message);
   if (whole->empty()) return {Outcome::kPart, "", {}};
   if (seal_->NameOf(*whole) != record.place->body)
     return refuse(Outcome::kRefused, "has a chunk of another body");
@@ -77,8 +81,9 @@ Taken Collector::TakeOwn(const std::vector<SummedRange>& ranges) {
 
 Result<std::string> Collector::Add(const ChunkPlace& place, std::string piece) {
   if (place.bytes > held_bytes_most_)
-    return Fail(ErrorCode::kRefused, fmt::format("is of a body of {} bytes; at most {} are held",
-                                                 place.bytes, held_bytes_most_));
+    return Fail(ErrorCode::kUnavailable,
+                fmt::format("is of a body of {} bytes; at most {} are held", place.bytes,
+                            held_bytes_most_));
   const auto [held, is_new] = held_.try_emplace(place.body);
   Held& body = held->second;
   if (is_new) {
@@ -86,13 +91,22 @@ Result<std::string> Collector::Add(const ChunkPlace& place, std::string piece) {
     body.missing = (place.bytes + kChunkBytes - 1) / kChunkBytes;
     body.pieces.resize(body.missing);
   }
-  body.touched = ++touches_;
   if (body.bytes != place.bytes ||
       (!body.pieces[place.chunk].empty() && body.pieces[place.chunk] != piece))
     return Fail(ErrorCode::kCorruption, "has a chunk that another one of its body contradicts");
   if (!body.pieces[place.chunk].empty()) return std::string();
-  while (held_bytes_ + piece.size() > held_bytes_most_)
-    Forget(std::ranges::min_element(held_, {}, [](const auto& one) { return one.second.touched; }));
+  while (held_bytes_ + piece.size() > held_bytes_most_) {
+    const auto least = std::ranges::min_element(held_, {}, [&](const auto& one) {
+      return std::pair(one.second.here, one.first == place.body);
+    });
+    const bool itself = least == held;
+    Forget(least);
+    if (itself)
+      return Fail(
+          ErrorCode::kUnavailable,
+          fmt::format("has no room beside others: at most {} bytes are held", held_bytes_most_));
+    ++forgotten_;
+  }
   held_bytes_ += piece.size();
   body.here += piece.size();
   body.pieces[place.chunk] = std::move(piece);
@@ -129,7 +143,10 @@ Taken Collector::Count(const std::string& worker, const BodyName& name, Body bod
       // One worker may know a schema that another does not know yet: their sums differ rightly.
       if (!std::ranges::equal(other.ranges, body.ranges, {}, &SummedRange::dead,
                               &SummedRange::dead))
-        return {Outcome::kCovered, "", {}};
+        return Refuse(Outcome::kOtherRecords,
+                      fmt::format("workers '{}' and '{}' could read other records of {}, and are "
+                                  "not compared: the sums that came first count",
+                                  other.worker, worker, NameOf(summed.range)));
       return Refuse(Outcome::kDiffers,
                     fmt::format("workers '{}' and '{}' have other sums of {}: one of them is wrong",
                                 other.worker, worker, NameOf(summed.range)));
@@ -191,9 +208,13 @@ std::string Collector::BrokenChain(const SummedRange& summed, bool own) const {
       return broken;
   if (own) return "";
   if (Around(range)->begin == range.begin) {
+    // The store has met no record there yet, or its last one is gone by now: by retention, or by
+    // compaction, which leaves an earlier one.
     const auto stored = period_.before.find(range.partition);
-    return compare(range, summed.before,
-                   stored == period_.before.end() ? Seen() : Seen(stored->second));
+    if (stored == period_.before.end() || !summed.before ||
+        summed.before->offset < stored->second.offset)
+      return "";
+    return compare(range, summed.before, stored->second);
   }
   if (right == covered_.begin()) return "";
   const Covered& left = std::prev(right)->second;

@@ -33,12 +33,14 @@ enum class Outcome : uint8_t {
   kPart,     // a chunk of a body that is not whole yet
   kCounted,  // a whole body: its ranges are covered from now on
   kCovered,  // a range of it was covered before: a copy
-  // A copy of other records: some were deleted, or compacted away, between the two readings.
+  // A copy of other records: some were deleted, or compacted away, between the two readings; or of
+  // the same, of which one worker knew schemas that the other did not know.
   kOtherRecords,
   kOldHead,     // of another period
   kOtherBuild,  // of a worker that another program or configuration runs
   kUnsealed,    // does not open
   kRefused,     // no chunk or body of this period
+  kNoRoom,      // a body of more bytes than are held, or than others that are not whole leave
   kOtherTopic,  // its records do not follow those beside them: it was read from another topic
   kDiffers,     // a copy with other sums of the same records: one of the two workers is wrong
 };
@@ -53,7 +55,8 @@ struct Taken {
 // Takes the sums of a period, in any order and as often as they come, until each of its offsets is
 // in exactly one body that counts. A body counts whole or not at all. Bodies that count are handed
 // on at once; the collector holds only chunks of bodies that are not whole, `held_bytes_most` of
-// them: for a newer chunk it forgets the body that was added to longest ago. Not thread-safe.
+// them: where there is no room it forgets the body of which the fewest bytes are here, so that the
+// others become whole. Not thread-safe.
 class Collector {
  public:
   Collector(const SharedKey& key, uint64_t held_bytes_most)
@@ -72,6 +75,8 @@ class Collector {
   // record that a range behind them follows may be gone by now: then they end before it.
   Taken TakeOwn(const std::vector<SummedRange>& ranges);
 
+  // The bodies that were forgotten in this period for want of room. Their other chunks may come.
+  uint64_t forgotten() const { return forgotten_; }
   bool complete() const { return covered_offsets_ == CountOffsets(period_.ranges); }
   // Returns what is not covered.
   Ranges Gaps() const;
@@ -84,7 +89,6 @@ class Collector {
     std::vector<std::string> pieces;  // by chunk; empty: not here yet
     size_t missing = 0;
     uint64_t here = 0;  // bytes of the pieces that are here
-    uint64_t touched = 0;
   };
   struct Counted {
     BodyName name{};
@@ -116,7 +120,7 @@ class Collector {
   Period period_;
   std::optional<PeriodSeal> seal_;
   std::map<BodyName, Held> held_;
-  uint64_t held_bytes_ = 0, touches_ = 0;
+  uint64_t held_bytes_ = 0, forgotten_ = 0;
   std::vector<Counted> counted_;
   std::map<CoveredPlace, Covered> covered_;
   Ranges claimed_;

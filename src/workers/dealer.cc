@@ -22,7 +22,8 @@ constexpr size_t kToldMost = 100;  // reasons of refusals, in a period: stranger
 constexpr std::pair<Outcome, const char*> kRefusals[] = {{Outcome::kOtherBuild, "build"},
                                                          {Outcome::kUnsealed, "seal"},
                                                          {Outcome::kOtherTopic, "topic"},
-                                                         {Outcome::kRefused, "period"}};
+                                                         {Outcome::kRefused, "period"},
+                                                         {Outcome::kNoRoom, "memory"}};
 
 }  // namespace
 
@@ -67,6 +68,7 @@ void Dealer::Begin(stream::SharedPeriod period) {
   checks_.clear();
   own_.clear();
   checking_ = false;
+  if (!std::exchange(no_room_, false)) Note(kMemory, {});
   told_.clear();
   begun_ = clock_.Now();
   if (ended_) gap_seconds_.Set(Seconds(begun_ - *ended_));
@@ -161,7 +163,12 @@ Status Dealer::Check(const Body& body) const {
 }
 
 Status Dealer::TakeChunk(const SealedRecord& record) {
+  const uint64_t forgotten = collector_.forgotten();
   Taken taken = collector_.Take(record);
+  if (collector_.forgotten() > forgotten)
+    Refuse(Outcome::kNoRoom, fmt::format("a body was forgotten for one of worker '{}': at most {} "
+                                         "bytes are held of those that are not whole",
+                                         record.origin.worker, options_.held_bytes_most));
   switch (taken.outcome) {
     case Outcome::kPart:
     case Outcome::kOldHead:
@@ -185,6 +192,7 @@ Status Dealer::TakeChunk(const SealedRecord& record) {
     case Outcome::kOtherBuild:
     case Outcome::kUnsealed:
     case Outcome::kRefused:
+    case Outcome::kNoRoom:
     case Outcome::kOtherTopic:
       Refuse(taken.outcome, taken.why);
       return {};
@@ -196,6 +204,8 @@ Status Dealer::TakeChunk(const SealedRecord& record) {
 
 void Dealer::Refuse(Outcome outcome, const std::string& why) {
   refused_.at(outcome).Add();
+  if (outcome == Outcome::kNoRoom && !std::exchange(no_room_, true))
+    Note(kMemory, Fail(ErrorCode::kUnavailable, why));
   Tell(why);
 }
 
@@ -275,8 +285,12 @@ void Dealer::TakeBack() {
 
 void Dealer::NoteWorkers() {
   std::string names;
-  for (const auto& [name, slices] : board_.Late())
-    names += fmt::format("{}'{}' (late slices: {})", names.empty() ? "" : ", ", name, slices);
+  const std::map<std::string, Hello> workers = board_.Workers();
+  for (const auto& [name, slices] : board_.Late()) {
+    const std::string& says = workers.at(name).trouble;
+    names += fmt::format("{}'{}' (late slices: {}{}{})", names.empty() ? "" : ", ", name, slices,
+                         says.empty() ? "" : "; it says: ", Printable(says));
+  }
   Note(kLate, names.empty() ? Status() : Fail(ErrorCode::kUnavailable, names));
   Status deadly;
   for (const OpenSlice& slice : board_.open())
@@ -343,7 +357,9 @@ void Dealer::Note(Trouble trouble, const Status& status) {
       "workers have delivered nothing since a slice came late, and get none, or a small one, for "
       "growing pauses",
       "a slice has ended three workers: learning waits until a worker has summed it, and the "
-      "trainer does not try it"};
+      "trainer does not try it",
+      "sums of workers have no room here, and their slices are summed again (shorter periods, or "
+      "fewer workers, need less room)"};
   std::string text = status ? "" : fmt::format("{}: {}", kDoing[trouble], status.error().message);
   {
     const MutexLock lock(mutex_);

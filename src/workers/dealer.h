@@ -102,7 +102,7 @@ class Dealer final : public stream::PeriodShare {
   std::string trouble() const;
 
  private:
-  enum Trouble : size_t { kSums, kPlan, kDeletion, kLate, kDeadly, kTroubles };
+  enum Trouble : size_t { kSums, kPlan, kDeletion, kLate, kDeadly, kMemory, kTroubles };
 
   // Takes what has come to the topic of sums.
   Status Follow(std::chrono::milliseconds timeout);
@@ -164,6 +164,7 @@ class Dealer final : public stream::PeriodShare {
   std::deque<stream::PeriodPiece> checks_;  // the same with their ranges: they are read first
   Ranges own_;                              // left to the trainer, which reads them now
   bool checking_ = false;                   // they are those of the first check
+  bool no_room_ = false;                    // for a body, in this period
   std::set<std::string> told_;              // in this period
 
   const metrics::Gauge workers_, period_seconds_, gap_seconds_;

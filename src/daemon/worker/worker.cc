@@ -40,7 +40,8 @@ Worker::Worker(const WorkerParts& parts)
       pool_({.workers = parts.assembly.config.training.workers}),
       news_(parts.clock, parts.registry, wiring::PlaceOfDeadLetters(parts.assembly.config)),
       watch_(parts.assembly.transform->schema(), parts.clock, parts.registry),
-      sent_(parts.registry.AddCounter("tacit_slices_sent_total")) {}
+      sent_(parts.registry.AddCounter("tacit_slices_sent_total")),
+      letters_waiting_(parts.registry.AddGauge("tacit_dead_letters_waiting")) {}
 
 Result<std::unique_ptr<Worker>> Worker::Open(const WorkerParts& parts) {
   std::unique_ptr<Worker> worker(new Worker(parts));
@@ -92,8 +93,10 @@ void Worker::Loop() {
     if (parts_.clock.Now() >= hello_due_) SayHello(/*leaves=*/false);
     ShowReadiness();
   }
-  slice_.reset();
+  // First of all: to end a slice takes a while, in which the trainer would wait for it.
+  producer_again_ = {};
   SayHello(/*leaves=*/true);
+  DropSlice();
   if (const Status sent = producer_ ? producer_->Flush(kAnswer) : producer_failure_; !sent)
     spdlog::warn("the trainer was not told that this worker leaves: {}", sent.error().message);
   heartbeat_.Rest();
@@ -107,7 +110,7 @@ void Worker::ForgetModel() {
   loaded_.reset();
   summers_.clear();
   std::vector<store::LearnerLayout> layouts = wiring::MakeLayouts(parts_.assembly);
-  model_ = std::make_unique<WorkerModel>(layouts);
+  model_ = std::make_unique<WorkerModel>(layouts, wiring::FeedMarkKey(key_));
   replica_ = std::make_unique<feed::Replica>(
       *model_, std::move(layouts),
       feed::ReplicaSource{.properties = properties_,
@@ -124,7 +127,7 @@ void Worker::FollowFeed(milliseconds timeout) {
   feed_again_ = Note("the feed", stepped ? Status() : Status(Fail(stepped.error())));
   if (stepped || stepped.error().code == ErrorCode::kUnavailable) return;
   // Nothing but the topic is needed to begin anew.
-  slice_.reset();
+  DropSlice();
   ForgetModel();
 }
 
@@ -193,13 +196,19 @@ const workers::Slice* Worker::Announced() const {
 
 // ---- the slice in hand
 
+// The end of a run ends a write of dead letters that waits, and all later ones.
+void Worker::DropSlice() {
+  slice_.reset();
+  dead_letters_.reset();
+}
+
 // A slice whose head has passed is of no more use. One that the newest plan has for nobody, or for
 // another worker, may still be the first that is delivered.
 void Worker::ChooseSlice() {
   const workers::Slice* const announced = Announced();
   if (slice_ && (head() != slice_->head || (plan_ && plan_->head != slice_->head) ||
                  (announced != nullptr && announced->ranges != slice_->run->ranges())))
-    slice_.reset();
+    DropSlice();
   if (slice_ || announced == nullptr || parts_.clock.Now() < slice_again_) return;
   const Status begun = BeginSlice(*announced);
   if (!begun) slice_again_ = Note("the slice", begun);
@@ -227,14 +236,16 @@ Result<std::vector<SummedLearner>> Worker::LoadLearners() {
 
 Status Worker::BeginSlice(const workers::Slice& slice) {
   const config::Config& config = parts_.assembly.config;
-  TACIT_ASSIGN(auto dead_letters, wiring::OpenDeadLetters(config, model_->Latest()->lineage()));
+  if (dead_letters_ == nullptr) {
+    TACIT_ASSIGN(dead_letters_, wiring::OpenDeadLetters(config, model_->Latest()->lineage()));
+  }
   loaded_.reset();  // a slice before may have left a part
   TACIT_ASSIGN(std::vector<SummedLearner> learners, LoadLearners());
   TACIT_ASSIGN(auto run, SliceRun::Begin(
                              {.source = *source_,
                               .codec = *codec_,
                               .transform = *parts_.assembly.transform,
-                              .dead_letters = *dead_letters,
+                              .dead_letters = *dead_letters_,
                               .news = news_,
                               .watch = watch_,
                               .learners = std::move(learners),
@@ -242,7 +253,7 @@ Status Worker::BeginSlice(const workers::Slice& slice) {
                               .decode_threads = config.source.decode_threads,
                               .offsets_per_part = wiring::OffsetsPerPart(config.training.workers)},
                              slice.ranges));
-  slice_.emplace(Slice{plan_->head, std::move(dead_letters), std::move(run), parts_.clock.Now()});
+  slice_.emplace(Slice{plan_->head, std::move(run), parts_.clock.Now()});
   return {};
 }
 
@@ -250,7 +261,7 @@ void Worker::Sum(milliseconds timeout) {
   const auto body = slice_->run->Continue(timeout);
   if (!body) {
     slice_again_ = Note("the slice", Fail(body.error()));
-    slice_.reset();
+    DropSlice();
   }
   if (!body || !*body) return;
   const double seconds = tacit::Seconds(parts_.clock.Now() - slice_->begun);
@@ -271,8 +282,10 @@ Status Worker::Deliver(const workers::Body& body) {
     return Fail(ErrorCode::kRefused,
                 fmt::format("it has {} bytes, more than a message may have", bytes.size()));
   const workers::Origin origin{parts_.name, slice_->head, build_};
-  for (const workers::KafkaRecord& record : workers::SealBody(key_, origin, bytes))
+  for (const workers::KafkaRecord& record : workers::SealBody(key_, origin, bytes)) {
+    heartbeat_.Work();  // a large body takes a while
     TACIT_RETURN_IF_ERROR(Send(record, kAnswer, /*of_body=*/true));
+  }
   sent_.Add();
   return {};
 }
@@ -350,7 +363,11 @@ std::string Worker::Trouble() const {
   std::string all;
   for (const auto& [what, why] : troubles_)
     all += fmt::format("{}{}: {}", all.empty() ? "" : "; ", what, why);
-  for (const std::string& seen : {news_.trouble(), watch_.trouble()})
+  const std::string letters = dead_letters_ ? dead_letters_->trouble() : "";
+  if (!letters.empty())
+    all += fmt::format("{}dead letters cannot be written: {}", all.empty() ? "" : "; ", letters);
+  const std::string held = slice_ ? source_->health().alert : "";
+  for (const std::string& seen : {held, news_.trouble(), watch_.trouble()})
     if (!seen.empty()) all += (all.empty() ? "" : "; ") + seen;
   return all;
 }
@@ -361,18 +378,25 @@ std::string Worker::WaitsFor() const {
     return fmt::format(
         "the plan is of build {}, this program with its configuration and files is build {}",
         Short(plan_->build), Short(build_));
+  return head() ? "" : "the feed has no version yet";
+}
+
+// Between two periods it is so for a moment.
+std::string Worker::OtherHead() const {
+  if (!plan_) return "";
   const auto has = head();
-  if (has != plan_->head)
-    return fmt::format("the plan is of head {}, the feed has {}", Short(plan_->head),
-                       has ? Short(*has) : "no version yet");
-  return "";
+  if (!has || *has == plan_->head) return "";
+  return fmt::format("the plan is of head {}, the feed has {}", Short(plan_->head), Short(*has));
 }
 
 void Worker::ShowReadiness() {
   const std::string waits_for = WaitsFor();
   serve::Readiness readiness{.ready = waits_for.empty(), .reason = waits_for};
   const std::string trouble = Trouble();
-  readiness.degraded_for_operators = trouble.empty() ? waits_for : trouble;
+  letters_waiting_.Set(dead_letters_ && !dead_letters_->trouble().empty() ? 1 : 0);
+  readiness.degraded_for_operators = trouble;
+  for (const std::string& why : {waits_for, OtherHead()})
+    if (readiness.degraded_for_operators.empty()) readiness.degraded_for_operators = why;
   const MutexLock lock(mutex_);
   if (readiness_.reason != readiness.reason || readiness_.ready != readiness.ready)
     spdlog::info("worker {}: {}", parts_.name,

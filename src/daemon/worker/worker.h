@@ -54,8 +54,7 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // Ready: a plan is here that is of the feed's head and of this build. The reason says what it
-  // waits for.
+  // Ready: a plan of this build is here, and a model. The reason says what it waits for.
   serve::Readiness readiness() const;
   const Heartbeat& heartbeat() const { return heartbeat_; }
   // Says goodbye and ends the thread.
@@ -64,7 +63,6 @@ class Worker {
  private:
   struct Slice {
     Digest head{};
-    std::unique_ptr<event::DeadLetterSink> dead_letters;  // the run ends it
     std::unique_ptr<SliceRun> run;
     Clock::TimePoint begun;
   };
@@ -88,6 +86,7 @@ class Worker {
   bool IsDone(const workers::Ranges& ranges) const;
 
   // The slice in hand.
+  void DropSlice();
   void ChooseSlice();
   Status BeginSlice(const workers::Slice& slice);
   Result<std::vector<SummedLearner>> LoadLearners();
@@ -107,6 +106,7 @@ class Worker {
   std::string Trouble() const;
   void ShowReadiness();
   std::string WaitsFor() const;
+  std::string OtherHead() const;
 
   const WorkerParts parts_;
   workers::SharedKey key_{};
@@ -130,6 +130,7 @@ class Worker {
   WorkerPool pool_;
   std::vector<std::unique_ptr<train::PartSummer>> summers_;  // by place in the configuration
   std::optional<Digest> loaded_;                             // the head that they have the model of
+  std::unique_ptr<event::DeadLetterSink> dead_letters_;      // from slice to slice
   std::optional<Slice> slice_;
   std::vector<workers::Ranges> done_;  // under the plan's head
   uint64_t events_per_second_ = 0, hellos_ = 0;
@@ -137,6 +138,7 @@ class Worker {
   train::DeadLetterNews news_;
   train::StreamWatch watch_;
   const metrics::Counter sent_;
+  const metrics::Gauge letters_waiting_;
 
   mutable Mutex mutex_;
   serve::Readiness readiness_ TACIT_GUARDED_BY(mutex_);

@@ -163,7 +163,7 @@ std::string SchemaRegistry::TroubleText() const {
       "{}: {}; it has not answered for {:g} s (source.schema_wait_ms): until it does, records "
       "whose "
       "schema it has not told yet are dead letters",
-      options_.url, failure_, Seconds(options_.wait));
+      options_.url, failure_, Seconds(*options_.wait));
 }
 
 // Takes in what has been answered, and asks what can be asked. Does not block.
@@ -299,7 +299,7 @@ void SchemaRegistry::TakeFailure(Questions::value_type* failed, std::string reas
   failed_at_ = asked_;
   failure_ = std::move(reason);
   if (failures_++ == 0) first_failure_ = now;
-  const TimePoint last_try = first_failure_ + options_.wait;
+  const TimePoint last_try = options_.wait ? first_failure_ + *options_.wait : TimePoint::max();
   given_up_ = given_up_ || (failures_ > 1 && question.asked_at >= last_try);
   const milliseconds pause =
       failures_ == 1 ? milliseconds(0)

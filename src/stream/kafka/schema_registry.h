@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -15,8 +16,9 @@ struct SchemaRegistryOptions {
   std::string username = {}, password = {};  // basic authentication, if there is a user name
   std::string ca_file = {};                  // certificates to trust; if empty, the system's
   std::chrono::milliseconds timeout{2000};   // of one question
-  // The time that records wait for a registry that does not answer, from its first failure on.
-  std::chrono::milliseconds wait{60'000};
+  // The time that records wait for a registry that does not answer, from its first failure on;
+  // nothing: for as long as it takes.
+  std::optional<std::chrono::milliseconds> wait = std::chrono::milliseconds(60'000);
   event::PayloadKind kind = event::PayloadKind::kJson;
   size_t denied_most = 100'000;  // denials that are remembered
 };

@@ -79,7 +79,11 @@ Digest ArithmeticDigest(const LibraryFunctions& functions) {
   ByteWriter numbers;
   for (const float x : Numbers(4, 40)) {
     const double e = functions.exp(static_cast<double>(-std::abs(x)));
-    numbers.Put(e).Put(functions.log1p(e));
+    numbers.Put(e).Put(functions.log(1 + e));
+    // From 4e-18 to 2e17, as what is logged.
+    const double size = functions.exp(static_cast<double>(x));
+    numbers.Put(functions.log1p(size)).Put(functions.log1pf(static_cast<float>(size)));
+    numbers.Put(functions.pow(size, linear::UpdateOptions().scale_power));
   }
   return Sha256().Update(numbers.bytes()).Update(Part()).Finish();
 }

@@ -1,8 +1,11 @@
 #include "wiring/plans/kafka.h"
 
+#include <chrono>
 #include <map>
+#include <optional>
 #include <utility>
 
+#include "event/envelope.h"
 #include "event/schema_books.h"
 #include "stream/kafka/schema_registry.h"
 #include "stream/kafka/source.h"
@@ -14,9 +17,9 @@ namespace {
 // within 5 s.
 constexpr std::chrono::milliseconds kOpenTimeout(2000);
 
-Result<std::unique_ptr<event::SchemaBook>> MakeSchemaBook(const config::Source& source,
-                                                          event::PayloadKind kind,
-                                                          const Clock& clock) {
+Result<std::unique_ptr<event::SchemaBook>> MakeSchemaBook(
+    const config::Source& source, event::PayloadKind kind,
+    std::optional<std::chrono::milliseconds> wait, const Clock& clock) {
   const config::SchemaRegistry& registry = source.registry;
   if (registry.url.empty() && registry.schemas.empty()) return event::MakeEverySchema();
   std::map<event::SchemaKey, bool> pinned;
@@ -31,7 +34,7 @@ Result<std::unique_ptr<event::SchemaBook>> MakeSchemaBook(const config::Source& 
                                           .password = "",
                                           .ca_file = registry.ca_file,
                                           .timeout = std::chrono::milliseconds(registry.timeout_ms),
-                                          .wait = std::chrono::milliseconds(source.schema_wait_ms),
+                                          .wait = wait,
                                           .kind = kind};
     if (!registry.username.empty()) {
       TACIT_ASSIGN(options.password, config::ReadSecret(registry.password));
@@ -39,6 +42,22 @@ Result<std::unique_ptr<event::SchemaBook>> MakeSchemaBook(const config::Source& 
     asked = stream::MakeSchemaRegistry(std::move(options), clock);
   }
   return event::MakePinnedSchemas(std::move(pinned), std::move(asked));
+}
+
+// Takes off what producers put around a record. Without a registry and schemas, which no
+// configuration lacks, it takes records of every schema.
+Result<std::unique_ptr<event::Envelope>> MakeEnvelope(
+    const config::Source& source, std::optional<std::chrono::milliseconds> schema_wait,
+    const Clock& clock) {
+  const event::EnvelopeOptions options{
+      .framed = source.framing == config::Source::Framing::kConfluent,
+      .kind = source.format == config::Source::Format::kProtobuf ? event::PayloadKind::kProtobuf
+                                                                 : event::PayloadKind::kJson};
+  std::unique_ptr<event::SchemaBook> book;
+  if (options.framed) {
+    TACIT_ASSIGN(book, MakeSchemaBook(source, options.kind, schema_wait, clock));
+  }
+  return std::make_unique<event::Envelope>(options, std::move(book));
 }
 
 Result<stream::KafkaSourceOptions> OptionsOf(const config::Source& source, const LiveParts& live) {
@@ -60,19 +79,6 @@ Result<stream::KafkaProperties> KafkaPropertiesOf(const config::Kafka& kafka) {
   return properties;
 }
 
-Result<std::unique_ptr<event::Envelope>> MakeEnvelope(const config::Source& source,
-                                                      const Clock& clock) {
-  const event::EnvelopeOptions options{
-      .framed = source.framing == config::Source::Framing::kConfluent,
-      .kind = source.format == config::Source::Format::kProtobuf ? event::PayloadKind::kProtobuf
-                                                                 : event::PayloadKind::kJson};
-  std::unique_ptr<event::SchemaBook> book;
-  if (options.framed) {
-    TACIT_ASSIGN(book, MakeSchemaBook(source, options.kind, clock));
-  }
-  return std::make_unique<event::Envelope>(options, std::move(book));
-}
-
 Result<std::unique_ptr<stream::Source>> OpenKafka(const config::Source& source,
                                                   const LiveParts& live) {
   TACIT_ASSIGN(stream::KafkaSourceOptions options, OptionsOf(source, live));
@@ -82,14 +88,16 @@ Result<std::unique_ptr<stream::Source>> OpenKafka(const config::Source& source,
   options.until_end = live.until_end;
   options.open_timeout = kOpenTimeout;
   options.share = live.share;
-  TACIT_ASSIGN(auto envelope, MakeEnvelope(source, live.clock));
+  TACIT_ASSIGN(auto envelope,
+               MakeEnvelope(source, std::chrono::milliseconds(source.schema_wait_ms), live.clock));
   return stream::OpenKafkaSource(std::move(options), std::move(envelope));
 }
 
 Result<std::unique_ptr<stream::RangeSource>> OpenRanges(const config::Source& source,
                                                         const LiveParts& live) {
   TACIT_ASSIGN(stream::KafkaSourceOptions options, OptionsOf(source, live));
-  TACIT_ASSIGN(auto envelope, MakeEnvelope(source, live.clock));
+  // Dead letters count: a registry that this process cannot reach, and others can, makes none.
+  TACIT_ASSIGN(auto envelope, MakeEnvelope(source, std::nullopt, live.clock));
   return stream::OpenKafkaRanges(std::move(options), std::move(envelope));
 }
 

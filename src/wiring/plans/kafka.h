@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "config/config.h"
-#include "event/envelope.h"
 #include "stream/kafka/properties.h"
 #include "stream/kafka/range_source.h"
 #include "stream/source.h"
@@ -17,15 +16,12 @@ namespace tacit::wiring {
 // The brokers' settings, with secrets fetched.
 Result<stream::KafkaProperties> KafkaPropertiesOf(const config::Kafka& kafka);
 
-// An envelope, which takes off what producers put around a record. Without a registry and schemas,
-// which no configuration lacks, it takes records of every schema.
-Result<std::unique_ptr<event::Envelope>> MakeEnvelope(const config::Source& source,
-                                                      const Clock& clock);
-
 // REQUIRES source.kind kafka.
 Result<std::unique_ptr<stream::Source>> OpenKafka(const config::Source& source,
                                                   const LiveParts& live);
-// The same topic, of which ranges are read that others have cut. REQUIRES source.kind kafka.
+// The same topic, of which ranges are read that others have cut. Records wait for a registry that
+// does not answer for as long as it takes: another process may reach it. REQUIRES source.kind
+// kafka.
 Result<std::unique_ptr<stream::RangeSource>> OpenRanges(const config::Source& source,
                                                         const LiveParts& live);
 

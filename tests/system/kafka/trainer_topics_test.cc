@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <memory>
 #include <string>
 
 #include "support/eventually.h"
@@ -38,6 +40,42 @@ TEST(TrainerTopicsTest, DeletionGoesOnWhereTheTopicIsMadeAnew) {
   SharedBroker().CreateTopic(sums, 2);
   // The other partition does not have the offsets that were there before.
   write_and_delete(0, 2);
+}
+
+// A standby that took over for a moment, or a second trainer by mistake, ends this one's writing.
+// Once it is gone this one writes plans again.
+TEST(TrainerTopicsTest, ATrainerWhosePlansWereRefusedOnceWritesAgain) {
+  TACIT_NEED_BROKER(kDefaultVersion);
+  const std::string name = FreshName("workers");
+  const std::string bootstrap = SharedBroker().bootstrap();
+  SharedBroker().CreateTopic(name + ".plan");
+  SharedBroker().CreateTopic(name + ".sums");
+  const auto open = [&] {
+    return std::make_unique<wiring::KafkaTrainerTopics>(
+        config::Workers{.topic = name, .key_file = ""},
+        stream::KafkaProperties{{{"bootstrap.servers", bootstrap}}});
+  };
+  const auto written = [](wiring::KafkaTrainerTopics& topics) {
+    return Eventually("a plan is written", [&] {
+      (void)topics.ReadSums(std::chrono::milliseconds(10), [](auto, auto) {});
+      return topics.plan_written();
+    });
+  };
+  const auto trainer = open();
+  trainer->WritePlan("one");
+  ASSERT_TRUE(written(*trainer));
+  auto other = open();
+  other->WritePlan("two");
+  ASSERT_TRUE(written(*other));
+  trainer->WritePlan("three");
+  ASSERT_TRUE(Eventually("it is refused", [&] { return !trainer->plan_status(); }));
+  EXPECT_EQ(trainer->plan_status().error().code, ErrorCode::kRefused);
+  other.reset();
+  ASSERT_TRUE(written(*trainer));
+  EXPECT_TRUE(trainer->plan_status());
+  const auto plans = ReadTopic(bootstrap, name + ".plan");
+  ASSERT_EQ(plans.size(), 3u);
+  EXPECT_EQ(plans.back().value, "three");
 }
 
 }  // namespace

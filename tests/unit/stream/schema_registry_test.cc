@@ -280,6 +280,25 @@ TEST_F(FailingRegistryTest, IsWaitedForOnceForAllRecords) {
   EXPECT_EQ(book_->Look(20).kind, Kind::kWait);
 }
 
+// A worker's records wait: the trainer may reach the registry, and has what they wait for summed.
+TEST_F(FailingRegistryTest, WithoutALimitIsWaitedForAsLongAsItTakes) {
+  SchemaRegistryOptions options = Options(server_.url());
+  options.wait.reset();
+  const auto book = MakeSchemaRegistry(options, clock_);
+  EXPECT_EQ(book->Look(7).kind, Kind::kWait);
+  ++failures_;
+  for (int days = 0; days < 20; ++days) {
+    AwaitFailure(*book);
+    clock_.Advance(86'400'000);
+    EXPECT_EQ(book->Look(7).kind, Kind::kWait);
+    EXPECT_THAT(book->Trouble(), HasSubstr("wait for it"));
+  }
+  away_ = false;
+  clock_.Advance(5000);
+  ASSERT_TRUE(test::Eventually("it is back", [&] { return book->Trouble().empty(); }));
+  EXPECT_EQ(Ask(*book, 7).kind, Kind::kAccept);
+}
+
 // A long step held the reader back meanwhile: the registry gets its last chance now.
 TEST_F(FailingRegistryTest, IsAskedOnceMoreBeforeItIsGivenUp) {
   EXPECT_EQ(book_->Look(7).kind, Kind::kWait);

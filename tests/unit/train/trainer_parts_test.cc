@@ -130,6 +130,7 @@ TEST_F(TrainerTest, OtherSumsOfTheSameRecordsStopLearningAndNameTheirWorker) {
   EXPECT_EQ(outcome.error().message,
             "learner 'sums', after step 0: worker 'w-wrong' has sent other sums than this process "
             "has of the same records: one of the two is wrong");
+  EXPECT_EQ(registry_.AddCounter("tacit_slices_incomparable_total").value(), 1);
   // Predictions of the first part count; those of records that were read here do not come twice.
   EXPECT_EQ(progress_.view(0).events, 7u);
   EXPECT_NEAR(progress_.view(0).calibration, 1, 1e-9);

@@ -99,6 +99,17 @@ TEST_F(BuildDigest, PathsAddressesAndThreadsDoNot) {
     EXPECT_EQ(plain, Must({change})) << change;
 }
 
+// Another address of a registry is the same to sums. No registry is not: schemas that are not
+// listed would be dead letters there.
+TEST_F(BuildDigest, ARegistryCountsAndItsAddressDoesNot) {
+  const auto of = [&](const std::string& url) {
+    return Must({"source.framing=confluent", "source.registry.schemas.7=accept",
+                 "source.registry.url=" + url});
+  };
+  EXPECT_EQ(of("http://a:8081"), of("https://b:8082"));
+  EXPECT_NE(of("http://a:8081"), of(""));
+}
+
 TEST_F(BuildDigest, TheBytesOfFilesCountAndTheirPlacesDoNot) {
   const Digest none = Must({});
   const Digest one = Must({Write("u1\n")});

@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <optional>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "toy_topic.h"
 
@@ -172,7 +176,9 @@ TEST_F(CollectorTest, ACopyWithOtherSumsIsTold) {
   EXPECT_THAT(taken.why, HasSubstr("workers 'v' and 'w' have other sums of partition 0"));
   // One of the two did not know a schema yet.
   ++body.ranges[0].dead[1];
-  EXPECT_EQ(TakeBody(body, "w").outcome, Outcome::kCovered);
+  const Taken others = TakeBody(body, "w");
+  EXPECT_EQ(others.outcome, Outcome::kOtherRecords);
+  EXPECT_THAT(others.why, HasSubstr("workers 'v' and 'w' could read other records of partition 0"));
 }
 
 // Compaction, retention or a deletion takes records between two readings of a range: the first copy
@@ -197,7 +203,14 @@ TEST_F(CollectorTest, ACopyOfOtherRecordsIsNotCompared) {
 }
 
 TEST_F(CollectorTest, RecordsOfAnotherTopicAreRefused) {
-  const ToyTopic other(2, 3, 100);
+  // A record of it stands where each stored one does.
+  uint64_t seed = 2;
+  const auto meets = [&](int32_t partition, uint64_t begin) {
+    const Seen before = ToyTopic(seed, 3, 100).Before(partition, begin);
+    return before && before->offset == topic_.Before(partition, begin)->offset;
+  };
+  while (!meets(0, 20) || !meets(1, 5)) ++seed;
+  const ToyTopic other(seed, 3, 100);
   const auto refused = [&](const Ranges& ranges) {
     const Taken taken = TakeBody(ToyBody(other, head_, ranges));
     return taken.outcome == Outcome::kOtherTopic &&
@@ -219,9 +232,31 @@ TEST_F(CollectorTest, ANewPartitionFollowsNoRecord) {
   Body body = Sum({{0, 0, 10}});
   body.ranges[0].before.reset();
   EXPECT_EQ(TakeBody(body).outcome, Outcome::kCounted);
-  period.before[0] = {0, 0, 0};
-  collector_.Begin(period);
-  EXPECT_EQ(TakeBody(body).outcome, Outcome::kOtherTopic);
+}
+
+// The record that the store has read last may be gone, by retention or compaction; and of a
+// partition that had nothing to read since the store began it has none, where older records stand.
+// A record at its place, or behind it, has to be it.
+TEST_F(CollectorTest, AStoredRecordThatIsGoneIsNotMissed) {
+  const Body body = Sum({{0, 20, 60}});
+  const auto take = [&](std::optional<stream::LastRecord> stored, workers::Seen before) {
+    Period period = SomePeriod();
+    period.before.erase(0);
+    if (stored) period.before[0] = *stored;
+    collector_.Begin(period);
+    Body other = body;
+    other.ranges[0].before = before;
+    return TakeBody(other).outcome;
+  };
+  const stream::LastRecord last = *topic_.Before(0, 20), earlier = *topic_.Before(0, last.offset);
+  EXPECT_EQ(take(last, last), Outcome::kCounted);
+  EXPECT_EQ(take(last, earlier), Outcome::kCounted);
+  EXPECT_EQ(take(last, std::nullopt), Outcome::kCounted);
+  EXPECT_EQ(take(std::nullopt, last), Outcome::kCounted);
+  EXPECT_EQ(take(earlier, last), Outcome::kOtherTopic);
+  stream::LastRecord another = last;
+  another.hash ^= 1;
+  EXPECT_EQ(take(last, another), Outcome::kOtherTopic);
 }
 
 // Chunks of two senders with one name are of one body.
@@ -272,31 +307,54 @@ TEST_F(CollectorTest, BytesThatAreNoBodyAreRefused) {
   ExpectNothingCovered();
 }
 
+// Each body has 9 chunks, and 16 chunks are held.
 TEST_F(CollectorTest, MemoryIsBounded) {
-  // Each body has 9 chunks, 16 chunks are held: the one that was added to longest ago goes.
   const auto body = [&](const Ranges& ranges) {
     Body made = Sum(ranges);
     made.sums.assign(8 * kChunkBytes, 'x');
-    return made;
+    return Sealed(made);
   };
-  const auto one = Sealed(body({{0, 20, 60}})), other = Sealed(body({{1, 5, 45}}));
+  const auto one = body({{0, 20, 60}}), other = body({{1, 5, 45}}), third = body({{0, 20, 30}});
   ASSERT_EQ(one.size(), 9u);
+  EXPECT_EQ(Take(third[0]).outcome, Outcome::kPart);
   for (size_t i = 0; i < 8; ++i) {
     EXPECT_EQ(Take(one[i]).outcome, Outcome::kPart);
     EXPECT_EQ(Take(other[i]).outcome, Outcome::kPart);
   }
-  const auto third = Sealed(body({{0, 20, 30}}));
-  EXPECT_EQ(Take(third[0]).outcome, Outcome::kPart);
+  // A body that has just begun does not cost those that are nearly whole.
+  EXPECT_EQ(collector_.forgotten(), 1u);
+  Taken taken = Take(third[1]);
+  EXPECT_EQ(taken.outcome, Outcome::kNoRoom);
+  EXPECT_THAT(taken.why, AllOf(HasSubstr("worker 'w'"), HasSubstr("at most 8388608 bytes")));
   EXPECT_EQ(Take(other[8]).outcome, Outcome::kCounted);
+  EXPECT_EQ(collector_.forgotten(), 2u);
   EXPECT_EQ(Take(one[8]).outcome, Outcome::kPart);  // its other chunks were forgotten
   EXPECT_EQ(TakeAll(one).outcome, Outcome::kCovered);
+  EXPECT_EQ(collector_.forgotten(), 2u);
 
   Body great = Sum({{0, 20, 60}});
   great.sums.assign(kHeld, 'x');
   collector_.Begin(SomePeriod());
-  const Taken taken = Take(Sealed(great)[0]);
-  EXPECT_EQ(taken.outcome, Outcome::kRefused);
+  EXPECT_EQ(collector_.forgotten(), 0u);
+  taken = Take(Sealed(great)[0]);
+  EXPECT_EQ(taken.outcome, Outcome::kNoRoom);
   EXPECT_THAT(taken.why, HasSubstr("at most 8388608 are held"));
+}
+
+// Bodies of five workers come chunk by chunk, and there is room for less than two: one is whole in
+// the end.
+TEST_F(CollectorTest, WhereThereIsNoRoomForAllSomeBecomeWhole) {
+  std::vector<std::vector<KafkaRecord>> bodies;
+  for (uint64_t i = 0; i < 5; ++i) {
+    Body made = Sum({{0, 20 + 8 * i, 28 + 8 * i}});
+    made.sums.assign(8 * kChunkBytes, 'x');
+    bodies.push_back(Sealed(made, "w-" + std::to_string(i)));
+  }
+  std::map<Outcome, int> outcomes;
+  for (size_t chunk = 0; chunk < bodies[0].size(); ++chunk)
+    for (const auto& body : bodies) ++outcomes[Take(body[chunk]).outcome];
+  EXPECT_GE(outcomes[Outcome::kCounted], 1);
+  EXPECT_GT(outcomes[Outcome::kNoRoom], 0);
 }
 
 // Against a set of offsets: a body counts if all of its offsets are in the period and free.

@@ -100,13 +100,15 @@ class DealerTest : public ::testing::Test {
   }
   void Pass(milliseconds time) { clock_.passed += time; }
   // A hello that answers the newest plan.
-  void Hello(const std::string& worker, const Digest& build = kDealerBuild, bool leaves = false) {
+  void Hello(const std::string& worker, const Digest& build = kDealerBuild, bool leaves = false,
+             const std::string& trouble = "") {
     topics_.sums.push_back(
         SealHello(kDealerKey, {.origin = {worker, head_, build},
                                .version = 1,
                                .plan_ms = topics_.plans.empty() ? 0 : topics_.plans.back().time_ms,
                                .number = ++hellos_,
-                               .leaves = leaves}));
+                               .leaves = leaves,
+                               .trouble = trouble}));
   }
   // A stranger writes into the topic again what has lain there since.
   void Replay(size_t from, size_t to) {
@@ -170,7 +172,8 @@ class DealerTest : public ::testing::Test {
                         sums.Add(std::string(part));
                         return sums.count;
                       },
-                      .check = check_},
+                      .check = check_,
+                      .held_bytes_most = 4 * kChunkBytes},
         topics_, clock_, registry_);
     dealer->SetStore({{LearnerIndex(0), 0}, {LearnerIndex(1), 7}}, kDealerBuild, "");
     return dealer;

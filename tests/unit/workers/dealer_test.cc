@@ -233,6 +233,32 @@ TEST_F(DealerTest, RecordsThatGoMeanwhileStopNothing) {
   EXPECT_EQ(Next().kind, PeriodPiece::Kind::kEnd);
 }
 
+// Sums that find no room are counted and told, until a period has gone without.
+TEST_F(DealerTest, SumsWithoutRoomAreTold) {
+  const auto deliver = [&](const std::string& worker, size_t bytes, size_t chunks) {
+    const size_t before = topics_.sums.size();
+    Body body = Sum({{0, 10, 50}});
+    body.sums.assign(bytes, 'x');
+    Deliver(worker, body);
+    topics_.sums.resize(before + chunks);
+    EXPECT_EQ(Next().kind, PeriodPiece::Kind::kNothing);
+    return Count("tacit_slices_refused_total", {{"why", "memory"}});
+  };
+  const size_t chunk = kChunkBytes;
+  Begin(1);
+  Join({"w-1", "w-2"});
+  EXPECT_EQ(deliver("w-1", 4 * chunk, 1), 1) << "a body that is too large by itself";
+  EXPECT_THAT(dealer_->trouble(), AllOf(HasSubstr("have no room here"), HasSubstr("'w-1'")));
+  Begin(2);
+  EXPECT_THAT(dealer_->trouble(), HasSubstr("have no room here"));
+  Begin(3);
+  EXPECT_EQ(dealer_->trouble(), "");
+  // A body that goes for another one.
+  EXPECT_EQ(deliver("w-1", 2 * chunk, 1), 1);
+  EXPECT_EQ(deliver("w-2", 4 * chunk - 1000, 4), 2);
+  EXPECT_THAT(dealer_->trouble(), AllOf(HasSubstr("have no room here"), HasSubstr("forgotten")));
+}
+
 TEST_F(DealerTest, PartsThatDoNotFitTheLearnerDoNotCount) {
   Begin(1);
   Join({"w-1"});

@@ -13,6 +13,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST_F(DealerTest, HellosAreWaitedForOnceTheirPlanIsWritten) {
   topics_.slow = true;
@@ -152,12 +153,13 @@ TEST_F(DealerTest, ALateWorkerIsNamedUntilItDelivers) {
   Join({"w-1"});
   for (int i = 0; i < 2; ++i) {
     Pass(milliseconds(2501));
-    Hello("w-1");
+    Hello("w-1", kDealerBuild, /*leaves=*/false, "its disk\x1b is full");
     EXPECT_EQ(dealer_->trouble(), "");
     EXPECT_EQ(Next().kind, i == 0 ? PeriodPiece::Kind::kNothing : PeriodPiece::Kind::kRanges);
   }
   EXPECT_THAT(dealer_->trouble(), AllOf(HasSubstr("have delivered nothing since a slice came late"),
-                                        HasSubstr(": 'w-1' (late slices: 1)")));
+                                        HasSubstr(": 'w-1' (late slices: 1; it says: its disk")));
+  EXPECT_THAT(dealer_->trouble(), Not(HasSubstr("\x1b")));
   Read({{0, 10, 50}, {1, 20, 60}});
   EXPECT_EQ(Next().kind, PeriodPiece::Kind::kEnd);
   for (const uint64_t version : {2, 3}) {
