@@ -1,12 +1,12 @@
 // Measures workers that sum without a broker, by stages; workers_model.h carries the rates to more
 // of them. One and two workers are also measured, and held against the formula.
 #include <fmt/format.h>
-#include <time.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <ctime>
 #include <thread>
 
 #include "bench/bench_data.h"

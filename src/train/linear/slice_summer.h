@@ -29,7 +29,7 @@ class SliceSummer {
              StepReport* report);
   // Adds a part that was summed elsewhere. REQUIRES the same query.
   void Add(LinearPart part);
-  // Adds the part of another process, whose figures have so many bins, and returns these. Fails as
+  // Adds the part of another process, and returns its figures, which have `bins` bins. Fails as
   // LinearPart::AddBytes does, and has added nothing then.
   Result<PartFigures> AddBytes(std::string_view bytes, uint32_t bins);
   // Drops the period's sums.
