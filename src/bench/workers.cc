@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <ctime>
 #include <thread>
 
 #include "bench/bench_data.h"
@@ -14,6 +16,9 @@
 #include "stream/generator/criteo_generator.h"
 #include "train/click/memory_rows.h"
 #include "train/learner/part_summer.h"
+#include "workers/collector.h"
+#include "workers/dealer.h"
+#include "workers/records.h"
 
 namespace tacit::bench {
 namespace {
@@ -26,9 +31,17 @@ constexpr double kPeriodSeconds = 10;
 // The bar: seconds in which a million rows of messages are added.
 constexpr double kAskedSeconds = 0.025;
 constexpr uint64_t kRunRecords = 4096;
+constexpr size_t kAddings = 5;  // of a message: the median counts
 
 double SecondsSince(Steady::time_point begin) {
   return std::chrono::duration<double>(Steady::now() - begin).count();
+}
+
+// Processor time of this thread.
+double ProcessorSeconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 // Runs of generated records, as a source hands them over.
@@ -129,8 +142,32 @@ Status Copy(const store::RowLayout& layout, store::WorkingRows& from, store::Wor
   return {};
 }
 
+// Opens the chunks of a message, and puts it together, as the dealer does. Returns the processor
+// time.
+Result<double> Open(const std::string& message, uint64_t events) {
+  const workers::SharedKey key{};
+  const workers::Origin origin{.worker = "bench"};
+  const OffsetRange range{0, 0, events};
+  const workers::Body body{
+      .ranges = {{.range = range, .last = stream::LastRecord{.offset = events - 1}}},
+      .sums = workers::EncodeParts({{.key = 0, .bytes = message}})};
+  const auto chunks = workers::SealBody(key, origin, workers::EncodeBody(body));
+  workers::Collector collector(key, workers::kHeldBytesMost);
+  collector.Begin({.head = origin.head, .build = origin.build, .ranges = {range}, .before = {}});
+  const double before = ProcessorSeconds();
+  for (const workers::KafkaRecord& chunk : chunks) {
+    TACIT_ASSIGN(const auto sealed, workers::ReadSums(chunk.key, chunk.value));
+    const workers::Taken taken = collector.Take(sealed);
+    if (taken.outcome != workers::Outcome::kCounted) continue;
+    TACIT_ASSIGN(const auto parts, workers::DecodeParts(taken.body.sums));
+    if (parts[0].bytes == message) return ProcessorSeconds() - before;
+  }
+  return Fail(ErrorCode::kInternal, "a message that was sealed is not the one that was opened");
+}
+
 struct SumsMeasured {
   WorkersRates rates;
+  double open_row_s = 0;
   double two_events_s = 0;  // of two workers on two threads
 };
 
@@ -169,19 +206,28 @@ Result<SumsMeasured> Measure(const wiring::Assembly& assembly, size_t runs) {
   if (!first || !second || *first != large || *second != large)
     return Fail(ErrorCode::kInternal, "two workers have other sums of the same records");
 
+  TACIT_ASSIGN(const std::string empty, worker.Sum({}));
   const auto add = [&](const std::string& message) -> Result<WorkersRates::Message> {
-    begin = Steady::now();
-    TACIT_RETURN_IF_ERROR(trainer->Add(message));
-    const double added_s = SecondsSince(begin);
-    begin = Steady::now();
-    TACIT_ASSIGN(const double rows, trainer->Release(nothing));
-    rates.release_s = SecondsSince(begin);
-    rates.add_row_s = added_s / rows;
+    std::array<double, kAddings> added_s{};
+    double rows = 0;
+    for (double& seconds : added_s) {
+      TACIT_RETURN_IF_ERROR(trainer->Add(empty));  // a period's sums are there from now on
+      const double before = ProcessorSeconds();
+      TACIT_RETURN_IF_ERROR(trainer->Add(message));
+      seconds = ProcessorSeconds() - before;
+      begin = Steady::now();
+      TACIT_ASSIGN(rows, trainer->Release(nothing));
+      rates.release_s = SecondsSince(begin);
+    }
+    std::ranges::nth_element(added_s, added_s.begin() + kAddings / 2);
+    rates.add_row_s = added_s[kAddings / 2] / rows;
     rates.row_bytes = static_cast<double>(message.size()) / rows;
     return WorkersRates::Message{.events = 0, .rows = rows};
   };
   TACIT_ASSIGN(rates.small, add(small));
   TACIT_ASSIGN(rates.large, add(large));
+  TACIT_ASSIGN(const double open_s, Open(large, runs * kRunRecords));
+  measured.open_row_s = open_s / rates.large.rows;
   rates.small.events = static_cast<double>(some.size() * kRunRecords);
   rates.large.events = events;
   rates.rows_most = static_cast<double>(assembly.learners[0].model->Rows().space.rows());
@@ -225,6 +271,7 @@ Result<std::vector<BenchRow>> BenchWorkers(const BenchRequest& request) {
        .value = 1e6 * rates.add_row_s,
        .unit = "s for 1e6 rows",
        .limit = kAskedSeconds},
+      {.name = "workers-open", .value = 1e6 * measured.open_row_s, .unit = "s for 1e6 rows"},
       {.name = "workers-release", .value = rates.release_s, .unit = "s"}};
   for (const double workers : {1, 8, 24, 100}) rows.push_back(Outlook(rates, workers));
   return rows;

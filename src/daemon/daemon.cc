@@ -421,7 +421,7 @@ class Daemon {
   bool GoesOn(ProgressLine* line, bool* told) {
     ShowWhetherLettersWait();
     if (!trained_) {
-      line->Update(learning_->intake().records_read(), Records(), Views());
+      if (line->due()) line->Update(learning_->intake().records_read(), Records(), Views());
       return true;
     }
     if (!std::exchange(*told, true)) {

@@ -29,6 +29,7 @@ class ProgressLine {
  public:
   explicit ProgressLine(const Clock& clock);
 
+  bool due() const { return line_.due(); }
   // Draws when a drawing is due. `total` 0 means unknown: no bar. `read`: records of `total` that
   // were read, which is the progress while those that are left wait.
   void Update(uint64_t read, uint64_t total, const std::vector<LearnerView>& learners);

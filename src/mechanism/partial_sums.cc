@@ -7,10 +7,7 @@
 // released whole has the rows whose sum or count is not 0, any other all that were touched.
 #include "mechanism/partial_sums.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "base/bytes.h"
@@ -20,8 +17,6 @@
 
 namespace tacit::mechanism {
 namespace {
-
-constexpr size_t kRowBytesLeast = 3;
 
 struct Touched {
   uint64_t row;
@@ -45,27 +40,20 @@ void AddTo(int64_t* sum, int64_t more) {
   *sum = static_cast<int64_t>(static_cast<uint64_t>(*sum) + static_cast<uint64_t>(more));
 }
 
-uint64_t SizeOf(int64_t count) {
-  return count < 0 ? 0 - static_cast<uint64_t>(count) : static_cast<uint64_t>(count);
-}
-
-// The greatest common divisor of counts, one at a time.
-class Unit {
- public:
-  void Add(int64_t count) {
-    if (unit_ != 1 && (unit_ == 0 || SizeOf(count) % unit_ != 0))
-      unit_ = std::gcd(unit_, SizeOf(count));
+// Adds `times` rows [begin, end) of a table that is released whole, whose first cell is `first`.
+void AddRows(const SumTable& table, const PartRows& from, size_t begin, size_t end, int64_t times,
+             int64_t* first) {
+  for (size_t i = begin; i < end; ++i) {
+    int64_t* const cell = first + 2 * (from.rows[i] - table.first);
+    AddTo(&cell[0], times * from.cells[2 * i]);
+    AddTo(&cell[1], times * from.cells[2 * i + 1]);
   }
-  uint64_t value() const { return unit_; }
-
- private:
-  uint64_t unit_ = 0;
-};
+}
 
 // Some rows of a table, ascending, with the sum and the count of each.
 void EncodeTable(const SumTable& table, std::span<const uint64_t> rows,
                  std::span<const int64_t> cells, ByteWriter* writer) {
-  Unit unit;
+  CountUnit unit;
   for (size_t i = 0; i < rows.size(); ++i) unit.Add(cells[2 * i + 1]);
   PutVarint(rows.size(), writer);
   PutVarint(unit.value(), writer);
@@ -78,126 +66,6 @@ void EncodeTable(const SumTable& table, std::span<const uint64_t> rows,
   const auto divisor = static_cast<int64_t>(std::max<uint64_t>(unit.value(), 1));
   for (size_t i = 0; i < rows.size(); ++i)
     PutVarint(static_cast<uint64_t>(cells[2 * i + 1] / divisor), writer);
-}
-
-// Reads the bytes of one part, and keeps the reason and the offset of the first refusal.
-class PartReader {
- public:
-  explicit PartReader(std::string_view bytes) : reader_(bytes), bytes_(bytes.size()) {}
-
-  // All of these return false after a refusal.
-  bool Head(double step, const RowSumsOptions& options, std::span<int64_t> numbers);
-  bool Tables(std::span<const SumTable> tables, std::vector<uint64_t>* rows,
-              std::vector<int64_t>* cells);
-  bool End() { return reader_.at_end() || Refuse("bytes follow the last table"); }
-
-  tl::unexpected<Error> error() const {
-    return Fail(another_query_ ? ErrorCode::kInvalidArgument : ErrorCode::kCorruption,
-                fmt::format("sums of a part, byte {}: {}", bytes_ - reader_.remaining(), why_));
-  }
-
- private:
-  bool Refuse(std::string why) {
-    why_ = std::move(why);
-    return false;
-  }
-  bool RefuseQuery(std::string why) {
-    another_query_ = true;
-    return Refuse(std::move(why));
-  }
-  bool Number(uint64_t* value) {
-    if (GetVarint(&reader_, value)) return true;
-    return Refuse(reader_.ok() ? "a number is not in its shortest form" : "the bytes end");
-  }
-  // Reads a number of steps.
-  bool Sum(int64_t* steps) {
-    uint64_t value = 0;
-    if (!Number(&value)) return false;
-    *steps = FromZigzag(value);
-    return SizeOf(*steps) <= uint64_t{PartialSums::kStepsMost} ||
-           Refuse(fmt::format("a sum of {} steps; 2^50 is the most", *steps));
-  }
-  bool Count(int64_t unit, Unit* units, int64_t* steps) {
-    uint64_t value = 0;
-    if (!Number(&value)) return false;
-    const auto count = static_cast<int64_t>(value);
-    units->Add(count);
-    if (__builtin_mul_overflow(count, unit, steps) ||
-        SizeOf(*steps) > uint64_t{PartialSums::kStepsMost})
-      return Refuse(fmt::format("a count of {} times {} steps; 2^50 is the most", count, unit));
-    return true;
-  }
-  bool Rows(const SumTable& table, size_t rows, std::vector<uint64_t>* out);
-  bool Table(const SumTable& table, std::vector<uint64_t>* rows, std::vector<int64_t>* cells);
-
-  ByteReader reader_;
-  const size_t bytes_;
-  bool another_query_ = false;
-  std::string why_;
-};
-
-bool PartReader::Head(double step, const RowSumsOptions& options, std::span<int64_t> numbers) {
-  const auto its_step = reader_.Get<double>();
-  if (!reader_.ok()) return Refuse("the bytes end");
-  if (its_step != step)
-    return RefuseQuery(fmt::format("a step of {}; this query's is {}", its_step, step));
-  uint64_t count = 0;
-  if (!Number(&count)) return false;
-  if (count != options.numbers)
-    return RefuseQuery(
-        fmt::format("{} further numbers; this query has {}", count, options.numbers));
-  for (int64_t& number : numbers)
-    if (!Sum(&number)) return false;
-  return true;
-}
-
-bool PartReader::Tables(std::span<const SumTable> tables, std::vector<uint64_t>* rows,
-                        std::vector<int64_t>* cells) {
-  uint64_t count = 0;
-  if (!Number(&count)) return false;
-  if (count != tables.size())
-    return RefuseQuery(fmt::format("{} tables; this query has {}", count, tables.size()));
-  for (size_t t = 0; t < tables.size(); ++t)
-    if (!Table(tables[t], rows, cells)) return Refuse(fmt::format("table {}: {}", t, why_));
-  return true;
-}
-
-bool PartReader::Rows(const SumTable& table, size_t rows, std::vector<uint64_t>* out) {
-  uint64_t next = 0;
-  for (size_t i = 0; i < rows; ++i) {
-    uint64_t gap = 0;
-    if (!Number(&gap)) return false;
-    if (gap >= table.rows - next)
-      return Refuse(fmt::format("{} rows past row {}; the table has {}", gap, next, table.rows));
-    out->push_back(table.first + next + gap);
-    next += gap + 1;
-  }
-  return true;
-}
-
-bool PartReader::Table(const SumTable& table, std::vector<uint64_t>* rows,
-                       std::vector<int64_t>* cells) {
-  uint64_t count = 0, unit = 0;
-  if (!Number(&count) || !Number(&unit)) return false;
-  if (count > reader_.remaining() / kRowBytesLeast)
-    return Refuse(fmt::format("the bytes end before {} rows", count));
-  if (unit > uint64_t{PartialSums::kStepsMost})
-    return Refuse(fmt::format("counts in units of {} steps; 2^50 is the most", unit));
-  if (!Rows(table, count, rows)) return false;
-  cells->resize(2 * rows->size());
-  const auto read = std::span(*cells).last(2 * count);
-  for (size_t i = 0; i < count; ++i)
-    if (!Sum(&read[2 * i])) return false;
-  Unit units;  // of what is read, so of counts in units
-  const auto steps = static_cast<int64_t>(std::max<uint64_t>(unit, 1));
-  for (size_t i = 0; i < count; ++i) {
-    if (!Count(steps, &units, &read[2 * i + 1])) return false;
-    if (table.every_row && read[2 * i] == 0 && read[2 * i + 1] == 0)
-      return Refuse("a row of no sum and no count in a table that is released whole");
-  }
-  if (units.value() != (unit == 0 ? 0 : 1))
-    return Refuse(fmt::format("{} is not the unit of the counts", unit));
-  return true;
 }
 
 }  // namespace
@@ -262,8 +130,8 @@ void PartialSums::Add(const PartialSums& other) {
   if (!other.list_.rows.empty()) AddList(other.list_);
 }
 
-void PartialSums::AddList(const List& other) {
-  const List mine = std::exchange(list_, {});
+void PartialSums::AddList(const PartRows& other) {
+  const PartRows mine = std::exchange(list_, {});
   const size_t most = mine.rows.size() + other.rows.size();
   list_.rows.resize(most);
   list_.cells.resize(2 * most);
@@ -272,11 +140,8 @@ void PartialSums::AddList(const List& other) {
   for (const SumTable& table : tables_) {
     const size_t a_end = EndOf(table, mine.rows, a), b_end = EndOf(table, other.rows, b);
     if (table.every_row && spread()) {
-      for (; b < b_end; ++b) {
-        int64_t* const at = cell + 2 * (other.rows[b] - table.first);
-        AddTo(&at[0], other.cells[2 * b]);
-        AddTo(&at[1], other.cells[2 * b + 1]);
-      }
+      AddRows(table, other, b, b_end, 1, cell);
+      b = b_end;
       cell += 2 * table.rows;
       continue;
     }
@@ -301,7 +166,7 @@ void PartialSums::AddList(const List& other) {
   list_.cells.resize(2 * n);
 }
 
-size_t PartialSums::Copy(const List& from, size_t begin, size_t end, size_t to) {
+size_t PartialSums::Copy(const PartRows& from, size_t begin, size_t end, size_t to) {
   const auto at = static_cast<ptrdiff_t>(begin), count = static_cast<ptrdiff_t>(end - begin);
   std::copy_n(from.rows.begin() + at, count, list_.rows.begin() + static_cast<ptrdiff_t>(to));
   std::copy_n(from.cells.begin() + 2 * at, 2 * count,
@@ -317,11 +182,10 @@ std::string PartialSums::Encode() const {
   PutVarint(tables_.size(), &writer);
   size_t begin = 0;
   const int64_t* cell = array_.data() + head_;
-  List some;
+  PartRows some;
   for (const SumTable& table : tables_) {
     const size_t end = EndOf(table, list_.rows, begin);
-    some.rows.clear();
-    some.cells.clear();
+    some.Clear();
     const auto take = [&](uint64_t row, const int64_t* at) {
       if (table.every_row && at[0] == 0 && at[1] == 0) return;
       some.rows.push_back(row);
@@ -335,13 +199,41 @@ std::string PartialSums::Encode() const {
   return std::move(writer).Take();
 }
 
+Status PartialSums::AddBytes(std::string_view bytes, RowSums* whole) {
+  TACIT_CHECK(options_ == whole->options_ && std::ranges::equal(tables_, whole->tables_),
+              "sums of another query");
+  PartialSums rest(options_, tables_);
+  PartRows rows;
+  size_t added = 0;  // tables
+  const auto add = [&](int64_t times, size_t tables) -> Status {
+    PartReader reader(bytes, options_, tables_);
+    TACIT_RETURN_IF_ERROR(reader.ReadHead(std::span(rest.array_).first(options_.numbers)));
+    int64_t* cell = whole->sums_.data() + head_;
+    for (size_t t = 0; t < tables; ++t) {
+      const SumTable& table = tables_[t];
+      rows.Clear();
+      TACIT_RETURN_IF_ERROR(reader.ReadTable(table.every_row ? &rows : &rest.list_));
+      AddRows(table, rows, 0, rows.size(), times, cell);
+      if (table.every_row) cell += 2 * table.rows;
+      added = t + 1;
+    }
+    return times == 1 ? reader.ReadEnd() : Status();
+  };
+  if (Status read = add(1, tables_.size()); !read) {
+    static_cast<void>(add(-1, added));  // sums are integers: what was added goes without a trace
+    return read;
+  }
+  Add(rest);
+  return {};
+}
+
 Result<PartialSums> PartialSums::Decode(std::string_view bytes, const RowSumsOptions& options,
                                         std::span<const SumTable> tables) {
   PartialSums part(options, tables);
-  PartReader reader(bytes);
-  if (!reader.Head(part.step_, options, std::span(part.array_).first(options.numbers)) ||
-      !reader.Tables(tables, &part.list_.rows, &part.list_.cells) || !reader.End())
-    return reader.error();
+  PartReader reader(bytes, options, tables);
+  TACIT_RETURN_IF_ERROR(reader.ReadHead(std::span(part.array_).first(options.numbers)));
+  for (size_t t = 0; t < tables.size(); ++t) TACIT_RETURN_IF_ERROR(reader.ReadTable(&part.list_));
+  TACIT_RETURN_IF_ERROR(reader.ReadEnd());
   return part;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "mechanism/part_reader.h"
 #include "mechanism/row_sums.h"
 
 namespace tacit::mechanism {
@@ -20,9 +21,8 @@ namespace tacit::mechanism {
 // A part out of bytes has all its rows in the list. A value; not thread-safe.
 class PartialSums {
  public:
-  // A sum or a count that bytes hold has no more steps: 2^30 units of full length fit.
-  static constexpr int64_t kStepsMost = int64_t{1} << 50;
-
+  // A part of no unit.
+  PartialSums(const RowSumsOptions& options, std::span<const SumTable> tables);
   // Closes sums: sorts the touched rows. What `sums` borrows must outlive the part too.
   explicit PartialSums(RowSums sums);
 
@@ -48,27 +48,22 @@ class PartialSums {
 
   // Returns the bytes of the part: equal sums have equal bytes (the grammar is in the .cc).
   std::string Encode() const;
-  // Returns the part that another process encoded. Fails for bytes of another query, and for any
-  // that Encode does not write, with the offset. Memory: 24 bytes a row, which takes 3 bytes at
-  // least.
+  // Adds a part that another process encoded: the rows of tables that are released whole to sums of
+  // the same query, and all else to this part. Fails as PartReader does, and has added nothing
+  // then. Memory: 24 bytes a row of one table, or of all that are not released whole.
+  Status AddBytes(std::string_view bytes, RowSums* whole);
+  // Returns the part that another process encoded, or the failure of PartReader. Memory: 24 bytes a
+  // row, which takes 3 bytes at least.
   static Result<PartialSums> Decode(std::string_view bytes, const RowSumsOptions& options,
                                     std::span<const SumTable> tables);
 
  private:
-  // Rows, ascending, with the sum and the count of each.
-  struct List {
-    std::vector<uint64_t> rows;
-    std::vector<int64_t> cells;
-  };
-
-  PartialSums(const RowSumsOptions& options, std::span<const SumTable> tables);
-
   // The array has the rows of tables that are released whole; else the list has them.
   bool spread() const { return array_.size() == head_ + 2 * whole_rows_; }
   void Spread();
-  void AddList(const List& other);
+  void AddList(const PartRows& other);
   // Copies rows [begin, end) to place `to` of the list; returns the place behind them.
-  size_t Copy(const List& from, size_t begin, size_t end, size_t to);
+  size_t Copy(const PartRows& from, size_t begin, size_t end, size_t to);
 
   RowSumsOptions options_;
   std::span<const SumTable> tables_;
@@ -76,7 +71,7 @@ class PartialSums {
   size_t head_;        // cells before the array's first row: the further numbers
   size_t whole_rows_;  // of tables that are released whole
   std::vector<int64_t> array_;
-  List list_;
+  PartRows list_;
   ReleasedSums last_;  // memory for the release
 };
 

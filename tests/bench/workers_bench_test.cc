@@ -59,9 +59,9 @@ TEST(WorkersBenchTest, SaysWhatWasMeasuredAndWhatFollows) {
   const json::value output = json::parse(ended.out);
   for (const json::value& row : output.at("rows").as_array())
     rows[std::string(row.at("name").as_string())] = row.as_object();
-  for (const char* name :
-       {"workers-sum", "workers-sum-two", "workers-message", "workers-add", "workers-release",
-        "workers-ahead-1", "workers-ahead-8", "workers-ahead-24", "workers-ahead-100"}) {
+  for (const char* name : {"workers-sum", "workers-sum-two", "workers-message", "workers-add",
+                           "workers-open", "workers-release", "workers-ahead-1", "workers-ahead-8",
+                           "workers-ahead-24", "workers-ahead-100"}) {
     ASSERT_TRUE(rows.contains(name)) << name;
     EXPECT_GT(rows[name].at("value").to_number<double>(), 0) << name;
   }

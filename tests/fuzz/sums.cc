@@ -1,4 +1,6 @@
 // Fuzzes the bytes of a part's sums. Bytes that are read have one form, and add up.
+#include <utility>
+
 #include "fuzz.h"
 #include "mechanism/partial_sums.h"
 #include "support/part_query.h"
@@ -9,6 +11,13 @@ namespace {
 void ReadPart(std::string_view bytes) {
   const auto part = PartialSums::Decode(bytes, testing::kPartOptions, testing::kPartTables);
   fuzz::DemandGoodError(part);
+  RowSums open(testing::kPartOptions, testing::kPartTables);
+  PartialSums beside(testing::kPartOptions, testing::kPartTables);
+  const bool added = beside.AddBytes(bytes, &open).has_value();
+  fuzz::Demand(added == part.has_value(), "bytes that are read are added");
+  beside.Add(PartialSums(std::move(open)));
+  const PartialSums none(testing::kPartOptions, testing::kPartTables);
+  fuzz::Demand(beside.Encode() == (part ? *part : none).Encode(), "they add up to what is read");
   if (!part) return;
   fuzz::Demand(part->Encode() == bytes, "a part has one form");
   PartialSums twice = *part;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <vector>
 
@@ -111,10 +112,12 @@ void PutTrim(const Rocks& rocks, const View& view, FoldedDeltas deltas, rocksdb:
 
 std::optional<std::vector<FoldRow>> MergeOverlay(const LearnerDirectory& directory,
                                                  const View& view, const KeepFolding& keep) {
-  std::vector<FoldRow> merged;
-  for (size_t age = 0; age < view.overlay.size(); ++age) {
+  const auto before = [](const FoldRow& a, const FoldRow& b) { return a.place < b.place; };
+  std::vector<FoldRow> merged, of_one, both;
+  for (size_t age = view.overlay.size(); age-- > 0;) {
     if (keep && !keep(0, merged.size())) return std::nullopt;
     const OverlayDelta& delta = *view.overlay[age];
+    of_one.clear();
     for (size_t key = 0; key < delta.rows.size(); ++key) {
       if (!delta.rows[key]) continue;
       const LearnerRecord& learner = directory.records()[key];
@@ -123,18 +126,16 @@ std::optional<std::vector<FoldRow>> MergeOverlay(const LearnerDirectory& directo
       for (size_t i = 0; i < delta.rows[key]->size(); ++i) {
         const uint64_t row = delta.rows[key]->rows[i];
         while (row >= tables[table].first + tables[table].rows) ++table;
-        merged.push_back({directory.Place(learner, table, row), age, delta.rows[key]->Row(i),
+        of_one.push_back({directory.Place(learner, table, row), age, delta.rows[key]->Row(i),
                           tables[table].dim, learner.layout.bf16});
       }
     }
+    if (!std::ranges::is_sorted(of_one, before)) std::ranges::sort(of_one, before);
+    // A union takes equal places from the first list, which is newer.
+    both.clear();
+    std::ranges::set_union(merged, of_one, std::back_inserter(both), before);
+    merged.swap(both);
   }
-  std::sort(merged.begin(), merged.end(), [](const FoldRow& a, const FoldRow& b) {
-    return a.place != b.place ? a.place < b.place : a.age > b.age;
-  });
-  const auto last =
-      std::unique(merged.begin(), merged.end(),
-                  [](const FoldRow& a, const FoldRow& b) { return a.place == b.place; });
-  merged.erase(last, merged.end());
   return merged;
 }
 

@@ -58,10 +58,8 @@ SliceSummer& LinearLearner::Recount() {
 }
 
 Result<PartFigures> LinearLearner::AddPart(std::string_view bytes) {
-  auto part = LinearPart::Decode(bytes, query_, bins_);
-  if (!part) return Fail(std::move(part.error()).Context(fmt::format("learner '{}'", id())));
-  PartFigures figures = part->figures;
-  sums_.Add(*std::move(part));
+  auto figures = sums_.AddBytes(bytes, bins_);
+  if (!figures) return Fail(std::move(figures.error()).Context(fmt::format("learner '{}'", id())));
   return figures;
 }
 

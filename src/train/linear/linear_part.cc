@@ -14,6 +14,7 @@
 
 #include "base/bytes.h"
 #include "base/varint.h"
+#include "mechanism/part_reader.h"
 
 namespace tacit::train {
 namespace {
@@ -29,6 +30,11 @@ class FiguresReader {
 
   Status Read(uint32_t bins, PartFigures* figures);
   std::string_view rest() const { return bytes_.substr(bytes_.size() - reader_.remaining()); }
+  // Names what goes before the bytes of the sums.
+  tl::unexpected<Error> Behind(Error error) const {
+    return Fail(std::move(error).Context(
+        fmt::format("behind {} bytes of figures", bytes_.size() - rest().size())));
+  }
 
  private:
   // Reads a number up to `most`.
@@ -92,22 +98,27 @@ class ColumnCheck {
         examples_(static_cast<double>(figures.examples)),
         sure_(query.weighs ? 0 : static_cast<double>(figures.examples - figures.clipped)),
         unit_(query.weights.count(column) / step),
+        count_most_(examples_ * unit_),
         sum_share_(query.update.residual_most / query.update.count_share),
         sum_most_(examples_ * query.sums.clip / step) {}
 
-  Status See(uint64_t row, int64_t sum_steps, int64_t count_steps) {
-    const auto sum = static_cast<double>(sum_steps), count = static_cast<double>(count_steps);
-    const auto place = [&] {
-      return fmt::format("column '{}', row {}", table_.name, row - table_.first);
-    };
-    if (count < 0 || count > examples_ * unit_)
-      return Beyond(place(), "a count", count, 0, examples_ * unit_);
-    // A set's inputs are no ones: there the clip is the bound.
-    const double most = is_set_ ? sum_most_ : sum_share_ * (count + examples_);
-    if (std::abs(sum) > most) return Beyond(place(), "a sum", sum, -most, most);
-    counted_ += count;
-    return {};
+  Status See(const mechanism::PartRows& rows) {
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const auto sum = static_cast<double>(rows.cells[2 * i]);
+      const auto count = static_cast<double>(rows.cells[2 * i + 1]);
+      // A set's inputs are no ones: there the clip is the bound.
+      const double most = is_set_ ? sum_most_ : sum_share_ * (count + examples_);
+      counted_ += count;
+      if (count >= 0 && count <= count_most_ && std::abs(sum) <= most) continue;
+      const std::string place =
+          fmt::format("column '{}', row {}", table_.name, rows.rows[i] - table_.first);
+      if (count < 0 || count > count_most_) return Beyond(place, "a count", count, 0, count_most_);
+      return Beyond(place, "a sum", sum, -most, most);
+    }
+    return End();
   }
+
+ private:
   Status End() const {
     const double least = is_set_ ? 0 : sure_ * (unit_ * kFullCount - 1);
     const double most = examples_ * (unit_ + 1);
@@ -115,11 +126,11 @@ class ColumnCheck {
     return Beyond(fmt::format("column '{}'", table_.name), "counts", counted_, least, most);
   }
 
- private:
   const RowSpace::Table& table_;
   const bool is_set_;
   const double examples_, sure_;  // all, and those that count in full
   const double unit_;             // an event's count, in steps
+  const double count_most_;
   const double sum_share_, sum_most_;
   double counted_ = 0;
 };
@@ -168,32 +179,34 @@ std::string LinearPart::Encode() const {
   return std::move(writer).Take() + sums.Encode();
 }
 
-Result<LinearPart> LinearPart::Decode(std::string_view bytes, const LinearQuery& query,
+Result<PartFigures> LinearPart::AddBytes(std::string_view bytes, uint32_t bins,
+                                         mechanism::RowSums* whole) {
+  PartFigures its;
+  FiguresReader reader(bytes);
+  TACIT_RETURN_IF_ERROR(reader.Read(bins, &its));
+  if (Status added = sums.AddBytes(reader.rest(), whole); !added)
+    return reader.Behind(std::move(added.error()));
+  figures.Add(its);
+  return its;
+}
+
+Result<uint64_t> LinearPart::EventsOf(std::string_view bytes, const LinearQuery& query,
                                       uint32_t bins) {
   PartFigures figures;
   FiguresReader reader(bytes);
   TACIT_RETURN_IF_ERROR(reader.Read(bins, &figures));
-  auto sums = mechanism::PartialSums::Decode(reader.rest(), query.sums, query.tables);
-  if (!sums)
-    return Fail(std::move(sums.error())
-                    .Context(fmt::format("behind {} bytes of figures",
-                                         bytes.size() - reader.rest().size())));
-  return LinearPart{*std::move(sums), std::move(figures)};
-}
-
-Status LinearPart::Check(const LinearQuery& query) const {
-  const mechanism::PartialSums::Cells cells = sums.cells();
-  TACIT_RETURN_IF_ERROR(CheckNumbers(query, figures, cells.numbers, sums.step()));
-  size_t row = 0;
+  mechanism::PartReader sums(reader.rest(), query.sums, query.tables);
+  std::array<int64_t, kLinearNumbers> numbers{};
+  if (Status read = sums.ReadHead(numbers); !read) return reader.Behind(std::move(read.error()));
+  TACIT_RETURN_IF_ERROR(CheckNumbers(query, figures, numbers, sums.step()));
+  mechanism::PartRows rows;
   for (size_t j = 0; j < query.tables.size(); ++j) {
-    ColumnCheck column(query, j, figures, sums.step());
-    const uint64_t end = query.tables[j].first + query.tables[j].rows;
-    for (; row < cells.rows.size() && cells.rows[row] < end; ++row)
-      TACIT_RETURN_IF_ERROR(column.See(cells.rows[row], cells.sums_and_counts[2 * row],
-                                       cells.sums_and_counts[2 * row + 1]));
-    TACIT_RETURN_IF_ERROR(column.End());
+    rows.Clear();
+    if (Status read = sums.ReadTable(&rows); !read) return reader.Behind(std::move(read.error()));
+    TACIT_RETURN_IF_ERROR(ColumnCheck(query, j, figures, sums.step()).See(rows));
   }
-  return {};
+  if (Status read = sums.ReadEnd(); !read) return reader.Behind(std::move(read.error()));
+  return figures.examples;
 }
 
 }  // namespace tacit::train

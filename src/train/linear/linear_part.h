@@ -21,15 +21,17 @@ struct LinearPart {
 
   // Equal parts have equal bytes; linear_part.cc has their grammar.
   std::string Encode() const;
-  // Reads the part of another process. kInvalidArgument: it is of another query, or has other bins.
-  // kCorruption: Encode does not write such bytes. The message names field and offset. `query` must
-  // outlive the part. Memory: PartialSums::Decode.
-  static Result<LinearPart> Decode(std::string_view bytes, const LinearQuery& query, uint32_t bins);
-  // Checks that the sums of a part out of bytes can be those of its examples: the rows of a column
-  // count for each example once, no residual is beyond its bound, and clicks are those of the
-  // figures. kCorruption names the column and row. Vectors that are too long, and sums that are
-  // wrong within these bounds, are not found.
-  Status Check(const LinearQuery& query) const;
+  // Adds the part of another process: the rows of columns that are released whole to sums of the
+  // same query, all else to this part. Returns its figures. kInvalidArgument: it is of another
+  // query, or has other bins. kCorruption: Encode does not write such bytes. The message names
+  // field and offset, and nothing was added then. Memory: PartialSums::AddBytes.
+  Result<PartFigures> AddBytes(std::string_view bytes, uint32_t bins, mechanism::RowSums* whole);
+  // Returns the examples of the part of another process. Fails as AddBytes does, and for sums that
+  // are not those of its examples: the rows of a column count for each example once, no residual is
+  // beyond its bound, and clicks are those of the figures. kCorruption names the column and row
+  // then. Vectors that are too long, and sums that are wrong within these bounds, are not found.
+  // Memory: 24 bytes a row of one column.
+  static Result<uint64_t> EventsOf(std::string_view bytes, const LinearQuery& query, uint32_t bins);
 };
 
 }  // namespace tacit::train

@@ -50,6 +50,8 @@ class LinearSummer {
   void Abandon();
 
   LinearPlaces& places() { return places_; }
+  // The open sums. REQUIRES that there are some.
+  mechanism::RowSums& sums() { return *sums_; }
 
  private:
   void Predict(std::span<const float> labels, double bias, bool add, const Seen& seen);

@@ -23,6 +23,10 @@ RowSums SliceSummer::NoSums(size_t worker) {
   return {query_.sums, query_.tables};
 }
 
+void SliceSummer::Open() {
+  if (!summers_[0].open()) summers_[0].Open(NoSums(0));
+}
+
 Status SliceSummer::See(const stream::StepBatch& step, const model::linear::State& model,
                         bool learn, StepReport* report) {
   const size_t examples = step.examples.size();
@@ -30,7 +34,6 @@ Status SliceSummer::See(const stream::StepBatch& step, const model::linear::Stat
   logits_.resize(examples);
   losses_.resize(examples);
   std::vector<Status> seen(summers_.size());
-  if (learn && !summers_[0].open()) summers_[0].Open(NoSums(0));
   const auto see = [&](size_t begin, size_t end, size_t worker) {
     LinearSummer& summer = summers_[worker];
     if (learn && !summer.open()) summer.Open(NoSums(worker));
@@ -64,8 +67,16 @@ void SliceSummer::Add(LinearPart part) {
     others_ = std::move(part);
 }
 
+Result<PartFigures> SliceSummer::AddBytes(std::string_view bytes, uint32_t bins) {
+  Open();
+  if (!others_) others_ = LinearPart{{query_.sums, query_.tables}, {}};
+  TACIT_ASSIGN(const PartFigures figures, others_->AddBytes(bytes, bins, &summers_[0].sums()));
+  loss_sum_ += static_cast<double>(figures.losses) * PartFigures::kStep;
+  return figures;
+}
+
 LinearPart SliceSummer::TakePart() {
-  if (!summers_[0].open()) summers_[0].Open(NoSums(0));
+  Open();
   std::vector<size_t> open;
   for (size_t k = 0; k < summers_.size(); ++k)
     if (summers_[k].open()) open.push_back(k);

@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "base/threads/worker_pool.h"
 #include "model/linear/state.h"
 #include "train/learner/learner.h"
@@ -27,6 +29,9 @@ class SliceSummer {
              StepReport* report);
   // Adds a part that was summed elsewhere. REQUIRES the same query.
   void Add(LinearPart part);
+  // Adds the part of another process, and returns its figures, which have `bins` bins. Fails as
+  // LinearPart::AddBytes does, and has added nothing then.
+  Result<PartFigures> AddBytes(std::string_view bytes, uint32_t bins);
   // Drops the period's sums.
   void Abandon();
   // Returns all that was added since the last call.
@@ -43,13 +48,16 @@ class SliceSummer {
 
  private:
   mechanism::RowSums NoSums(size_t worker);
+  void Open();  // the first summer's sums
 
   const LinearQuery& query_;
   WorkerPool& workers_;
   std::vector<LinearSummer> summers_;  // one a worker
   // The part of each worker but the first in the period before, for its memory.
   std::vector<std::optional<LinearPart>> slices_;
-  std::optional<LinearPart> others_;  // summed elsewhere
+  // Summed elsewhere. Of bytes it has no rows of columns that are released whole: those are in the
+  // first summer's sums.
+  std::optional<LinearPart> others_;
   mechanism::ReleasedSums released_;
   double loss_sum_ = 0;
   std::vector<float> logits_, losses_;  // of a step

@@ -133,10 +133,7 @@ class LinearPlan final : public ModelPlan {
     return train::MakeLinearPartSummer(options_, rows, workers);
   }
   Result<uint64_t> EventsOfPart(std::string_view bytes) const override {
-    const train::LinearQuery query(options_);
-    TACIT_ASSIGN(const auto part, train::LinearPart::Decode(bytes, query, options_.bins));
-    TACIT_RETURN_IF_ERROR(part.Check(query));
-    return part.figures.examples;
+    return train::LinearPart::EventsOf(bytes, train::LinearQuery(options_), options_.bins);
   }
 
   std::shared_ptr<const serve::RowModel> Scores() const override {

@@ -208,6 +208,32 @@ TEST(PartialSums, AreRenewedWithoutUnits) {
              Flat(std::move(fresh.sums).Release(same)));
 }
 
+// The bytes of parts, added to open sums and to the part beside them; some bytes are wrong.
+TEST(PartialSums, AddBytesToOpenSums) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    Summed whole, open, first, second;
+    for (int i = 0; i < 90; ++i) {
+      const Event unit = RandomEvent(random);
+      whole.Add(unit);
+      (i < 30 ? open : i < 60 ? first : second).Add(unit);
+    }
+    PartialSums beside(kQuery, kTables);
+    for (Summed* part : {&first, &second}) {
+      const std::string bytes = PartialSums(std::move(part->sums)).Encode();
+      for (int i = 0; i < 20; ++i)
+        EXPECT_FALSE(beside.AddBytes(bytes.substr(0, random() % bytes.size()), &open.sums));
+      EXPECT_FALSE(beside.AddBytes(bytes + "x", &open.sums));
+      const Status added = beside.AddBytes(bytes, &open.sums);
+      ASSERT_TRUE(added) << added.error().message;
+    }
+    PartialSums all(std::move(open.sums));
+    all.Add(beside);
+    EXPECT_EQ(all.Encode(), PartialSums(std::move(whole.sums)).Encode());
+  }
+}
+
 // By hand from the grammar.
 using testing::kPartOptions;
 using testing::kPartStep;
@@ -332,6 +358,8 @@ TEST(PartialSumsDeath, AnotherQueryIsNotAdded) {
   RowSumsOptions wider = kPartOptions;
   wider.clip = 2;
   EXPECT_DEATH(part.Add(PartialSums(RowSums(wider, kPartTables))), "another query");
+  RowSums others(kPartOptions, kTables);
+  EXPECT_DEATH(static_cast<void>(part.AddBytes("", &others)), "another query");
 }
 
 }  // namespace
