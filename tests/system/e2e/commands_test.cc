@@ -114,6 +114,37 @@ TEST(CommandsTest, AnEpsilonWithoutEndIsNullInJson) {
   }
 }
 
+// An upper bound is 0 only where nothing is lost; where arithmetic has no bound, a reason stands in
+// its place and no number.
+TEST(CommandsTest, EpsilonOfEventsIsNeverBelowTheTruth) {
+  TempDir dir;
+  const auto ask = [&](const char* events, const char* delta) {
+    test::WriteFile(dir / "events", events);
+    return test::Run(
+        {TACIT, "privacy", "epsilon", "--events", dir / "events", "--delta", delta, "--json"});
+  };
+  struct Row {
+    const char *events, *delta;
+    double truth;
+  };
+  for (const Row& row : {
+           Row{R"({"type":"pure_dp","epsilon":1.0,"count":3})", "1e-7", 2.99999974},
+           {R"({"type":"pure_dp","epsilon":3.0,"count":100})", "1e-8", 299.999999},
+           {R"({"type":"laplace","epsilon":1.0})", "1e-7", 0.9999998},
+           {R"({"type":"pure_dp","epsilon":1e-9})", "1e-6", 0},
+       }) {
+    const json::object said = Json(ask(row.events, row.delta));
+    const double upper = said.at("epsilon").to_number<double>();
+    EXPECT_GE(upper, row.truth * (1 - 1e-8)) << row.events;
+    EXPECT_LE(upper, row.truth * (1 + 1e-6)) << row.events;
+    EXPECT_LE(said.at("epsilon_lower").to_number<double>(), upper) << row.events;
+  }
+  const Ended none = ask(R"({"type":"pure_dp","epsilon":1e8,"count":2})", "1e-6");
+  EXPECT_EQ(none.exit_code, 3);
+  EXPECT_EQ(none.out, "");
+  EXPECT_THAT(none.err, HasSubstr("promises nothing"));
+}
+
 // Paper 001's steps, with labels in the clear: its figure is printed as what it is.
 TEST(CommandsTest, KnownCoinsCostWhatTheyCost) {
   const std::vector<std::string> asked = {

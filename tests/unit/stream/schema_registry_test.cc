@@ -194,6 +194,7 @@ TEST_F(SchemaRegistryTest, SixtyFourAreAskedAtOnceAndNoMore) {
 TEST_F(SchemaRegistryTest, DenialsAreBounded) {
   HttpResponder server([](const std::string&) { return NotThere(); });
   SchemaRegistryOptions options = Options(server.url());
+  EXPECT_EQ(options.denied_most, 100'000u);
   options.denied_most = 10;
   const auto book = MakeSchemaRegistry(options, clock_);
   for (int id = 1; id <= 11; ++id) EXPECT_EQ(Ask(*book, id).kind, Kind::kReject);
