@@ -83,6 +83,10 @@ class Fields {
   virtual void Files(const Key& key, std::vector<std::string>* values, Use use = Use::kOptional) {
     Texts(key, values, use);
   }
+  // The same of the names of columns in order; in a list, a column without a name is "".
+  virtual void Columns(const Key& key, std::vector<std::string>* values, Use use = Use::kOptional) {
+    Texts(key, values, use);
+  }
   // A text, or its location: {file: PATH} or {credential: NAME}.
   virtual void Hidden(const Key& key, Secret* value, Use use = Use::kOptional) = 0;
   // A section whose keys are not ours: all keys are taken as written, dots included.

@@ -212,6 +212,15 @@ void Reader::Integers(const Key& key, std::vector<uint32_t>* values, uint32_t mi
 }
 
 void Reader::Texts(const Key& key, std::vector<std::string>* values, Use use) {
+  ReadTexts(key, values, use, /*empty_items=*/false);
+}
+
+void Reader::Columns(const Key& key, std::vector<std::string>* values, Use use) {
+  ReadTexts(key, values, use, /*empty_items=*/true);
+}
+
+void Reader::ReadTexts(const Key& key, std::vector<std::string>* values, Use use,
+                       bool empty_items) {
   const std::optional<Place> place = Written(key.name, use);
   if (!place) return;
   std::vector<std::string> texts;
@@ -225,7 +234,8 @@ void Reader::Texts(const Key& key, std::vector<std::string>* values, Use use) {
     const Place item = single ? *place : place->Item(i);
     const Tree* scalar = Scalar(item, "a text");
     if (scalar == nullptr) return;
-    if (scalar->text.empty() || scalar->text.find('\0') != std::string::npos) {
+    const bool empty = scalar->text.empty() && (single || !empty_items);
+    if (empty || scalar->text.find('\0') != std::string::npos) {
       Fail(item, "is empty or holds a zero byte");
       return;
     }

@@ -37,6 +37,7 @@ class Reader : public Fields {
   void Integers(const Key& key, std::vector<uint32_t>* values, uint32_t min, uint32_t max,
                 Use use) override;
   void Texts(const Key& key, std::vector<std::string>* values, Use use) override;
+  void Columns(const Key& key, std::vector<std::string>* values, Use use) override;
   void Hidden(const Key& key, Secret* value, Use use) override;
   void Verbatim(const Key& key, std::vector<Property>* properties, Use use) override;
   void OwnNames(const Key& key, Words* words, Use use, std::string_view what) override;
@@ -63,6 +64,7 @@ class Reader : public Fields {
     if (IsUsed(use)) *value = std::move(read);
   }
   std::optional<Secret> ReadHidden(const Place& place);
+  void ReadTexts(const Key& key, std::vector<std::string>* values, Use use, bool empty_items);
   uint64_t ReadInteger(const Place& place, std::string_view text, bool quoted, uint64_t min,
                        uint64_t max);
 

@@ -134,10 +134,11 @@ void DescribeJson(Fields& fields, event::JsonShape& shape, bool used) {
 
 void DescribeCsv(Fields& fields, event::CsvShape& shape, bool used) {
   const Use use = UsedIf(used);
-  fields.Texts(
+  fields.Columns(
       {"columns",
-       "The columns' names, in order. None: the first file's first line has them, and each file "
-       "must begin with that line, or the start is refused. Required in topics."},
+       "The columns' names, in order; `\"\"` for a column without a name, which is passed over. "
+       "None: the first file's first line has them, and each file must begin with that line, or "
+       "the start is refused. Required in topics."},
       &shape.columns, use);
   fields.Character({"separator", "The character between values."}, &shape.separator, use);
   fields.Character({"set_separator", "The character between the values of a `multi_hot` feature."},

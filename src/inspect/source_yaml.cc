@@ -81,10 +81,6 @@ std::string JsonYaml(const Sample& sample, const Roles& roles) {
   return yaml;
 }
 
-bool CanBeWritten(const std::string& name) {
-  return !name.empty() && IsUtf8(name) && name.find('\0') == std::string::npos;
-}
-
 std::string CsvYaml(const Sample& sample, const Roles& roles) {
   const Shape& shape = sample.shape;
   std::string yaml = fmt::format(
@@ -96,16 +92,9 @@ std::string CsvYaml(const Sample& sample, const Roles& roles) {
                 ? "    # Records name no columns: the names are of the first, or made up.\n"
                   "    header: false\n"
                 : "    # The files have no header: the names are made up.\n    header: false\n";
-  if (std::ranges::all_of(shape.columns, CanBeWritten)) {
-    yaml += "    columns:\n";
-    for (const std::string& column : shape.columns)
-      yaml += fmt::format("      - {}\n", QuotedYaml(column));
-  } else {
-    yaml += CommentLines(4,
-                         "The header has a name that no configuration can hold, so that it is read "
-                         "from the files. Lines cannot be asked about: name all columns there, and "
-                         "here as `columns`.");
-  }
+  yaml += "    columns:\n";
+  for (const std::string& column : shape.columns)
+    yaml += fmt::format("      - {}\n", QuotedYaml(column));
   yaml += PlacesYaml(sample, roles);
   std::string features;
   for (const FeatureRole& feature : roles.features)

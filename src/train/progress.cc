@@ -191,7 +191,13 @@ void Progress::AddStep(size_t learner, uint64_t rows_written, double epsilon) {
     Fold(&account);
     if (account.today.sums.events > 0) account.blind = std::exchange(account.today, {});
   }
-  ++account.view.steps;
+  View& view = account.view;
+  ++view.steps;
+  // A held period's later steps come without records.
+  if (const uint64_t period = view.events - std::exchange(account.before_period, view.events)) {
+    view.last_period = period;
+    view.longest_period = std::max(view.longest_period, period);
+  }
   DayRow& day = account.current;
   ++day.steps;
   day.rows_written += rows_written;

@@ -82,6 +82,8 @@ class Progress {
     double auc = 0.5, auc_deviation = NAN, entropy = NAN, calibration = NAN;
     RankTotals ranked;   // next-item models, over the last units asked
     double epsilon = 0;  // committed
+    // Records of the last period learnt from in this process, and of the longest one.
+    uint64_t last_period = 0, longest_period = 0;
   };
 
   explicit Progress(size_t learners);
@@ -144,10 +146,11 @@ class Progress {
     Predicted today;  // without those of `open` and `blind`
     // The day's predictions before the learner's first release, where that was on this day.
     std::optional<Predicted> blind;
-    Predicted judged;       // of finished days
-    bool held_out = false;  // these days
-    bool released = false;  // in this run or before it
-    QualityPoint stretch;   // since it was last taken
+    Predicted judged;            // of finished days
+    bool held_out = false;       // these days
+    bool released = false;       // in this run or before it
+    uint64_t before_period = 0;  // view.events when the last step was taken
+    QualityPoint stretch;        // since it was last taken
     // Predictions since the last fold; those before, in two windows, so that the running figures
     // are never of few events.
     Predicted open, recent, previous;

@@ -273,16 +273,20 @@ std::string RankedDayTable(const LearnerDays& learner, const privacy::Promise& p
 std::vector<LearnerDays> LearntDays(const Assembly& assembly, const train::Progress& progress,
                                     const train::StepTotals::View& totals) {
   std::vector<LearnerDays> learners;
-  for (const LearnerPlan& plan : assembly.learners)
+  for (const LearnerPlan& plan : assembly.learners) {
+    const train::Progress::View view = progress.view(plan.index.value);
     learners.push_back({.id = plan.id,
-                        .epsilon = progress.view(plan.index.value).epsilon,
+                        .epsilon = view.epsilon,
                         .days = progress.days(plan.index.value),
                         .judged = progress.judged(plan.index.value),
                         .came = totals.learners[plan.index.value].came,
                         .recommends = plan.recommends,
                         .promised = plan.promise.epsilon,
                         .delta = plan.promise.delta,
-                        .items = assembly.items == nullptr ? 0 : assembly.items->items()});
+                        .items = assembly.items == nullptr ? 0 : assembly.items->items(),
+                        .last_period = view.last_period,
+                        .longest_period = view.longest_period});
+  }
   return learners;
 }
 

@@ -37,7 +37,15 @@ std::string BesidePlain(const LearnerDays& learner, bool better) {
   uint64_t learnt = 0;
   for (const train::DayRow& day : learner.days) learnt += day.held_out ? 0 : day.events;
   const std::string records = WithThousands(learnt);
-  if (BeatsBaseline(learner.recommends, *plain))
+  const bool plain_better = BeatsBaseline(learner.recommends, *plain);
+  // The held-out records ask the model of the last period alone: of whole ones it may be good.
+  const bool held_out = std::ranges::any_of(learner.days, &train::DayRow::held_out);
+  if (plain_better && held_out && 2 * learner.last_period < learner.longest_period)
+    return fmt::format(
+        "; without privacy it does better ({}): the last period before the held-out records is "
+        "short ({} records, the longest {}), so noise counts more in it: try another --held-out",
+        figure, WithThousands(learner.last_period), WithThousands(learner.longest_period));
+  if (plain_better)
     return fmt::format(
         "; without privacy it does better ({}): {} records are too few for {} at this epsilon",
         figure, records,

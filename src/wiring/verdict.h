@@ -18,9 +18,10 @@ struct LearnerDays {
   std::optional<train::PredictedFigures> judged = {};  // the predictions that tell how good it is
   UsersCame came = {};                                 // for all steps; zero where units are events
   bool recommends = false;
-  double promised = 0, delta = 0;  // its epsilon's bound, and what both are stated at
-  uint32_t items = 0;              // in the catalogue
-  // The same of the learner without noise, if it was run so.
+  double promised = 0, delta = 0;                // its epsilon's bound, and what both are stated at
+  uint32_t items = 0;                            // in the catalogue
+  uint64_t last_period = 0, longest_period = 0;  // records learnt from
+  // The days and figures of the learner without noise, if it was run so.
   std::vector<train::DayRow> plain = {};
   std::optional<train::PredictedFigures> plain_judged = {};
 };

@@ -242,6 +242,9 @@ const std::vector<BadCase> kValues = {
     {"CsvWithoutColumns", "kind: generator",
      "kind: log\n  files: [/dev/null]\n  format: csv\n  csv: {header: false}",
      "c.yaml:5: source.csv.columns: is needed where no file's first line names the columns"},
+    {"CsvColumnsOfNoName", "kind: generator",
+     "kind: log\n  files: [/dev/null]\n  format: csv\n  csv: {columns: \"\"}",
+     "c.yaml:5: source.csv.columns: is empty or holds a zero byte"},
     {"MarkIsInput", "kind: generator", "kind: log\n  files: [/dev/nul*]\n  mark: /dev/null-mark",
      "c.yaml:4: source.mark: would be read as one of source.files: '/dev/nul*' matches "
      "'/dev/null-mark'"},

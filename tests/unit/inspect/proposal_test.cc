@@ -313,13 +313,11 @@ TEST_F(TwoModelsTest, AProposalForCsvNamesItsColumns) {
   EXPECT_THAT(Make({}).config.source.csv.columns,
               ElementsAre("at", "customer", "sku", "shelf", "price", "clicked"));
   EXPECT_TRUE(Make({}).config.source.csv.header);
-  // A column without a name, as some programs write for their row numbers, can be in no list.
-  std::string unnamed = test::DatedShopAsCsv(6, 300);
-  unnamed.replace(0, 2, "");
-  Read(unnamed);
-  const Proposal proposal = Make({});
-  EXPECT_TRUE(proposal.config.source.csv.columns.empty());
-  EXPECT_THAT(proposal.yaml, HasSubstr("has a name that no configuration can hold"));
+  // Some programs write a column without a name for their row numbers.
+  std::string text = test::DatedShopAsCsv(6, 300);
+  Read(text.replace(0, 2, ""));
+  EXPECT_THAT(Make({}).config.source.csv.columns,
+              ElementsAre("", "customer", "sku", "shelf", "price", "clicked"));
 }
 
 class ShopProposalTest : public testing::Test {

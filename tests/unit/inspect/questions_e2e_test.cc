@@ -31,13 +31,22 @@ class QuestionsE2e : public testing::TestWithParam<std::string> {
     const std::string csv = test::DatedShopAsCsv(9, kRecords);
     const std::string text = GetParam() == "csv"   ? csv
                              : GetParam() == "tsv" ? test::DatedShopAsCsv(9, kRecords, 400, '\t')
-                                                   : test::DatedShopAsJson(csv);
+                             : GetParam() == "numbered" ? Numbered(csv)
+                                                        : test::DatedShopAsJson(csv);
     test::WriteFile(log_, text);
     lines_ = test::LinesOf(text);
     first_ = lines_[has_header() ? 1 : 0];
     fields_ = test::SplitAt(test::LinesOf(csv)[1], ',');
   }
 
+  // Puts the numbers of the rows first, in a column without a name, as spreadsheets write them.
+  static std::string Numbered(const std::string& csv) {
+    std::string text;
+    size_t row = 0;
+    for (const std::string& line : test::LinesOf(csv))
+      text += fmt::format("{},{}\n", row == 0 ? "" : std::to_string(row - 1), line), ++row;
+    return text;
+  }
   bool has_header() const { return GetParam() != "json"; }
   // Writes values behind the empty keys of both learners.
   void FillIn() {
@@ -189,7 +198,7 @@ TEST_P(QuestionsE2e, ItsLearnersAreEvaluated) {
   evaluate();
 }
 
-INSTANTIATE_TEST_SUITE_P(Forms, QuestionsE2e, testing::Values("csv", "tsv", "json"),
+INSTANTIATE_TEST_SUITE_P(Forms, QuestionsE2e, testing::Values("csv", "tsv", "numbered", "json"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

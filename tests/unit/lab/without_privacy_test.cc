@@ -44,7 +44,7 @@ class WithoutPrivacyTest : public testing::Test {
   }
 
   // A run with so much noise that nothing can be learnt, and without it.
-  ConfiguredRun Run(const std::string& store) {
+  ConfiguredRun Run(const std::string& store, const HeldOut& held_out = {.files = 1}) {
     test::WriteFile(
         dir_ / "ctr.yaml",
         fmt::format("source: {{kind: log, files: {}, format: json}}\n"
@@ -66,7 +66,7 @@ class WithoutPrivacyTest : public testing::Test {
     EXPECT_TRUE(config) << config.error().message;
     ConfiguredRunOptions options;
     options.store = dir_ / store;
-    options.held_out.files = 1;
+    options.held_out = held_out;
     options.without_privacy = true;
     auto run = RunConfigured(*std::move(config), options);
     EXPECT_TRUE(run) << run.error().message;
@@ -98,6 +98,16 @@ TEST_F(WithoutPrivacyTest, TheSecondModelHasNoNoiseAndIsGone) {
   EXPECT_EQ(json.at("days_without_privacy").as_array().size(), 2u);
   EXPECT_TRUE(fs::exists(dir_ / "one"));
   EXPECT_TRUE(fs::is_empty(dir_ / "tmp")) << "nothing is kept";
+}
+
+// Day 0 ends a period of 60 records, and 12 of day 1 are learnt from.
+TEST_F(WithoutPrivacyTest, ALastPeriodThatTheShareCutsShortIsKnown) {
+  const wiring::LearnerDays learner = Run("cut", {.percent = 49.9}).learners[0];
+  EXPECT_EQ(learner.judged->events, 5988u);
+  EXPECT_EQ(learner.last_period, 12u);
+  EXPECT_EQ(learner.longest_period, 60u);
+  const wiring::LearnerDays whole = Run("whole", {.percent = 50}).learners[0];
+  EXPECT_EQ(whole.last_period, 60u);
 }
 
 }  // namespace

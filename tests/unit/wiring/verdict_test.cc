@@ -62,6 +62,30 @@ TEST(VerdictTest, SaysHowAClickModelStandsBesideAConstant) {
   EXPECT_THAT(Verdict(learner), HasSubstr("Without privacy learner 'one' does"));
 }
 
+TEST(VerdictTest, BlamesAShortLastPeriodBeforeHeldOutRecords) {
+  LearnerDays learner = Learner(ClickDay(1.1), false);
+  train::DayRow held_out = ClickDay(1.1);
+  held_out.held_out = true;
+  learner.days.push_back(held_out);
+  learner.plain_judged = ClickDay(.8);
+  learner.longest_period = 4000;
+  learner.last_period = 1999;
+  EXPECT_THAT(Verdict(learner),
+              AllOf(HasSubstr("): the last period before the held-out records is short (1,999 "
+                              "records, the longest 4,000), so noise counts more in it: try "
+                              "another --held-out.\n"),
+                    Not(HasSubstr("too few"))));
+  learner.last_period = 2000;
+  EXPECT_THAT(Verdict(learner), HasSubstr("): 100 records are too few for its features"));
+  // All periods are as short.
+  learner.last_period = learner.longest_period = 10;
+  EXPECT_THAT(Verdict(learner), HasSubstr("): 100 records are too few for its features"));
+  // The last period of a stream is learnt from after its predictions were judged.
+  learner.longest_period = 4000;
+  learner.days.pop_back();
+  EXPECT_THAT(Verdict(learner), HasSubstr("): 100 records are too few for its features"));
+}
+
 // Labels that are coin tosses: NE is on either side of 1 by chance alone.
 TEST(VerdictTest, BlamesNeitherNoiseNorRecordsWhereNothingIsThereToLearn) {
   LearnerDays learner = Learner(ClickDay(.99), false);
