@@ -302,8 +302,9 @@ class RoleFinder {
     const auto rows = static_cast<double>(sample_.rows);
     if (roles_.plain_json && !column.place.starts_with("/features/"))
       return LeaveOut(c, "it does not lie below features");
+    if (column.place.empty()) return LeaveOut(c, "it has no name");
     if (!IsUtf8(column.name) || column.name.find('\0') != std::string::npos ||
-        column.place.size() > 500 || column.place.empty())
+        column.place.size() > 500)
       return LeaveOut(c, "no configuration can name it");
     if (profile.hidden) return LeaveOut(c, "the noise hides it");
     if (column.nested > 0) return LeaveOut(c, "it holds objects, or lists of them");

@@ -198,7 +198,7 @@ TEST_F(ReportTest, ColumnsWithoutANameArePassedOver) {
     return fmt::format("{},s{},,", i * 13 % 10 < 3 ? 1 : 0, i % 7);
   });
   EXPECT_EQ(looked.trial.good, 2000u);
-  EXPECT_THAT(looked.Text(), HasSubstr("left out: '': no configuration can name it"));
+  EXPECT_THAT(looked.Text(), HasSubstr("left out: '': it has no name"));
 }
 
 // Numbers that grow may be numbers of invoices.
