@@ -16,8 +16,8 @@ struct SchemaRegistryOptions {
   std::string username = {}, password = {};  // basic authentication, if there is a user name
   std::string ca_file = {};                  // certificates to trust; if empty, the system's
   std::chrono::milliseconds timeout{2000};   // of one question
-  // The time that records wait for a registry that does not answer, from its first failure on;
-  // nothing: for as long as it takes.
+  // The time that records wait for a registry that does not answer, from its first failure on.
+  // Without a value they wait until it answers.
   std::optional<std::chrono::milliseconds> wait = std::chrono::milliseconds(60'000);
   event::PayloadKind kind = event::PayloadKind::kJson;
   size_t denied_most = 100'000;  // denials that are remembered

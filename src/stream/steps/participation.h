@@ -166,8 +166,8 @@ std::unique_ptr<Participation> MakeOnceParticipation(OnceOptions options);
 // Hands on the periods that the source cuts (RawRecords::period): each is a step, and every event
 // is in exactly one; offsets before `start` are in none. Its examples come as they are read, as
 // previews of `offsets_per_part` offsets or more, or of one partition's last; nothing more is held.
-// Of the sums of other processes, a frame has those for this learner alone. For learners that sum a
-// step up, and unit event.
+// Frames hold sums of other processes for this learner alone. For learners that sum a step up, and
+// unit event.
 std::unique_ptr<Participation> MakeTopicPeriodParticipation(uint64_t offsets_per_part,
                                                             Position start);
 

@@ -16,7 +16,7 @@ class PartSummer {
   virtual ~PartSummer() = default;
 
   // Goes on with another model: the learner's released state, and its rows as they are from now on.
-  // Empty: the learner has released nothing yet. Drops the part under way. kCorruption names the
+  // `released` is empty if there is none yet. Drops the part under way. kCorruption names the
   // learner.
   virtual Status Load(std::string_view released) = 0;
   // Predicts the examples by the model, and adds them to the part. REQUIRES whole units, each in

@@ -19,8 +19,8 @@ Result<stream::KafkaProperties> KafkaPropertiesOf(const config::Kafka& kafka);
 // REQUIRES source.kind kafka.
 Result<std::unique_ptr<stream::Source>> OpenKafka(const config::Source& source,
                                                   const LiveParts& live);
-// The same topic, of which ranges are read that others have cut. Records wait for a registry that
-// does not answer for as long as it takes: another process may reach it. REQUIRES source.kind
+// The same topic, of which ranges are read that others have cut. Records wait until their
+// registry answers, for another process may reach it. REQUIRES source.kind
 // kafka.
 Result<std::unique_ptr<stream::RangeSource>> OpenRanges(const config::Source& source,
                                                         const LiveParts& live);
