@@ -105,7 +105,7 @@ bool IsHeader(const std::vector<std::string>& values, std::span<const std::strin
 // Criteo's lines have no header: a label between tabs, whole numbers, and anything.
 std::optional<Shape> CriteoShape(const std::vector<std::string>& lines, bool asked) {
   constexpr size_t kDense = 13, kCategorical = 26;
-  size_t good = 0, all = 0, columns = 0, dense = SIZE_MAX;
+  size_t good = 0, its_own = 0, all = 0, columns = 0, dense = SIZE_MAX;
   for (const std::string& line : lines) {
     std::string_view rest = line;
     if (rest.ends_with('\r')) rest.remove_suffix(1);
@@ -125,13 +125,14 @@ std::optional<Shape> CriteoShape(const std::vector<std::string>& lines, bool ask
     while (1 + whole < columns && (values[1 + whole].empty() || IsWhole(values[1 + whole])))
       ++whole;
     dense = std::min(dense, whole);
+    its_own += columns == 1 + kDense + kCategorical && whole >= kDense;
   }
   if (columns < 2 || good * 10 < all * 9) return std::nullopt;
-  const bool criteos = columns == 1 + kDense + kCategorical;
+  const bool criteos = its_own * 10 >= all * 9;
   if (!asked && !criteos) return std::nullopt;  // a flag may come first in any log
   Shape shape{.format = Format::kCriteoTsv, .separator = '\t', .header = false};
   // Hashed categories may be digits alone in a few lines.
-  shape.dense = criteos && dense >= kDense ? kDense : dense;
+  shape.dense = criteos ? kDense : dense;
   shape.categorical = columns - 1 - shape.dense;
   return shape;
 }

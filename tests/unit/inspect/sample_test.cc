@@ -106,6 +106,11 @@ TEST_F(SampleTest, AFlagInFrontIsNoLabelOfCriteos) {
   std::string other = criteos;
   other[24] = '0';
   EXPECT_EQ(format(criteos + '\n' + other + '\n'), Format::kCriteoTsv) << "its own 40 columns";
+  std::string words = criteos;
+  words.replace(10, 1, "mobile");  // where Criteo has a whole number
+  EXPECT_EQ(format(words + '\n' + words + '\n'), Format::kCsv);
+  for (int i = 0; i < 5; ++i) other += '\n' + other;
+  EXPECT_EQ(format(other + '\n' + words + '\n'), Format::kCriteoTsv) << "a line may be damaged";
 }
 
 TEST_F(SampleTest, FilesThatAreNoLogAreRefusedByName) {
