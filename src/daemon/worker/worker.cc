@@ -110,7 +110,7 @@ void Worker::ForgetModel() {
   loaded_.reset();
   summers_.clear();
   std::vector<store::LearnerLayout> layouts = wiring::MakeLayouts(parts_.assembly);
-  model_ = std::make_unique<WorkerModel>(layouts, wiring::FeedMarkKey(key_));
+  model_ = std::make_unique<WorkerModel>(layouts);
   replica_ = std::make_unique<feed::Replica>(
       *model_, std::move(layouts),
       feed::ReplicaSource{.properties = properties_,

@@ -5,15 +5,11 @@
 
 #include <atomic>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "feed/record.h"
-#include "feed/version_end.h"
 #include "metrics/families.h"
 #include "unit/stream/http_responder.h"
 #include "unit/stream/mock_kafka.h"
@@ -174,51 +170,6 @@ TEST_F(WorkerTest, DeadLettersThatCannotBeWrittenAreTold) {
   EXPECT_EQ(registry_.AddGauge("tacit_dead_letters_waiting").value(), 1);
   std::filesystem::create_directory(folder);
   AwaitBodies(PeriodOf(second));
-}
-
-// The feed's records, as who may write to its topic can have them: of the same head and lineage,
-// with right checksums, and one weight of each block is another.
-TEST_F(WorkerTest, AFeedOfOtherWeightsIsNotSummedBy) {
-  Begin(12);
-  Learn(All());  // the first period moves no weight
-  Publish();
-  kafka_.Create("forged", 2);
-  size_t changed = 0;
-  std::map<int32_t, uint64_t> checksums;
-  const auto forge = [&](const stream::KafkaTopicRecord& record) -> Status {
-    const feed::Record read = feed::DecodeRecord(*record.key, *record.value).value();
-    std::string payload(read.payload), value;
-    if (read.place.kind == feed::RecordKind::kBlock) {
-      payload[payload.size() - 9] ^= 1;  // of the last row's weight: its move and release follow
-      ++changed;
-    }
-    const bool ends = read.place.kind == feed::RecordKind::kVersionEnd;
-    if (ends) {
-      feed::VersionEnd end = feed::DecodeVersionEnd(read.payload).value();
-      end.checksum = std::exchange(checksums[record.partition], 0);
-      payload = feed::EncodeVersionEnd(end);
-    }
-    const uint32_t checksum = feed::AppendValue(*record.key, read.origin, payload, &value);
-    if (!ends) checksums[record.partition] += checksum;
-    kafka_.WriteKeyed("forged", record.partition, std::string(*record.key), value);
-    return {};
-  };
-  ASSERT_TRUE(stream::ReadKafkaTail(properties(), "model", 1'000'000, test::kPatience, forge));
-  kafka_.Flush();
-  EXPECT_GT(changed, 0u);
-  const auto deceived = Start("w-deceived", {"feed.topic=forged"});
-  const auto worker = Start("w-1");
-  workers::Plan plan = PlanOf({{0, 10, 60}}, "w-deceived");
-  plan.slices.push_back({"w-1", {{1, 10, 60}}});
-  Announce(plan);
-  AwaitReady(*deceived, false, "the feed has no version yet");
-  ASSERT_TRUE(test::Eventually("the worker says why", [&] {
-    return deceived->readiness().degraded_for_operators.find(
-               "has no mark of workers.key_file that fits its rows") != std::string::npos;
-  }));
-  AwaitBodies(PeriodOf({{1, 10, 60}}));
-  for (const auto& [key, value] : ReadSums().chunks)
-    EXPECT_EQ(workers::ReadSums(key, value)->origin.worker, "w-1");
 }
 
 TEST_F(WorkerTest, AProducerThatHasFailedIsReplaced) {
