@@ -148,8 +148,6 @@ void ReadStep(const TwinNoise& with, const TwinNoise& without, double charged,
     if (one.kind != Kind::kGrid || one.before.size() != other.before.size()) continue;
     for (size_t i = 0; i < one.before.size(); ++i) {
       const auto moved = static_cast<double>(one.before[i] - other.before[i]);
-      if (reading->steps == 1 && one.query == 0)
-        reading->first_part.push_back(one.before[i] - other.before[i]);
       of.moved_squared += moved * moved;
     }
   }

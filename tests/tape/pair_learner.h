@@ -42,8 +42,6 @@ struct Reading {
   std::map<std::string, double, std::less<>> reach;
   // The price of the queries that each step declares: the squares of bound over deviation.
   std::vector<double> declared;
-  // The unit's part of the first query of the first step, in steps of its grid.
-  std::vector<int64_t> first_part;
   uint64_t choices = 0;  // by score
   uint64_t steps = 0, steps_with_unit = 0;
   bool parted = false;  // the worlds chose differently by score: nothing follows

@@ -102,39 +102,5 @@ TEST(Tape, NoUnitMovesMoreThanIsDeclaredAndCharged) {
                                             HasSubstr("mechanism fest")));
 }
 
-// Leaves the canary alone in a step.
-void LeaveAlone(stream::StepBatch* step) {
-  stream::StepBatch alone = *step;
-  alone.examples = event::EmptyLike(step->examples);
-  alone.unit_of.clear();
-  alone.sum_block_end.clear();
-  alone.units = 0;
-  for (size_t i = 0; i < step->examples.size(); ++i) {
-    if (step->examples.user[i] != "user-0") continue;
-    const bool same = i > 0 && alone.units > 0 && step->unit_of[i] == step->unit_of[i - 1];
-    alone.units += same ? 0 : 1;
-    alone.unit_of.push_back(alone.units - 1);
-    alone.examples.AppendRange(step->examples, i, i + 1);
-  }
-  *step = std::move(alone);
-}
-
-// These sums are integers, unit by unit: to the last bit a unit adds the same beside any others. (A
-// sum of floats is for tests/audit/float_sum.h.)
-TEST(Tape, OthersDoNotMoveAUnitsPart) {
-  for (const Query query : {Query::kSequenceGradient, Query::kPeriodCounts, Query::kItemHistogram,
-                            Query::kPairCounts, Query::kRankerGradient}) {
-    const Subject subject(CaseOf(query));
-    size_t moved = 0;
-    for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
-      const std::vector<int64_t> part = ReadTape(subject, seed).first_part;
-      EXPECT_EQ(part, ReadTape(subject, seed, {.step = LeaveAlone}).first_part)
-          << subject.tried().name() << ", seed " << seed;
-      moved += std::ranges::any_of(part, [](int64_t steps) { return steps != 0; });
-    }
-    EXPECT_GT(moved, kSeeds / 4) << subject.tried().name();
-  }
-}
-
 }  // namespace
 }  // namespace tacit::tape
