@@ -1,9 +1,6 @@
 #include "serve/answers/score_answer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <iterator>
 
 #include "serve/answers/learner_kinds.h"
 #include "serve/scoring/model_json.h"
@@ -14,8 +11,10 @@ void WriteScores(const store::Snapshot& snapshot, const ScoringModel& model,
                  std::span<const float> scores, std::string* answer) {
   answer->reserve(scores.size() * 12 + 256);
   *answer = R"({"scores":[)";
-  for (size_t i = 0; i < scores.size(); ++i)
-    fmt::format_to(std::back_inserter(*answer), "{}{}", i == 0 ? "" : ",", scores[i]);
+  for (size_t i = 0; i < scores.size(); ++i) {
+    if (i > 0) *answer += ',';
+    AppendNumber(scores[i], answer);
+  }
   *answer += R"(],"predicts":)";
   http::AppendJsonString(model.predicts, answer);
   *answer += ',';

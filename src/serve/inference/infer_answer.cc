@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "http/request_json.h"
+#include "serve/scoring/model_json.h"
 
 namespace tacit::serve {
 namespace {
@@ -36,7 +37,7 @@ void AppendData(const OutputTensor& output, std::string* out) {
     if (output.is_text)
       http::AppendJsonString(output.texts[i], out);
     else
-      fmt::format_to(std::back_inserter(*out), "{}", output.numbers[i]);
+      AppendNumber(output.numbers[i], out);
   }
 }
 

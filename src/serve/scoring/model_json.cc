@@ -1,7 +1,9 @@
 #include "serve/scoring/model_json.h"
 
+#include <fmt/compile.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <iterator>
 
@@ -22,13 +24,21 @@ privacy::LedgerTotal TotalOf(const store::Snapshot& snapshot, const privacy::Pro
 
 bool IsPrivate(const privacy::LedgerTotal& total) { return std::isfinite(total.epsilon); }
 
-void AppendNumber(double number, std::string* out) {
-  if (std::isfinite(number)) {
-    fmt::format_to(std::back_inserter(*out), "{}", number);
-  } else {
+namespace {
+
+void AppendShortest(auto number, std::string* out) {
+  if (!std::isfinite(number)) {
     *out += "null";
+    return;
   }
+  std::array<char, 32> text;
+  out->append(text.data(), fmt::format_to(text.data(), FMT_COMPILE("{}"), number));
 }
+
+}  // namespace
+
+void AppendNumber(double number, std::string* out) { AppendShortest(number, out); }
+void AppendNumber(float number, std::string* out) { AppendShortest(number, out); }
 
 void AppendLoss(const privacy::LedgerTotal& total, std::string* out) {
   *out += R"("epsilon":)";

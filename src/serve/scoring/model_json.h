@@ -16,8 +16,9 @@ privacy::LedgerTotal TotalOf(const store::Snapshot& snapshot, const privacy::Pro
 // REQUIRES a result of TotalOf. Whether its epsilon is finite.
 bool IsPrivate(const privacy::LedgerTotal& total);
 
-// JSON has no infinity: an unbounded number is null.
+// Appends the shortest text that is read as this number. JSON has no infinity: it is null.
 void AppendNumber(double number, std::string* out);
+void AppendNumber(float number, std::string* out);
 // Appends "epsilon":..,"delta":..
 void AppendLoss(const privacy::LedgerTotal& total, std::string* out);
 // Appends "stopped_by":.., the budget that has stopped a learner; null while it learns.

@@ -58,6 +58,8 @@ TEST_F(LookupTest, RowsAreThoseThatScoringReads) {
     ASSERT_EQ(values.size(), numbers.size());
     for (size_t i = 0; i < numbers.size(); ++i)
       EXPECT_EQ(static_cast<float>(values[i].to_number<double>()), numbers[i]);
+    // No more digits than that takes.
+    EXPECT_THAT(reply.body, HasSubstr(fmt::format("[{}]", fmt::join(numbers, ","))));
   };
   expect(0, 2, transform.Row(2, "a"));
   expect(1, 0, transform.Row(0, "68fd1e64"));
