@@ -163,6 +163,7 @@ Code LaunchKernel(const void* kernel, const LaunchShape& shape, void** arguments
   return cudaLaunchKernel(kernel, Of(shape.grid), Of(shape.block), arguments, shape.shared_bytes,
                           Of(stream));
 }
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the emulator keeps it
 Code LaunchEmulated(const char*, const LaunchShape&, std::function<void()>, Stream) {
   TACIT_CHECK(false, "an emulated kernel was launched on a device");
   return cudaErrorUnknown;
