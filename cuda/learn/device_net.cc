@@ -316,7 +316,7 @@ class Net final : public DeviceNet {
     MatrixList<const T> x;
     MatrixList<double> squares;
     const auto form = [&] {
-      const Status done = SquareRows<T>(stream_, x, squares);
+      Status done = SquareRows<T>(stream_, x, squares);
       x = {};
       squares = {};
       return done;
