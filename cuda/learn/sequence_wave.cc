@@ -343,9 +343,9 @@ class Wave final : public UnitsWave, private WaveMemory<T> {
     TACIT_ASSIGN(const DeviceMatrix<float> variance, BranchVariance(block.first));
     TACIT_RETURN_IF_ERROR(Spread(block.qkv, in, variance, both));
     const auto cols = static_cast<uint32_t>(width);
-    const auto head_width = static_cast<float>(width / layout_.options().heads);
+    const size_t head_width = width / layout_.options().heads;
     return AttentionCorrection{.key_variance = {both.data, both.rows, cols, both.stride},
-                               .factor = options.kappa / (2 * head_width),
+                               .factor = options.kappa / static_cast<float>(2 * head_width),
                                .most = options.most};
   }
   Status SpreadAttention(const Block<T>& block, DeviceMatrix<const float> attended) {
