@@ -10,6 +10,7 @@
 #include <memory>
 #include <set>
 
+#include "base/files/standard_input.h"
 #include "base/json_pointer.h"
 #include "base/text.h"
 #include "config/sections.h"
@@ -26,6 +27,7 @@ struct GlobDeleter {
 
 // Returns the files that match a pattern, sorted. A backslash escapes the next character.
 Result<std::vector<std::string>> Expand(const Place& place, const std::string& pattern) {
+  if (pattern == kStandardInput) return std::vector{pattern};
   std::unique_ptr<glob_t, GlobDeleter> found(new glob_t{});
   const int outcome = glob(pattern.c_str(), 0, nullptr, found.get());
   if (outcome == GLOB_NOMATCH) return place.Fail(fmt::format("no file matches '{}'", pattern));
@@ -43,6 +45,19 @@ Status CheckMarkIsNoInput(const Place& place, const Source& source) {
       if (!mark.empty() && fnmatch(pattern.c_str(), name.c_str(), FNM_PATHNAME) == 0)
         return place.Fail(
             fmt::format("would be read as one of source.files: '{}' matches '{}'", pattern, name));
+  return {};
+}
+
+// Standard input comes once, and alone.
+Status CheckStandardInput(const Place& place, const Source& source) {
+  if (std::ranges::find(source.files, kStandardInput) == source.files.end()) return {};
+  if (source.files.size() > 1)
+    return place.Key("files").Fail(
+        "'-' is standard input, which stands alone; a file of this name is './-'");
+  if (source.passes > 1)
+    return place.Key("passes").Fail("standard input (source.files: '-') comes once");
+  if (!source.mark.empty())
+    return place.Key("mark").Fail("goes with files, and source.files is standard input: '-'");
   return {};
 }
 
@@ -250,7 +265,8 @@ void DescribeSource(Fields& fields, Source& source) {
        "unpacked as it is read, which costs about as much as parsing it; tacitd waits for the rest "
        "of one that is cut. Files that have been read stay as they are, and in their order; new "
        "records come in new files behind them, found at the next start. Write a file under a name "
-       "that no pattern matches, and rename it when it is whole."},
+       "that no pattern matches, and rename it when it is whole. `-` alone is standard input, "
+       "which tacitd reads as with `--until-end`: docs/using/pipe.md."},
       &source.files, RequiredIf(has("files")));
   fields.Integer({"passes",
                   "The number of times that the files of a log are read. Each pass is a "
@@ -438,6 +454,7 @@ Status CheckSource(const Place& place, LogFiles files, Source* source) {
     TACIT_RETURN_IF_ERROR(CheckRegistry(place.Key("registry"), &source->registry));
   }
   if (keys.has("files")) {
+    TACIT_RETURN_IF_ERROR(CheckStandardInput(place, *source));
     TACIT_RETURN_IF_ERROR(CheckMarkIsNoInput(place.Key("mark"), *source));
     if (files == LogFiles::kUnread) return {};
     TACIT_RETURN_IF_ERROR(ExpandFiles(place.Key("files"), source));

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/files/log.h"
+#include "base/files/standard_input.h"
 #include "console/empty_word.h"
 #include "console/exit_code.h"
 #include "console/number_check.h"
@@ -133,8 +134,9 @@ tacit::Result<int> Run(const CommandLine& line) {
   if (line.worker) return tacit::daemon::RunWorker(assembly, start);
   if (line.replica) return tacit::daemon::RunReplica(assembly, start, line.checkpoint);
   if (line.serve_only) return tacit::daemon::ServeCheckpoint(assembly, start, line.checkpoint);
+  const bool ends = line.until_end || tacit::IsStandardInput(assembly.config.source.files);
   return tacit::daemon::RunDaemon(std::move(assembly), start,
-                                  {.until_end = line.until_end,
+                                  {.until_end = ends,
                                    .standby = line.standby,
                                    .reload = [line] { return Reload(line); },
                                    .accept_older_copy = line.accept_older_copy,

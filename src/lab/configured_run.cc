@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/files/log.h"
+#include "base/files/standard_input.h"
 #include "base/text.h"
 #include "console/terminal_line.h"
 #include "lab/part_of_log.h"
@@ -89,6 +90,9 @@ Result<Parts> OpenParts(const HeldOut& held_out, config::Source* source) {
         ErrorCode::kInvalidArgument,
         fmt::format("--held-out: source.kind {} has no files to hold out{}", source->traits().name,
                     source->topic.empty() ? "" : ": topic " + source->topic));
+  if (holds_out && IsStandardInput(source->files))
+    return Fail(ErrorCode::kInvalidArgument,
+                "--held-out: standard input comes once; write its records into a file");
   // A file of two names, or a copy, would be learnt from and judged by.
   if (holds_out) {
     TACIT_RETURN_IF_ERROR(wiring::OpenSource(*source));

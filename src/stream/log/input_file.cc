@@ -70,7 +70,10 @@ Packing PackingOf(std::string_view head, std::string_view path) {
 class PlainFile final : public InputFile {
  public:
   explicit PlainFile(Opened opened) : InputFile(std::move(opened)) {}
-  Result<size_t> Read(std::span<char> out) override { return ReadRaw(out); }
+  Result<size_t> Read(std::span<char> out) override {
+    ForgetCut();
+    return ReadRaw(out);
+  }
 };
 
 // One or more gzip members (RFC 1952), followed by zero bytes if tapes or block devices left them.
@@ -102,7 +105,7 @@ class GzipFile final : public InputFile {
     TACIT_ASSIGN(const size_t got, ReadRaw(input_));
     stream_.next_in = reinterpret_cast<Bytef*>(input_.data());
     stream_.avail_in = static_cast<uInt>(got);
-    input_ended_ = got == 0;
+    input_ended_ = got == 0 && !waiting();
     return {};
   }
 
@@ -155,6 +158,8 @@ class ZstdFile final : public InputFile {
       if (begin_ == end_ && !input_ended_) TACIT_RETURN_IF_ERROR(Refill());
       if (begin_ < end_ || !drained_)
         Unpack(&unpacked);
+      else if (waiting())
+        break;
       else if (in_frame_)
         SetCut("truncated zstd data");
       else
@@ -171,7 +176,7 @@ class ZstdFile final : public InputFile {
   Status Refill() {
     begin_ = 0;
     TACIT_ASSIGN(end_, ReadRaw(input_));
-    input_ended_ = end_ == 0;
+    input_ended_ = end_ == 0 && !waiting();
     return {};
   }
 
@@ -212,6 +217,13 @@ tl::unexpected<Error> ChangedWhileRead(const std::string& path, std::string_view
 }
 
 Result<size_t> InputFile::ReadRaw(std::span<char> out) {
+  if (opened_.input != nullptr) {
+    TACIT_ASSIGN(const StandardInput::Got got, opened_.input->ReadAt(raw_read_, out));
+    waiting_ = got.waits;
+    if (waiting_) cut_ = fmt::format("no more than {} bytes of {}", raw_read_, opened_.path);
+    raw_read_ += got.bytes;
+    return got.bytes;
+  }
   TACIT_ASSIGN(const size_t got, ReadAt(opened_.fd.get(), opened_.path, raw_read_, out));
   TACIT_RETURN_IF_ERROR(CheckUntouched(raw_read_ + got));
   raw_read_ += got;
@@ -243,23 +255,42 @@ void InputFile::SetCut(std::string_view how) {
 
 Result<Digest> InputFile::HashPrefix(uint64_t bytes) const {
   std::vector<char> prefix(bytes);
+  if (opened_.input != nullptr) {
+    TACIT_ASSIGN(const StandardInput::Got got, opened_.input->ReadAt(0, prefix));
+    return Sha256().Update(std::string_view(prefix.data(), got.bytes)).Finish();
+  }
   TACIT_ASSIGN(const size_t got, ReadAt(opened_.fd.get(), opened_.path, 0, prefix));
   return Sha256().Update(std::string_view(prefix.data(), got)).Finish();
 }
 
+Result<InputFile::Opened> InputFile::OpenBytes(const std::string& path, CutIs cut) {
+  Opened opened;
+  opened.path = path;
+  opened.head.resize(kHeadBytes);
+  opened.cut = cut;
+  size_t got = 0;
+  if (path == kStandardInput) {
+    opened.path = kStandardInputShown;
+    opened.input = &StandardInput::Get();
+    TACIT_ASSIGN(opened.raw_size, opened.input->Begin());
+    TACIT_ASSIGN(const StandardInput::Got first, opened.input->ReadAt(0, opened.head));
+    got = first.bytes;
+  } else {
+    TACIT_ASSIGN(opened.fd, OpenRegularFile(path));
+    struct stat info {};
+    if (::fstat(opened.fd.get(), &info) != 0) return SystemFailure(ErrorCode::kIo, path);
+    opened.raw_size = static_cast<uint64_t>(info.st_size);
+    opened.inode = {info.st_dev, info.st_ino};
+    TACIT_ASSIGN(got, ReadAt(opened.fd.get(), path, 0, opened.head));
+  }
+  opened.head.resize(got);
+  return opened;
+}
+
 Result<std::unique_ptr<InputFile>> InputFile::Open(const std::string& path, CutIs cut) {
-  TACIT_ASSIGN(UniqueFd fd, OpenRegularFile(path));
-  struct stat info {};
-  if (::fstat(fd.get(), &info) != 0) return SystemFailure(ErrorCode::kIo, path);
-  std::string head(kHeadBytes, '\0');
-  TACIT_ASSIGN(const size_t got, ReadAt(fd.get(), path, 0, head));
-  head.resize(got);
-  const Packing packing = PackingOf(std::string_view(head).substr(0, 4), path);
-  const Inode inode{info.st_dev, info.st_ino};
-  Opened opened{std::move(fd),   path, static_cast<uint64_t>(info.st_size), inode,
-                std::move(head), cut};
+  TACIT_ASSIGN(Opened opened, OpenBytes(path, cut));
   std::unique_ptr<InputFile> file;
-  switch (packing) {
+  switch (PackingOf(std::string_view(opened.head).substr(0, 4), path)) {
     case Packing::kNone:
       file = std::make_unique<PlainFile>(std::move(opened));
       break;

@@ -10,6 +10,7 @@
 #include "base/files/unique_fd.h"
 #include "base/hash.h"
 #include "base/result.h"
+#include "stream/log/standard_input.h"
 
 namespace tacit::stream {
 
@@ -24,7 +25,7 @@ class InputFile {
   // be.
   enum class CutIs { kUnfinished, kDamage };
 
-  // Fails for a file that is missing, not readable or not regular.
+  // Fails for a file that is missing, not readable or not regular. kStandardInput opens that.
   static Result<std::unique_ptr<InputFile>> Open(const std::string& path,
                                                  CutIs cut = CutIs::kUnfinished);
   virtual ~InputFile() = default;
@@ -41,8 +42,11 @@ class InputFile {
   // "truncated gzip data at byte 1234 of PATH" if the last Read came to the end of an unfinished
   // file; else empty. The next Read goes on with bytes that were written meanwhile.
   const std::string& cut() const { return cut_; }
+  // The cut is one of standard input, which has not ended: more bytes come.
+  bool waiting() const { return waiting_; }
+  bool is_standard_input() const { return opened_.input != nullptr; }
   // Bytes of the file itself; packed bytes if it is packed.
-  uint64_t raw_size() const { return opened_.raw_size; }  // when it was opened
+  uint64_t raw_size() const { return opened_.raw_size; }  // when it was opened, as far as known
   uint64_t raw_read() const { return raw_read_; }         // so far
 
   // Device and inode: two names of one file compare equal.
@@ -64,6 +68,7 @@ class InputFile {
     Inode inode;
     std::string head;  // its first bytes
     CutIs cut = CutIs::kUnfinished;
+    StandardInput* input = nullptr;  // in place of a file
   };
   explicit InputFile(Opened opened) : opened_(std::move(opened)) {}
 
@@ -73,15 +78,20 @@ class InputFile {
   void SetFault(std::string_view how, uint64_t raw_offset);
   // Says that the file's end lies within a member or frame, or forgets it.
   void SetCut(std::string_view how);
-  void ForgetCut() { cut_.clear(); }
+  void ForgetCut() {
+    cut_.clear();
+    waiting_ = false;
+  }
   bool stopped() const { return !fault_.empty() || !cut_.empty(); }
 
  private:
+  static Result<Opened> OpenBytes(const std::string& path, CutIs cut);
   Status CheckUntouched(uint64_t read) const;
 
   const Opened opened_;
   uint64_t raw_read_ = 0;
   std::string fault_, cut_;
+  bool waiting_ = false;
 };
 
 }  // namespace tacit::stream

@@ -126,6 +126,7 @@ Result<uint64_t> LineReader::Skip(uint64_t lines) {
   bool in_line = false;
   while (skipped < lines) {
     if (begin_ == end_) TACIT_RETURN_IF_ERROR(Refill());
+    if (AtCut() && file_->waiting()) continue;
     if (AtCut()) return NotWhole(*file_);
     if (begin_ == end_) {
       const bool last = in_line || FaultPending();

@@ -19,7 +19,7 @@ namespace tacit::stream {
 //
 // A packed file that is cut gives the lines that are known to have a successor: so the last line of
 // a file always comes together with its end. To read further fails until the file has grown, and
-// then goes on as if it had never been cut.
+// then goes on as if it had never been cut. Where standard input has no more yet, it is the same.
 class LineReader {
  public:
   LineReader(std::unique_ptr<InputFile> file, size_t max_record_bytes);
@@ -28,7 +28,8 @@ class LineReader {
   // ends or is cut. Fails where a cut leaves nothing to append: file().cut() tells this failure
   // from others.
   Status Read(size_t lines_max, size_t bytes_max, event::RawRecords* records);
-  // Skips up to `lines` records and returns how many it skipped. Fails at a cut before that.
+  // Skips up to `lines` records and returns how many it skipped. Fails at a cut before that; waits
+  // for standard input.
   // REQUIRES that nothing was read yet.
   Result<uint64_t> Skip(uint64_t lines);
   // Returns true if no record is left, and none will be written behind a cut.

@@ -43,11 +43,19 @@ struct LogFile {
 
   std::string path, name;
   uint64_t raw_size = 0;  // at open; for estimates
+  bool input = false;     // standard input
   std::optional<Prefix> prefix;
   std::optional<End> end;
+
+  std::string_view shown() const { return input ? kStandardInputShown : path; }
 };
 
 tl::unexpected<Error> Changed(const LogFile& file, std::string_view how) {
+  if (file.input)
+    return Fail(ErrorCode::kRefused,
+                fmt::format("{}: {} since it was read. A store goes on with the bytes that it has "
+                            "read, from the first one on",
+                            file.shown(), how));
   return Fail(ErrorCode::kRefused,
               fmt::format("{}: {} since it was read. Put it back as it was; new records belong in "
                           "a new file after the last one",
@@ -56,6 +64,7 @@ tl::unexpected<Error> Changed(const LogFile& file, std::string_view how) {
 
 // REQUIRES file.end.
 tl::unexpected<Error> Grown(const LogFile& file, uint64_t raw_bytes) {
+  if (file.input) return Changed(file, fmt::format("has more than {} records", file.end->lines));
   return Fail(
       ErrorCode::kRefused,
       fmt::format(
@@ -142,7 +151,8 @@ Result<std::unique_ptr<InputFile>> LogSource::OpenChecked(LogFile* file) const {
   TACIT_ASSIGN(const Digest digest, input->HashPrefix(prefix));
   if (file->prefix && file->prefix->digest != digest) return Changed(*file, "has changed");
   if (file->end && size > file->end->raw_bytes) return Grown(*file, size);
-  if (file->end && size < file->end->raw_bytes) return Changed(*file, "has become shorter");
+  if (file->end && size < file->end->raw_bytes && !file->input)
+    return Changed(*file, "has become shorter");
   file->prefix = {prefix, digest};
   const uint64_t known = std::min(size, kPrefixBytes);
   if (file->end || known == prefix) return input;
@@ -190,6 +200,7 @@ Result<PollOutcome> LogSource::AwaitRest(Error cut, std::chrono::milliseconds ti
 }
 
 Status LogSource::CheckStillThere(const InputFile& read, const LogFile& file) const {
+  if (file.input) return {};
   const auto now = InputFile::Open(file.path);
   if (!now && now.error().code == ErrorCode::kNotFound)
     return ChangedWhileRead(file.path, "was moved or removed");
@@ -223,9 +234,10 @@ Result<PollOutcome> LogSource::Poll(std::chrono::milliseconds timeout, event::Ra
   TACIT_RETURN_IF_ERROR(OpenAtLine());
   LogFile& file = files_[file_];
   records->first_offset = offset_;
-  records->origin = file.path;
+  records->origin = file.shown();
   records->origin_line = line_ + 1;
   Status read = reader_->Read(options_.records_per_poll, kFrameBytes, records);
+  if (!read && reader_->file().waiting()) return PollOutcome::kNothing;
   if (!read && !reader_->file().cut().empty()) return AwaitRest(std::move(read.error()), timeout);
   if (!read) return Fail(std::move(read.error()));
   offset_ += records->size();
@@ -267,7 +279,7 @@ Status LogSource::SeekTo(uint64_t offset) {
   std::unique_ptr<LineReader> reader;
   while (begin < offset && file < files_.size()) {
     LogFile& passed = files_[file];
-    if (passed.end && begin + passed.end->lines <= offset) {
+    if (passed.end && begin + passed.end->lines <= offset && !passed.input) {
       TACIT_RETURN_IF_ERROR(OpenChecked(&passed));
       begin += passed.end->lines;
       ++file;
@@ -283,6 +295,8 @@ Status LogSource::SeekTo(uint64_t offset) {
     reader.reset();
     ++file;
   }
+  if (reader != nullptr && files_[file].end && line == files_[file].end->lines)
+    return Grown(files_[file], reader->file().raw_read());
   if (begin + line != offset)
     return Fail(
         ErrorCode::kRefused,
@@ -299,6 +313,7 @@ Status LogSource::SeekTo(uint64_t offset) {
 // Estimates the lines of files not yet read to their end from the bytes per line so far.
 uint64_t LogSource::RecordsAfter(std::span<const PartitionOffset> positions) const {
   double known_lines = 0, known_bytes = 0, other_bytes = 0;
+  if (files_[0].input && !files_[0].end) return 0;
   for (size_t i = 0; i < files_.size(); ++i) {
     const LogFile& file = files_[i];
     if (file.end) {
@@ -381,6 +396,8 @@ Result<std::unique_ptr<Source>> OpenLogSource(LogSourceOptions options) {
   TACIT_CHECK(options.records_per_poll > 0 && options.max_record_bytes > 0);
   TACIT_CHECK(options.max_record_bytes < UINT32_MAX - kFrameBytes, "frames have 32-bit offsets");
   std::vector<LogFile> files;
+  // A look at the first records, and the source behind it, read the same ones.
+  StandardInput::Get().Keep(2 * (kFrameBytes + options.max_record_bytes));
   std::map<InputFile::Inode, std::string> seen;
   for (const std::string& path : options.files) {
     TACIT_ASSIGN(const auto input, InputFile::Open(path));
@@ -390,6 +407,10 @@ Result<std::unique_ptr<Source>> OpenLogSource(LogSourceOptions options) {
                   fmt::format("{}: is the same file as {}; records of a log are read once", path,
                               first->second));
     LogFile file;
+    file.input = input->is_standard_input();
+    if (file.input && options.files.size() > 1)
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("{} is the whole log, and stands alone", kStandardInputShown));
     file.path = path;
     file.name = std::filesystem::path(path).filename().string();
     file.raw_size = input->raw_size();

@@ -11,7 +11,8 @@
 namespace tacit::stream {
 
 struct LogSourceOptions {
-  std::vector<std::string> files;  // read in this order; plain, gzip or zstd
+  // Read in this order; plain, gzip or zstd. Or kStandardInput alone.
+  std::vector<std::string> files;
   size_t max_record_bytes = 1 << 20;
   size_t records_per_poll = kRecordsPerPoll;
   // Waits for the rest of a packed file that is cut, and says so in health(). Else Poll fails
@@ -36,6 +37,9 @@ struct LogSourceOptions {
 // first MiB and, once its end was seen, its size and its number of lines. Files may be added after
 // the last one; a changed, grown, removed or moved file is refused by name. A change that keeps the
 // size and the first MiB goes unseen.
+//
+// kStandardInput is a log of its own. A start with a store that has read some of it skips that
+// much, and refuses other first bytes, or more than there were when its end was seen.
 //
 // Fails when a file is missing, unreadable, a directory, or there twice, or past_cut is none of
 // them.

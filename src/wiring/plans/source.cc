@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/files/standard_input.h"
 #include "base/kind_table.h"
 #include "stream/generator/criteo_generator.h"
 #include "stream/log/log_source.h"
@@ -19,7 +20,7 @@ Opened OpenLog(const config::Source& source, const LiveParts* live) {
   options.files = source.files;
   options.max_record_bytes = source.max_record_bytes;
   if (live != nullptr) {
-    options.waits_for_rest = !live->until_end;
+    options.waits_for_rest = !live->until_end && !IsStandardInput(source.files);
     options.past_cut = live->past_cut;
   }
   return stream::OpenLogSource(std::move(options));
