@@ -96,6 +96,10 @@ class Replayer {
     for (uint64_t line = 1; !stopped_; line += records.size()) {
       records.Clear();
       if (Status read = reader.Read(kLinesPerRead, kBytesPerRead, &records); !read) {
+        if (reader.file().waiting()) {
+          TACIT_RETURN_IF_ERROR(Look());
+          continue;
+        }
         TACIT_RETURN_IF_ERROR(Flush());
         return read;
       }
@@ -109,6 +113,10 @@ class Replayer {
   // If lines have no times, a day's lines are spread evenly over it, so their number must be known.
   Result<uint64_t> CountLines(const ReplayFile& file) {
     TACIT_ASSIGN(auto input, stream::InputFile::Open(file.path));
+    if (input->is_standard_input())
+      return Fail(ErrorCode::kInvalidArgument,
+                  "--speed: lines without times are spread evenly over a day, so their number must "
+                  "be known; standard input comes once");
     return stream::LineReader(std::move(input), options_.max_record_bytes).Skip(UINT64_MAX);
   }
 

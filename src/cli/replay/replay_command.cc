@@ -174,8 +174,9 @@ void AddReplay(CLI::App& cli, Action* chosen) {
   command->add_option("--set", options->overrides, "KEY=VALUE over the file")
       ->allow_extra_args(false);
   command
-      ->add_option("logs", options->files,
-                   "Criteo TSV or JSON lines, plain, gzip or zstd, in order")
+      ->add_option(
+          "logs", options->files,
+          "Criteo TSV or JSON lines, plain, gzip or zstd, in order; - alone: standard input")
       ->required();
   auto* rate_option = command->add_option("--rate", *rate, "Lines a second, 5000/s say");
   command

@@ -57,6 +57,8 @@ Result<std::vector<ReplayFile>> LookAtFiles(std::span<const std::string> paths) 
   std::set<stream::InputFile::Inode> seen;
   for (const std::string& path : paths) {
     TACIT_ASSIGN(auto file, stream::InputFile::Open(path));
+    if (file->is_standard_input() && paths.size() > 1)
+      return Fail(ErrorCode::kInvalidArgument, "- (standard input) stands alone");
     if (!seen.insert(file->inode()).second)
       return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: is given twice", path));
     TACIT_ASSIGN(const Digest digest,

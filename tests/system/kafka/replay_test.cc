@@ -215,6 +215,31 @@ TEST_F(ReplayTest, WhatCannotGoOnIsRefusedByName) {
   EXPECT_THAT(ended.err, HasSubstr("'nowhere'"));
 }
 
+// Through a pipe that comes in pieces; the same bytes once more send the rest.
+TEST_F(ReplayTest, StandardInputIsSentOnceToo) {
+  TACIT_NEED_BROKER(kDefaultVersion);
+  Broker& broker = SharedBroker();
+  const std::string topic = FreshName("piped");
+  broker.CreateTopic(topic, 2);
+  const std::vector<std::string> lines = WriteLog("a.jsonl", 20000);
+  const std::vector<std::string> command = Command(Config(topic, broker.bootstrap()), {"-"});
+  const auto send = [&](const std::string& before) {
+    std::vector<std::string> piped{"/bin/bash", "-c", before + " | \"$0\" \"$@\""};
+    piped.insert(piped.end(), command.begin(), command.end());
+    return Json(test::Run(piped));
+  };
+  const std::string log = dir_ / "a.jsonl";
+  ASSERT_GT(ReadFile(log).size(), size_t{2} << 20) << "the first MiB names the log";
+  EXPECT_EQ(send("head -n 15000 " + log).at("sent"), 15000);
+  const json::object rest =
+      send(fmt::format("(head -n 17000 {0}; sleep .3; tail -n +17001 {0})", log));
+  EXPECT_EQ(rest.at("already_there"), 15000);
+  EXPECT_EQ(rest.at("sent"), 5000);
+  ExpectEachOnce(ReadTopic(broker.bootstrap(), topic), lines, 2);
+  EXPECT_THAT(test::Run(Command(Config(topic, broker.bootstrap()), {"-", log})).err,
+              HasSubstr("stands alone"));
+}
+
 TEST_F(ReplayTest, ALineTooLongIsToldAndTheOthersGo) {
   TACIT_NEED_BROKER(kDefaultVersion);
   Broker& broker = SharedBroker();
