@@ -32,6 +32,7 @@ PAGES = (
     "docs/audit.md",
     "docs/using/criteo.md",
     "docs/using/judged-model.md",
+    "docs/using/pipe.md",
     "docs/using/recommending.md",
     "docs/using/gpu.md",
     "docs/operating/install.md",
@@ -46,7 +47,7 @@ PAGES = (
     "docs/using/changing-data.md",
 )
 PROGRAMS = ("tacit", "tacitd")
-SHELL_WORDS = ("apt", "cp", "curl", "kill", "kubectl", "mv", "podman", "wait")  # all else that pages may use
+SHELL_WORDS = ("apt", "cp", "curl", "duckdb", "kill", "kubectl", "mv", "podman", "wait")  # all else that pages may use
 MARK = re.compile(r"^ *<!-- (left out|state): (.+) -->$")
 IN_PROSE = re.compile(r"`((?:tacitd?|tools/[a-z-]+)(?: [^`]+)?)`")
 
