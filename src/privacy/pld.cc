@@ -165,7 +165,8 @@ struct PldAccountant::State {
   }
 
   void Charge(const Event& event, uint64_t times) {
-    events[event] += times;
+    uint64_t& made = events[event];
+    made += std::min(times, std::numeric_limits<uint64_t>::max() - made);
     alone.reset();
     const double number = static_cast<double>(times);
     count += number;
@@ -326,11 +327,11 @@ Result<double> PldUpperEpsilon(std::span<const CountedEvent> events, Adjacency a
   TACIT_CHECK(delta.value > 0 && delta.value < 1, "delta must be in (0, 1)");
   const Laws used = laws != nullptr ? laws : MakeLaws();
   PldAccountant accountant(adjacency, used);
-  uint64_t total = 0;
+  double total = 0;  // as an integer it could run over, to that of a single event
   bool gaussian = true, symmetric = true;
   for (const auto& [event, count] : events) {
     TACIT_RETURN_IF_ERROR(accountant.Add(event, count));
-    total += count;
+    total += static_cast<double>(count);
     gaussian = gaussian && GaussianMuSquared(event, adjacency);
     symmetric = symmetric && IsSymmetric(event);
   }
@@ -340,7 +341,7 @@ Result<double> PldUpperEpsilon(std::span<const CountedEvent> events, Adjacency a
   }
   const double log_delta = std::log(delta.value);
   double greatest = 0;
-  const pld::LawSource source{used.get(), TailFor(delta.value, static_cast<double>(total))};
+  const pld::LawSource source{used.get(), TailFor(delta.value, total)};
   for (Direction direction : DirectionsOf(adjacency, symmetric)) {
     Composition composition(direction, source);
     for (const auto& [event, count] : events)
