@@ -25,6 +25,8 @@ using pld::Direction;
 using pld::kLeastDelta;
 
 constexpr double kLeastSampledSigma = 0.05, kLeastAllocatedSigma = 0.2;
+// The square of much more noise is no number, so that no lattice has a law for it.
+constexpr double kMostSampledSigma = 1e100;
 // An allocation's law may have cells in proportion to the noise and to the root of the steps. Ten
 // times as much noise as this took all memory there was.
 constexpr double kMostAllocatedSigma = 1e3;
@@ -225,6 +227,10 @@ Status PldAccountant::Add(const Event& event, uint64_t count) {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("noise_multiplier of a sampled Gaussian must be at least {} (got {})",
                             kLeastSampledSigma, event.noise_multiplier));
+  if (samples && event.sampling_rate < 1 && event.noise_multiplier > kMostSampledSigma)
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("noise_multiplier of a sampled Gaussian must be at most {} (got {})",
+                            kMostSampledSigma, event.noise_multiplier));
   if (event.kind == EventKind::kAllocation) {
     if (state_->adjacency == Adjacency::kReplaceOne)
       return Fail(ErrorCode::kInvalidArgument,

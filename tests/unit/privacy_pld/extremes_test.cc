@@ -107,7 +107,8 @@ TEST(PldAccountant, RefusesEventsOutOfTheirDomain) {
   for (const Event& event :
        {Event::PoissonGaussian(0, 0.1), Event::PoissonGaussian(1, 0), Event::PoissonGaussian(1, 2),
         Event::PoissonGaussian(std::nan(""), 0.1), Event::PoissonGaussian(0.01, 0.1),
-        Event::Gaussian(-1), Event::Laplace(0), Event::PureDp(infinity), Event::Zcdp(-1),
+        Event::PoissonGaussian(1e197, 0.1), Event::KnownCoin(1e197, 0.1), Event::Gaussian(-1),
+        Event::Laplace(0), Event::PureDp(infinity), Event::Zcdp(-1),
         Event::Exponential(std::nan(""))}) {
     const Status status = accountant.Add(event, 1);
     ASSERT_FALSE(status);
