@@ -47,6 +47,16 @@ TEST(RenyiDivergence, MatchesFortyDigitsAtFractionalOrders) {
   EXPECT_TRUE(reference_is_off);
 }
 
+TEST(RenyiDivergence, EndsWhereItVanishesAmongDoubles) {
+  for (const Event& event :
+       {Event::PoissonGaussian(1, 1e-150), Event::PoissonGaussian(1, 1e-165),
+        Event::PoissonGaussian(1, 5e-324), Event::PoissonGaussian(1e197, 0.1)}) {
+    const double divergence = RenyiDivergence(event, 2);
+    EXPECT_GE(divergence, 0);
+    EXPECT_LT(divergence, 1e-290);
+  }
+}
+
 TEST(RenyiDivergence, MeetsItsLimits) {
   for (double order : {1.5, 2.0, 30.0}) {
     // Rate near 1 is nearly the Gaussian.
