@@ -57,6 +57,18 @@ TEST(RenyiDivergence, EndsWhereItVanishesAmongDoubles) {
   }
 }
 
+TEST(RenyiDivergence, DoesNotFallWithTheOrder) {
+  for (const double rate : {1e-9, 0.5, 0.999})
+    for (const double sigma : {0.02, 1.0, 1e3}) {
+      double last = 0;
+      for (double order = 1.5; order < 1e200; order *= order) {
+        const double divergence = RenyiDivergence(Event::PoissonGaussian(sigma, rate), order);
+        EXPECT_GE(divergence, last * (1 - 1e-9)) << rate << " " << sigma << " " << order;
+        last = divergence;
+      }
+    }
+}
+
 TEST(RenyiDivergence, MeetsItsLimits) {
   for (double order : {1.5, 2.0, 30.0}) {
     // Rate near 1 is nearly the Gaussian.
