@@ -24,9 +24,11 @@ using Proto = protobuf::FieldDescriptorProto;
 using Reason = std::optional<std::string>;
 
 constexpr int kLevelsMost = 64;
-// The parser's work grows by the cube of the fields of one name (proto3's `optional`), and each
-// token may cost it 400 bytes.
+// Each token may cost the parser 400 bytes.
 constexpr int kStatementsMost = 2000, kTokensMost = 50'000;
+// The parser looks for a free name for each `optional` field of proto3, and takes the longer the
+// more names there are: 2,000 fields of one name took it seconds.
+constexpr int kOptionalsMost = 400;
 
 std::string Unreadable(std::string_view kind, std::string_view why) {
   return fmt::format("its {} schema cannot be read: {}; accept it in source.registry.schemas", kind,
@@ -157,6 +159,28 @@ class SharedOptions {
   int ranges_ = 0;  // so far, 2 for more; 0: the last tokens are none of a list of ranges
 };
 
+// Counts `optional` where the schema is not proto2's, which may have it before every field. A file
+// that names its syntax begins with it.
+class Optionals {
+ public:
+  using Token = protobuf::io::Tokenizer::Token;
+
+  // Takes the next token. Returns true if it is one too many.
+  bool Take(const Token& token) {
+    if (behind_syntax_ == kBefore && token.type == protobuf::io::Tokenizer::TYPE_IDENTIFIER)
+      behind_syntax_ = token.text == "syntax" ? 0 : kCounted;
+    else if (behind_syntax_ >= 0 && behind_syntax_ < kCounted && ++behind_syntax_ == 2)
+      counts_ = token.text != "\"proto2\"" && token.text != "'proto2'";
+    return counts_ && token.text == "optional" && ++count_ > kOptionalsMost;
+  }
+
+ private:
+  static constexpr int kBefore = -1, kCounted = 3;
+  int behind_syntax_ = kBefore;  // tokens behind the word
+  bool counts_ = false;
+  int count_ = 0;
+};
+
 // Looks at the tokens of a Protobuf schema, of which its parser calls itself for each level of
 // braces and keeps each statement. Returns what is too much of it.
 Reason IsTooMuch(const std::string& text) {
@@ -164,6 +188,7 @@ Reason IsTooMuch(const std::string& text) {
   FirstError error;
   protobuf::io::Tokenizer tokens(&stream, &error);
   SharedOptions shared;
+  Optionals optionals;
   int level = 0, statements = 0, count = 0;
   const auto too_much = [&](std::string_view what) {
     return fmt::format("line {}: {}", tokens.current().line + 1, what);
@@ -176,6 +201,8 @@ Reason IsTooMuch(const std::string& text) {
     if ((token == "{" || token == ";") && ++statements > kStatementsMost)
       return too_much(fmt::format("more than {} statements", kStatementsMost));
     if (++count > kTokensMost) return too_much(fmt::format("more than {} tokens", kTokensMost));
+    if (optionals.Take(tokens.current()))
+      return too_much(fmt::format("more than {} optional fields", kOptionalsMost));
     if (shared.Take(tokens.current())) return too_much("ranges of extensions share options");
   }
   return std::nullopt;

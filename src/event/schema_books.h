@@ -32,8 +32,9 @@ inline constexpr size_t kSchemaAnswerBytesMax = 1 << 20;
 // that cannot be read is rejected. kWait if the answer is none of a registry.
 //
 // Anybody may have registered the schema. Before it is parsed it is bounded: kSchemaAnswerBytesMax
-// bytes, 64 levels, and for Protobuf 2,000 statements and blocks, 50,000 tokens, and no options
-// that ranges of extensions share; a reason names at most 24 bytes of it.
+// bytes, 64 levels, and for Protobuf 2,000 statements and blocks, 50,000 tokens, 400 `optional`
+// fields of proto3, and no options that ranges of extensions share; a reason names at most 24 bytes
+// of it.
 SchemaVerdict JudgeSchema(std::string_view answer, PayloadKind kind);
 
 }  // namespace tacit::event

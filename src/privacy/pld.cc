@@ -25,6 +25,8 @@ using pld::Direction;
 using pld::kLeastDelta;
 
 constexpr double kLeastSampledSigma = 0.05, kLeastAllocatedSigma = 0.2;
+// The square of much more noise is no number, so that no lattice has a law for it.
+constexpr double kMostSampledSigma = 1e100;
 // An allocation's law may have cells in proportion to the noise and to the root of the steps. Ten
 // times as much noise as this took all memory there was.
 constexpr double kMostAllocatedSigma = 1e3;
@@ -165,7 +167,8 @@ struct PldAccountant::State {
   }
 
   void Charge(const Event& event, uint64_t times) {
-    events[event] += times;
+    uint64_t& made = events[event];
+    made += std::min(times, std::numeric_limits<uint64_t>::max() - made);
     alone.reset();
     const double number = static_cast<double>(times);
     count += number;
@@ -224,6 +227,10 @@ Status PldAccountant::Add(const Event& event, uint64_t count) {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("noise_multiplier of a sampled Gaussian must be at least {} (got {})",
                             kLeastSampledSigma, event.noise_multiplier));
+  if (samples && event.sampling_rate < 1 && event.noise_multiplier > kMostSampledSigma)
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("noise_multiplier of a sampled Gaussian must be at most {} (got {})",
+                            kMostSampledSigma, event.noise_multiplier));
   if (event.kind == EventKind::kAllocation) {
     if (state_->adjacency == Adjacency::kReplaceOne)
       return Fail(ErrorCode::kInvalidArgument,
@@ -326,11 +333,11 @@ Result<double> PldUpperEpsilon(std::span<const CountedEvent> events, Adjacency a
   TACIT_CHECK(delta.value > 0 && delta.value < 1, "delta must be in (0, 1)");
   const Laws used = laws != nullptr ? laws : MakeLaws();
   PldAccountant accountant(adjacency, used);
-  uint64_t total = 0;
+  double total = 0;  // as an integer it could run over, to that of a single event
   bool gaussian = true, symmetric = true;
   for (const auto& [event, count] : events) {
     TACIT_RETURN_IF_ERROR(accountant.Add(event, count));
-    total += count;
+    total += static_cast<double>(count);
     gaussian = gaussian && GaussianMuSquared(event, adjacency);
     symmetric = symmetric && IsSymmetric(event);
   }
@@ -340,7 +347,7 @@ Result<double> PldUpperEpsilon(std::span<const CountedEvent> events, Adjacency a
   }
   const double log_delta = std::log(delta.value);
   double greatest = 0;
-  const pld::LawSource source{used.get(), TailFor(delta.value, static_cast<double>(total))};
+  const pld::LawSource source{used.get(), TailFor(delta.value, total)};
   for (Direction direction : DirectionsOf(adjacency, symmetric)) {
     Composition composition(direction, source);
     for (const auto& [event, count] : events)

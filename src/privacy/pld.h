@@ -60,8 +60,8 @@ class PldAccountant {
   PldAccountant& operator=(PldAccountant&&) noexcept;
 
   // Adds an event made `count` times. Returns kInvalidArgument, with nothing added, for an event
-  // out of its domain, for a Poisson-sampled Gaussian with a noise multiplier below 0.05, and for
-  // an allocation with one below 0.2 or above 1000 or under replace-one.
+  // out of its domain, for a sampled Gaussian with a noise multiplier below 0.05 or above 1e100,
+  // and for an allocation with one below 0.2 or above 1000 or under replace-one.
   Status Add(const Event& event, uint64_t count);
 
   // Epsilon, never negative, at 0 < delta < 1; delta at epsilon >= 0. Returns kRefused for more

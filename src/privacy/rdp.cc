@@ -16,6 +16,8 @@ namespace {
 
 // Less noise makes cells of the integral so short that they take hours.
 constexpr double kLeastIntegratedSigma = 0.01;
+// The cells of much higher orders are beyond the integers that count them.
+constexpr double kMostIntegratedOrder = 1e9;
 
 // A_alpha - 1 of the Poisson-sampled Gaussian. With u = q (e^y - 1), E[u] = 0, so
 //   A_alpha - 1 = E[(1 + u)^alpha - 1 - alpha u],
@@ -92,7 +94,8 @@ class SampledMoment {
       greatest_ = std::max(greatest_, term);
       terms_.push_back(term);
       // The term is zero where y is, so a small term near the start proves nothing.
-      if (done > width && term < greatest_ - 45) return cell;
+      // Where all terms vanish among doubles, or are no numbers, none is less than the greatest.
+      if (done > width && !(term > greatest_ - 45)) return cell;
     }
   }
 
@@ -182,7 +185,7 @@ double RenyiDivergence(const Event& event, double order) {
       return order / (2 * sigma * sigma);
     case EventKind::kPoissonGaussian:
       if (event.sampling_rate == 1) return order / (2 * sigma * sigma);
-      if (sigma >= kLeastIntegratedSigma)
+      if (sigma >= kLeastIntegratedSigma && order <= kMostIntegratedOrder)
         return SampledMoment(sigma, event.sampling_rate, order).Log() / (order - 1);
       // Coins that are known cost more, by convexity.
       [[fallthrough]];

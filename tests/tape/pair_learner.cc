@@ -114,6 +114,19 @@ BothSteps StepsOf(const StepBatch& step, const Canary& unit, bool covered) {
   return both;
 }
 
+void DrawnNoise::See(const TwinNoise::Call& call) {
+  std::vector<double> noise;
+  for (size_t i = 0; i < call.after.size(); ++i)
+    noise.push_back(static_cast<double>(call.after[i] - call.before[i]) / call.asked);
+  if (last.size() != noise.size()) {
+    last = std::move(noise);
+    return;
+  }
+  for (size_t i = 0; i < noise.size(); ++i) squares += std::pow(noise[i] - last[i], 2) / 2;
+  numbers += noise.size();
+  last.clear();
+}
+
 void Reading::Wrong(std::string_view sentence) {
   wrong.push_back(fmt::format("step {}: {}", steps, sentence));
 }
@@ -140,15 +153,20 @@ void ReadStep(const TwinNoise& with, const TwinNoise& without, double charged,
     reading->Wrong("the worlds draw differently: what they ask follows from records");
   if (!reading->parted && !difference.empty()) reading->Wrong(difference);
   const auto calls = with.calls(), led = without.calls();
+  std::vector<UnitsPart>& parts = reading->parts.emplace_back();
   for (size_t c = 0; c < std::min(calls.size(), led.size()); ++c) {
     const TwinNoise::Call &one = calls[c], &other = led[c];
     if (one.query == TwinNoise::kUndeclared || one.query >= measured.size()) continue;
     Measured& of = measured[one.query];
     if (one.kind == Kind::kGrid || one.kind == Kind::kFillGrid) of.Draw(one.asked);
     if (one.kind != Kind::kGrid || one.before.size() != other.before.size()) continue;
+    reading->drawn[c].See(one);
+    const TwinNoise::Query& query = queries[one.query];
+    parts.push_back({.query = std::string(query.name), .bound = query.bound, .moved = {}});
+    UnitsPart& part = parts.back();
     for (size_t i = 0; i < one.before.size(); ++i) {
-      const auto moved = static_cast<double>(one.before[i] - other.before[i]);
-      of.moved_squared += moved * moved;
+      part.moved.push_back(one.before[i] - other.before[i]);
+      of.moved_squared += std::pow(static_cast<double>(part.moved.back()), 2);
     }
   }
   double declared = 0, moved = 0;
@@ -190,6 +208,7 @@ void ReadStep(const TwinNoise& with, const TwinNoise& without, double charged,
     reading->Wrong(
         fmt::format("the worlds are mu^2 = {:.6g} apart, and {:.6g} is charged", moved, charged));
   reading->declared.push_back(declared);
+  reading->apart += moved;
 }
 
 PairLearner::PairLearner(World with, World without, Options options,
@@ -229,10 +248,18 @@ Result<bool> PairLearner::TakeStep(const StepBatch& step, const std::atomic<bool
                                   ? opening_charge()->MuSquared()
                                   : 0);
   const BothSteps both = Both(step);
-  with_.noise->Lead(source_.get());
+  const size_t step_of_tape = reading_.tapes.size();
+  if (options_.leads == nullptr)
+    with_.noise->Lead(source_.get());
+  else if (step_of_tape < options_.leads->size())
+    with_.noise->Follow((*options_.leads)[step_of_tape]);
+  else
+    return Fail(ErrorCode::kInvalidArgument, "the tape has fewer steps");
   train::StepReport own, other;
   TACIT_ASSIGN(const bool taken, with_.learner->TakeStep(both.with, abandon, &own));
   TACIT_RETURN_IF_ERROR(with_.settle());
+  if (with_.noise->strayed()) reading_.Wrong("the run draws otherwise than the tape it follows");
+  reading_.tapes.push_back(*with_.noise);
   *report = {};  // predictions are of other examples than the trainer's
   if (!taken || reading_.parted) return taken;
   without_.noise->Follow(*with_.noise);

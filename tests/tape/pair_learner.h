@@ -35,6 +35,23 @@ struct BothSteps {
 // from who touched them, and not from the noise. `covered`: of steps that touch rows.
 BothSteps StepsOf(const stream::StepBatch& step, const Canary& unit, bool covered);
 
+// The noise of one call of a step, in the standard deviations that it was asked for, less that of
+// the same call of the next step: noise that comes again is none.
+struct DrawnNoise {
+  std::vector<double> last;  // of a step that has no next one yet
+  uint64_t numbers = 0;
+  double squares = 0;  // each is 1 on average
+
+  void See(const lab::TwinNoise::Call& call);
+};
+
+// A query of a step, by how far the unit moves its sums before noise, in steps of their grid.
+struct UnitsPart {
+  std::string query;
+  double bound = 0;
+  std::vector<int64_t> moved;
+};
+
 // The tape of all steps so far, read.
 struct Reading {
   std::vector<std::string> wrong;  // at most one sentence of a kind a step
@@ -42,7 +59,12 @@ struct Reading {
   std::map<std::string, double, std::less<>> reach;
   // The price of the queries that each step declares: the squares of bound over deviation.
   std::vector<double> declared;
-  uint64_t choices = 0;  // by score
+  // Mu squared between the worlds in all steps, were the noise what was asked for.
+  double apart = 0;
+  std::map<size_t, DrawnNoise> drawn;         // by the place of the call in its step
+  std::vector<std::vector<UnitsPart>> parts;  // by step, call by call
+  std::vector<lab::TwinNoise> tapes;          // of the world that leads, by step
+  uint64_t choices = 0;                       // by score
   uint64_t steps = 0, steps_with_unit = 0;
   bool parted = false;  // the worlds chose differently by score: nothing follows
 
@@ -68,6 +90,9 @@ class PairLearner final : public train::Learner {
     Canary unit;
     bool covered = false;
     std::function<void(stream::StepBatch*)> plant = {};  // changes what both learners are shown
+    // Tapes of a run of other records: both worlds are given what left there. If null, a source
+    // draws.
+    const std::vector<lab::TwinNoise>* leads = nullptr;
   };
   PairLearner(World with, World without, Options options,
               std::unique_ptr<noise::NoiseSource> source, Reading* reading);

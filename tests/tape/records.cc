@@ -11,12 +11,12 @@ namespace {
 constexpr size_t kUsers = 10;
 constexpr char kCanaryUser[] = "user-0";
 
-double NumberOf(uint64_t drawn) {
-  static constexpr std::array kNumbers = {1.0, 0.0, -0.5, 30.0, -30.0, 1e3, -1e6, 1e30};
-  return kNumbers[drawn % kNumbers.size()];
-}
-
 }  // namespace
+
+double NumberOf(uint64_t i) {
+  static constexpr std::array kNumbers = {1.0, 0.0, -0.5, 30.0, -30.0, 1e3, -1e6, 1e30};
+  return kNumbers[i % kNumbers.size()];
+}
 
 Records::Records(const Subject& subject, uint64_t seed) : subject_(subject), random_(seed) {
   const bool users = subject.tried().of_users();

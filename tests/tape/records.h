@@ -9,6 +9,9 @@
 
 namespace tacit::tape {
 
+// The numbers that records have, one after the other.
+double NumberOf(uint64_t i);
+
 // A stream from a seed: records as a hostile user would make them, and those of everybody else.
 class Records {
  public:

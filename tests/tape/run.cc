@@ -62,8 +62,12 @@ class Runner {
         PairLearner::Options{.unit = records_.unit(),
                              .covered = !subject_.tried().of_items() &&
                                         subject_.tried().query != Query::kRepresentation,
-                             .plant = planted_.step},
-        std::make_unique<noise::FixedNoise>(static_cast<uint8_t>(seed_ + steps_taken)), &reading_);
+                             .plant = planted_.step,
+                             .leads = planted_.leads},
+        planted_.source
+            ? planted_.source()
+            : std::make_unique<noise::FixedNoise>(static_cast<uint8_t>(seed_ + steps_taken)),
+        &reading_);
     if (steps_taken == 0 && (pair->charge() != subject_.plan().charge ||
                              pair->opening_charge() != subject_.plan().opening_charge))
       reading_.Wrong("the learner's price is not the one that was planned");

@@ -45,8 +45,11 @@ struct Planted {
   // Stands between the learners and their tapes.
   std::function<std::unique_ptr<noise::NoiseSource>(std::unique_ptr<noise::NoiseSource>)> noise =
       {};
-  std::function<void(stream::StepBatch*)> step = {};  // changes what both learners are shown
-  MakeLearner learner = {};                           // makes them
+  // Makes the noise below the tapes; if empty, one that is the same in every run.
+  std::function<std::unique_ptr<noise::NoiseSource>()> source = {};
+  const std::vector<lab::TwinNoise>* leads = nullptr;  // in place of a source, as in PairLearner
+  std::function<void(stream::StepBatch*)> step = {};   // changes what both learners are shown
+  MakeLearner learner = {};                            // makes them
   // Changes the learner that the trainer sees: what it is charged for.
   std::function<std::unique_ptr<train::Learner>(std::unique_ptr<train::Learner>)> pair = {};
   bool lets_all_in = false;  // users are let in beyond their allowance

@@ -170,6 +170,24 @@ TEST(JudgeSchema, LongSchemasAreRefusedBeforeTheyAreParsed) {
               HasSubstr("has 1048576 bytes or more"));
 }
 
+// The parser took seconds for 2,000 of them, of one name.
+TEST(JudgeSchema, ManyOptionalFieldsOfProto3AreRefusedBeforeTheyAreParsed) {
+  const auto of = [](const std::string& before, int fields) {
+    return JudgeSchema(Answer("PROTOBUF", before + " message M { int32 outcome = 5; " +
+                                              Repeated("optional int32 a = 9;", fields) + "}"),
+                       kProtobufSchema);
+  };
+  for (const char* before :
+       {"syntax = \"proto3\";", "syntax = 'proto3';", "/* */syntax = \"pro\" \"to3\";",
+        "\xEF\xBB\xBFsyntax = \"proto3\";"}) {
+    EXPECT_EQ(of(before, 400).kind, Kind::kAccept) << before;
+    EXPECT_THAT(of(before, 401).reason, HasSubstr("line 1: more than 400 optional fields"))
+        << before;
+  }
+  EXPECT_THAT(of("syntax = \"proto2\";", 1900).reason, Not(HasSubstr("optional")));
+  EXPECT_THAT(of("", 1900).reason, Not(HasSubstr("optional")));
+}
+
 // The parser copies what stands in the brackets for each range: 10 kB of schema took 4 GB.
 TEST(JudgeSchema, OptionsThatRangesShareAreRefusedBeforeTheyAreParsed) {
   const std::string outcome = "int32 outcome = 5; ";

@@ -48,6 +48,22 @@ TEST(PldAccountant, RefusesWhereRoundingWouldDecide) {
   EXPECT_EQ(found.error().code, ErrorCode::kRefused);
 }
 
+// A file of events gives the same one on several lines.
+TEST(PldAccountant, CountsThatAreTooManyTogetherAreNotFewAgain) {
+  constexpr uint64_t kHalf = uint64_t{1} << 63;
+  for (const Event& event :
+       {Event::PureDp(1), Event::Laplace(1), Event::Exponential(1), Event::Zcdp(0.5),
+        Event::PoissonGaussian(1, 0.1), Event::KnownCoin(1, 0.5), Event::Allocation(1, 10)}) {
+    SCOPED_TRACE(Name(event.kind));
+    const CountedEvent lines[] = {{event, kHalf}, {event, kHalf}, {event, 1}};
+    PldAccountant accountant(Adjacency::kAddRemove);
+    for (const auto& [line, count] : lines) ASSERT_TRUE(accountant.Add(line, count));
+    EXPECT_FALSE(accountant.Epsilon(Delta(1e-6)));
+    EXPECT_FALSE(accountant.DeltaAt(1));
+    EXPECT_FALSE(PldUpperEpsilon(lines, Adjacency::kAddRemove, Delta(1e-6)));
+  }
+}
+
 // Neither an answer nor a refusal far away may spoil the next one.
 TEST(PldAccountant, IsNotLedAstrayByAnEarlierQuestion) {
   const auto make = [] {
@@ -91,7 +107,8 @@ TEST(PldAccountant, RefusesEventsOutOfTheirDomain) {
   for (const Event& event :
        {Event::PoissonGaussian(0, 0.1), Event::PoissonGaussian(1, 0), Event::PoissonGaussian(1, 2),
         Event::PoissonGaussian(std::nan(""), 0.1), Event::PoissonGaussian(0.01, 0.1),
-        Event::Gaussian(-1), Event::Laplace(0), Event::PureDp(infinity), Event::Zcdp(-1),
+        Event::PoissonGaussian(1e197, 0.1), Event::KnownCoin(1e197, 0.1), Event::Gaussian(-1),
+        Event::Laplace(0), Event::PureDp(infinity), Event::Zcdp(-1),
         Event::Exponential(std::nan(""))}) {
     const Status status = accountant.Add(event, 1);
     ASSERT_FALSE(status);

@@ -47,6 +47,28 @@ TEST(RenyiDivergence, MatchesFortyDigitsAtFractionalOrders) {
   EXPECT_TRUE(reference_is_off);
 }
 
+TEST(RenyiDivergence, EndsWhereItVanishesAmongDoubles) {
+  for (const Event& event :
+       {Event::PoissonGaussian(1, 1e-150), Event::PoissonGaussian(1, 1e-165),
+        Event::PoissonGaussian(1, 5e-324), Event::PoissonGaussian(1e197, 0.1)}) {
+    const double divergence = RenyiDivergence(event, 2);
+    EXPECT_GE(divergence, 0);
+    EXPECT_LT(divergence, 1e-290);
+  }
+}
+
+TEST(RenyiDivergence, DoesNotFallWithTheOrder) {
+  for (const double rate : {1e-9, 0.5, 0.999})
+    for (const double sigma : {0.02, 1.0, 1e3}) {
+      double last = 0;
+      for (double order = 1.5; order < 1e200; order *= order) {
+        const double divergence = RenyiDivergence(Event::PoissonGaussian(sigma, rate), order);
+        EXPECT_GE(divergence, last * (1 - 1e-9)) << rate << " " << sigma << " " << order;
+        last = divergence;
+      }
+    }
+}
+
 TEST(RenyiDivergence, MeetsItsLimits) {
   for (double order : {1.5, 2.0, 30.0}) {
     // Rate near 1 is nearly the Gaussian.
