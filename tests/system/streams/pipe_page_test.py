@@ -46,6 +46,7 @@ class PipePage(unittest.TestCase):
 
     def run_page(self):
         command = re.search(r"```sh\n(duckdb .*?tacitd.*?)```", (TREE / "docs/using/pipe.md").read_text(), re.S).group(1)
+        command = command.replace("/etc/tacit/tacit.yaml", "shop.yaml")
         return subprocess.run(["bash", "-c", command], cwd=self.folder, capture_output=True, text=True,
                               env={**os.environ, "PATH": f"{self.folder}/bin:{PROGRAMS}:{os.environ['PATH']}"})
 
