@@ -17,7 +17,7 @@ TREE, PROGRAMS = (pathlib.Path(word) for word in sys.argv[1:3])
 ROWS = 20_000
 
 CONFIG = """
-source: {kind: log, files: ["-"], format: csv, csv: {label: label}}
+source: {kind: log, files: [none], format: criteo_tsv}
 store: {path: store}
 serve: {listen: ""}
 schema: {features: [{name: hour, kind: dense}, {name: shop, kind: categorical, buckets: 64}]}
@@ -34,9 +34,9 @@ class PipePage(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
         (self.folder / "shop.yaml").write_text(CONFIG)
         for day in range(2):
-            duckdb.sql(f"COPY (SELECT i AS time, i % 7 = 0 AS label, i % 24 AS hour, 'shop-' || i % 9 AS shop "
+            duckdb.sql(f"COPY (SELECT (i % 7 = 0)::INT AS label, i % 24 AS hour, 'shop-' || i % 9 AS shop "
                        f"FROM range({day * ROWS // 2}, {(day + 1) * ROWS // 2}) numbers(i)) "
-                       f"TO '{self.folder}/clicks-{day}.parquet'")
+                       f"TO '{self.folder}/day_{day}.parquet'")
         # PyPI's package has no program; Debian's and DuckDB's own have one of this name.
         program = self.folder / "bin/duckdb"
         program.parent.mkdir()
@@ -46,7 +46,7 @@ class PipePage(unittest.TestCase):
 
     def run_page(self):
         command = re.search(r"```sh\n(duckdb .*?tacitd.*?)```", (TREE / "docs/using/pipe.md").read_text(), re.S).group(1)
-        command = command.replace("/etc/tacit/tacit.yaml", "shop.yaml")
+        command = command.replace("config/criteo.yaml", "shop.yaml")
         return subprocess.run(["bash", "-c", command], cwd=self.folder, capture_output=True, text=True,
                               env={**os.environ, "PATH": f"{self.folder}/bin:{PROGRAMS}:{os.environ['PATH']}"})
 
@@ -67,7 +67,7 @@ class PipePage(unittest.TestCase):
         letters = self.folder / "store.dead-letters.jsonl"
         self.assertEqual(letters.read_text() if letters.exists() else "", "")
         # Fewer rows: refused, and nothing is charged.
-        (self.folder / "clicks-0.parquet").unlink()
+        (self.folder / "day_0.parquet").unlink()
         other = self.run_page()
         self.assertEqual(other.returncode, 3, other.stderr)
         self.assertIn("since it was read", other.stderr)
