@@ -6,6 +6,9 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "base/text.h"
 #include "base/words.h"
@@ -129,29 +132,56 @@ std::pair<TimeUnit, uint64_t> LikeliestForm(const Column& column, const Profile&
 
 }  // namespace
 
-void FindTime(const Sample& sample, const Evidence& evidence, std::vector<uint8_t>* taken,
-              Roles* roles) {
-  std::optional<size_t> best;
-  const auto better = [&](size_t c) {
-    if (!best) return true;
-    const bool named = IsTimeName(sample.columns[c]),
-               best_named = IsTimeName(sample.columns[*best]);
-    if (named != best_named) return named;
-    return roles->profiles[c].distinct > roles->profiles[*best].distinct;
+void FindTime(const Sample& sample, const Evidence& evidence, const Named& named,
+              std::vector<uint8_t>* taken, Roles* roles) {
+  const auto take = [&](size_t c, TimeUnit unit, Grounds grounds) {
+    roles->time = RoleOf(c, unit);
+    roles->time->grounds = std::move(grounds);
+    (*taken)[c] = 1;
+    if (evidence.TellsWords()) TellOfOddTimes(sample, roles);
   };
+  if (!named.time.empty()) {
+    const auto c = sample.ColumnAt(named.time);
+    if (!c) return;
+    const auto [unit, count] = LikeliestForm(sample.columns[*c], roles->profiles[*c]);
+    if (count > 0) return take(*c, unit, {.reason = "it is given"});
+    if (!evidence.TellsWords()) {
+      roles->left_out.emplace_back(*c, LeaveTimeOut(sample, evidence, *c, roles));
+      return;
+    }
+    roles->refused = fmt::format(
+        "{} cannot be the time: not one of its {} values is a time by RFC 3339 or without a zone, "
+        "or a number of 1990 to 2100 in unit s, ms, us or ns",
+        config::QuotedYaml(named.time), WithThousands(roles->profiles[*c].present));
+    return;
+  }
+  // By name and order, by name, by order.
+  const auto ordered = [&](size_t c) { return roles->profiles[c].ordered >= kTimeOrdered; };
+  const auto rank = [&](size_t c) {
+    const bool called_so = IsTimeName(sample.columns[c]);
+    return std::tuple(called_so && ordered(c), called_so, roles->profiles[c].distinct);
+  };
+  std::optional<size_t> best;
+  std::vector<size_t> times;
   for (size_t c = 0; c < sample.columns.size(); ++c) {
     const Column& column = sample.columns[c];
     const Profile& profile = roles->profiles[c];
-    const bool ordered = profile.ordered >= kTimeOrdered || IsTimeName(column);
     const bool id = IsNamedId(column) && column.times + column.datetimes == 0;
-    if (profile.time_unit && ordered && !id && profile.missing <= kLackMost &&
-        profile.distinct > 1 && better(c))
+    if ((*taken)[c] != 0 || !profile.time_unit || id || profile.distinct < 2) continue;
+    times.push_back(c);
+    if (profile.missing <= kLackMost && (ordered(c) || IsTimeName(column)) &&
+        (!best || rank(c) > rank(*best)))
       best = c;
   }
   if (!best) return;
-  roles->time = RoleOf(*best, *roles->profiles[*best].time_unit);
-  (*taken)[*best] = 1;
-  if (evidence.TellsWords()) TellOfOddTimes(sample, roles);
+  const Column& column = sample.columns[*best];
+  Grounds grounds{.guessed = !roles->plain_json || column.place != "/timestamp_ms"};
+  grounds.reason = IsTimeName(column)     ? "by its name"
+                   : column.numbers() > 0 ? "its numbers grow, and might be times"
+                                          : "its values are times";
+  for (const size_t c : times)
+    if (c != *best) grounds.rivals.push_back(sample.columns[c].place);
+  take(*best, *roles->profiles[*best].time_unit, std::move(grounds));
 }
 
 bool SeemsTime(const Column& column, const Profile& profile) {
@@ -213,9 +243,9 @@ std::string LeaveTimeOut(const Sample& sample, const Evidence& evidence, size_t 
             ? PercentText(profile.missing) + " of the records lack it"
             : fmt::format("its values are times {}, and not in their order", FormOf(unit));
     roles->warnings.push_back(fmt::format(
-        "{} seems to be a time, and is left out: {}. If it is the record's time, name it in "
-        "source.{}.timestamp; if it is none, in schema.features",
-        config::QuotedYaml(column.place), why, NameOf(sample.shape.format)));
+        "{} seems to be a time, and is left out: {}. If it is the record's time, --time names it; "
+        "if it is none, name it in schema.features",
+        config::QuotedYaml(column.place), why));
     return why;
   } else {
     roles->warnings.push_back(fmt::format(

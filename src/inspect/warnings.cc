@@ -6,10 +6,8 @@
 
 #include "base/text.h"
 #include "base/words.h"
-#include "inspect/names.h"
 #include "inspect/report.h"
 #include "inspect/rules.h"
-#include "inspect/source_yaml.h"
 #include "inspect/topic_report.h"
 
 namespace tacit::inspect {
@@ -78,11 +76,6 @@ std::string OlderRecords(const Sample& sample, const Roles& roles) {
       PercentText(1 - roles.profiles[c].ordered),
       furthest > 0 ? ", by up to " + SpanText(furthest) : "",
       sample.topic() != nullptr ? "topic's" : "files'");
-}
-
-// True if numbers alone say that a column is of times: numbers of invoices grow too.
-bool IsGuess(const Column& time) {
-  return time.numbers() > 0 && !IsTimeName(time) && !IsClockName(time);
 }
 
 double RateOfRarer(const Trial& trial) {
@@ -184,25 +177,6 @@ std::vector<std::string> WarningsAbout(const Sample& sample, const Roles& roles,
     for (std::string& warning : TopicWarnings(sample, roles))
       warnings.push_back(std::move(warning));
   for (std::string& warning : ComeAndGone(sample, roles)) warnings.push_back(std::move(warning));
-  if (roles.label && roles.label->guessed)
-    warnings.push_back(fmt::format(
-        "the label is GUESSED to be {}{}{}: --label names it, --no-label says that these "
-        "records have none",
-        config::QuotedYaml(sample.columns[roles.label->column].place),
-        roles.label->at_least ? fmt::format(", 1 from {} on", *roles.label->at_least) : "",
-        OtherLabels(*roles.label)));
-  if (roles.time && sample.noised.empty() && IsGuess(sample.columns[roles.time->column]))
-    warnings.push_back(fmt::format(
-        "the time is GUESSED to be {}: its numbers grow, and might be times. If they are not, "
-        "leave "
-        "source.{}.timestamp empty",
-        config::QuotedYaml(sample.columns[roles.time->column].place), NameOf(sample.shape.format)));
-  if (roles.user_guessed)
-    warnings.push_back(fmt::format(
-        "the user is GUESSED to be {}: {}. With unit user each of its {} is protected as one "
-        "person: --user names the user",
-        config::QuotedYaml(sample.columns[*roles.user].place), roles.user_reason,
-        Counted(roles.profiles[*roles.user].distinct, "value")));
   warnings.insert(warnings.end(), roles.warnings.begin(), roles.warnings.end());
   const uint64_t enough = PeriodRecords({}, 0);
   if (sample.lines_in_all < static_cast<double>(enough))

@@ -363,7 +363,7 @@ TEST_F(OddValuesTest, ALabelThatSaysNothingIsRefused) {
   EXPECT_THAT(why([](int i) { return i % 2 == 0 ? "view" : "cart"; },
                   {.label = "bought", .label_values = {{"view", "0"}, {"buy", "1"}}}),
               HasSubstr("it has 2 different values, 2,000 texts"));
-  EXPECT_THAT(why(Seconds(3000, ""), named), HasSubstr("it is the record's time"));
+  EXPECT_THAT(why(Seconds(3000, ""), named), HasSubstr("its values are times"));
   EXPECT_EQ(why([](int i) { return i % 9 == 0 ? "1" : "0"; }, named), "");
   // Without a person's word it is told of.
   const Roles roles = FindRoles(Read("seen.csv", ShopWith("click", all("0"))));
@@ -379,7 +379,7 @@ TEST_F(OddValuesTest, ALabelThatSaysNothingIsRefused) {
                        return fmt::format("{},{}", i % 9 == 0 ? "true" : "", i / 3 % 4);
                      })));
   ASSERT_TRUE(beside.label);
-  EXPECT_TRUE(beside.label->guessed);
+  EXPECT_TRUE(beside.label->grounds.guessed);
   EXPECT_THAT(beside.warnings,
               ElementsAre(HasSubstr("\"clicked\" is called as labels are, and is not taken for "
                                     "one: it is \"true\" in 223 records, and is missing in")));
