@@ -189,7 +189,8 @@ std::string TextsForNone::Quoted() const {
 TextsForNone TextsForNoneOf(const Column& column) {
   TextsForNone none;
   for (const auto& [code, text] : column.texts)
-    if (!event::ReadNumber(text) && StandsForNone(text)) none.texts.emplace(code, text);
+    if (!text.empty() && !event::ReadNumber(text) && StandsForNone(text))  // a list's is empty
+      none.texts.emplace(code, text);
   if (!none.texts.empty())
     none.records = static_cast<uint64_t>(std::ranges::count_if(
         column.code, [&](uint32_t code) { return none.texts.contains(code); }));

@@ -395,14 +395,13 @@ class RoleFinder {
   // Says why a column looks like what is known only with the label; "" if it does not.
   std::string WhyLeak(size_t c) const {
     const std::optional<Foretold>& foretold = foretold_[c];
-    if (foretold && foretold->one_is_one && IsZeroOrOne(c))
-      return "it is 1 only where the label is 1: is it known only afterwards?";
     if (!foretold) return "";
     if (foretold->by_presence >= kForetellsAlone)
       return fmt::format("it is filled in where the label is {}: is it known only afterwards?",
                          foretold->filled_is_one ? 1 : 0);
     if (foretold->filled_is_always_one)
-      return "it is filled in only where the label is 1: is it known only afterwards?";
+      return fmt::format("it is {} only where the label is 1: is it known only afterwards?",
+                         IsZeroOrOne(c) ? "1" : "filled in");
     if (foretold->by_value < kForetellsAlone) return "";
     return fmt::format("it alone foretells the label (AUC {:.3f}): is it known only afterwards?",
                        foretold->by_value);
@@ -414,7 +413,13 @@ class RoleFinder {
       const Foretold foretold = foretold_[feature.column].value_or(Foretold());
       const bool by_presence = foretold.by_presence >= kForetellsByPresence;
       const bool by_name = feature.kind != Kind::kDense && foretold.by_value >= kForetellsByValue;
-      if (!by_presence && !by_name) continue;
+      if (foretold.filled_is_always_zero)
+        roles_.warnings.push_back(fmt::format(
+            "{} is {} only where the label is 0: is it known only afterwards? Then take it out of "
+            "schema.features",
+            config::QuotedYaml(At(feature.column).place),
+            IsZeroOrOne(feature.column) ? "1" : "filled in"));
+      if (foretold.filled_is_always_zero || (!by_presence && !by_name)) continue;
       roles_.warnings.push_back(
           fmt::format("{}{}{} foretells the label (AUC {:.2f}): is it known only afterwards? Then "
                       "take it out of "

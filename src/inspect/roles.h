@@ -114,12 +114,13 @@ struct NamedPart {
 // The label, the user, the item and the time, as far as there are such columns.
 std::vector<NamedPart> NamedParts(const Roles& roles);
 
-// The AUC with which a column foretells the label, by being there and by its value.
+// The AUC with which a column foretells the label, by being there and by its value. An empty list
+// and a text that stands for none are not there.
 struct Foretold {
   double by_presence = 0.5, by_value = 0.5;
   bool filled_is_one = false;  // records that have it have the label of 1 more often
-  // It is 1, or is there, only where the label is 1, and that is no chance.
-  bool one_is_one = false, filled_is_always_one = false;
+  // All records that have it, and no number of 0 or -1 in it, have one label, which is no chance.
+  bool filled_is_always_one = false, filled_is_always_zero = false;
 };
 
 // Answers what is asked of the records beside their profiles. It is raw, or noised.

@@ -373,6 +373,41 @@ TEST_F(RolesTest, AColumnThatIsFilledInOnlyWhereTheLabelIsOneIsLeftOut) {
   EXPECT_EQ(reason(9), "") << "a few labels of 0 have it too";
 }
 
+// A list, a text or a number that stands for nothing is not there.
+TEST_F(RolesTest, AColumnThatIsEmptyInOtherWordsIsToldOfByThoseOfAnEmptyOne) {
+  const auto left_out = [&](const std::string& empty, const std::string& full, bool of_zero,
+                            int stray) {
+    std::string text;
+    for (int i = 0; i < 2000; ++i) {
+      const bool click = i * 13 % 10 < 3;
+      const bool filled = (click != of_zero && i % 8 < 3) || i % 2000 < stray;
+      text += fmt::format("{{\"shelf\":\"s{}\",\"after\":{},\"click\":{}}}\n", i * 7 % 11,
+                          filled ? fmt::format(fmt::runtime(full), i % 77) : empty, click ? 1 : 0);
+    }
+    sample_ = &Read("after.jsonl", text);
+    const Roles roles = FindRoles(*sample_);
+    EXPECT_TRUE(of_zero || stray > 0 || roles.warnings.size() == 1u);
+    return roles;
+  };
+  const auto only = [](int label) {
+    return HasSubstr(fmt::format("it is filled in only where the label is {}", label));
+  };
+  const std::pair<const char*, const char*> kForms[] = {
+      {"[]", "[\"p{}\"]"}, {"\"none\"", "\"r{}\""}, {"\"N/A\"", "\"r{}\""}, {"0", "{}1"},
+      {"0.0", "{}.5"},     {"-1", "{}1"},           {"\"\"", "\"r{}\""},    {"null", "{}1"}};
+  for (const auto& [empty, full] : kForms) {
+    const Roles leak = left_out(empty, full, false, 0);
+    EXPECT_THAT(ReasonLeftOut(*sample_, leak, "after"), only(1)) << empty;
+    const Roles of_zero = left_out(empty, full, true, 0);
+    EXPECT_THAT(of_zero.warnings,
+                testing::Contains(HasSubstr("is filled in only where the label is 0")))
+        << empty;
+    const Roles honest = left_out(empty, full, false, 9);
+    EXPECT_EQ(ReasonLeftOut(*sample_, honest, "after"), "") << empty;
+    EXPECT_THAT(honest.warnings, testing::Not(testing::Contains(HasSubstr("only where")))) << empty;
+  }
+}
+
 // Ids are names unless their size foretells the label.
 TEST_F(RolesTest, ColumnsCalledIdAreNamesWhereDataDoNotDecide) {
   std::mt19937_64 random(5);
