@@ -294,7 +294,10 @@ struct Splitter::Filler {
     const auto number = value.to_number<double>();
     ++(value.is_double() ? column->fractions : column->integers);
     KeepNumber(column, row, number);
-    const std::string text = value.is_double() ? fmt::format("{}", number) : json::serialize(value);
+    const bool zero = value.is_double() && number == std::floor(number) && std::abs(number) < 1e15;
+    const std::string text = zero                ? fmt::format("{:.1f}", number)  // "12.0"
+                             : value.is_double() ? fmt::format("{}", number)
+                                                 : json::serialize(value);
     Keep(column, row, CodeOfValue(text), text);
   }
 

@@ -81,7 +81,9 @@ class TimeReader {
   bool Reads(uint64_t row, double number) const {
     const bool whole = number == std::floor(number) && std::abs(number) < 0x1p63;
     const std::string digits = whole ? fmt::format("{:.0f}", number) : fmt::format("{}", number);
-    if (IsOfTexts(role_.unit)) return column_.code[row] != CodeOfValue(digits);
+    if (IsOfTexts(role_.unit))
+      return column_.code[row] != CodeOfValue(digits) &&
+             column_.code[row] != CodeOfValue(digits + ".0");
     return event::ReadTime(digits, shape_).has_value();
   }
 

@@ -257,6 +257,30 @@ TEST_F(ReportTest, FiveRivalsAreNamed) {
   EXPECT_THAT(text(8), HasSubstr("\"is2\", \"is3\", \"is4\" and 3 more; it is 0 or 1"));
 }
 
+// Tables of floats write ids with a point, and a codec takes an id's text.
+TEST_F(ReportTest, IdsOfTwoFormsAreToldOf) {
+  const auto warning = [&](const std::string& column, int users,
+                           const std::function<std::string(int)>& form) {
+    const Looked looked = LookAt("click,shelf," + column, 2000, [&](int i) {
+      return fmt::format("{},s{},{}", i * 13 % 10 < 3 ? 1 : 0, i % 7,
+                         fmt::format(fmt::runtime(form(i)), 1000 + i * 31 % users));
+    });
+    for (const std::string& one : WarningsAbout(looked.sample, looked.roles, looked.trial))
+      if (one.find("two forms") != std::string::npos) return one;
+    return std::string();
+  };
+  const auto later = [](int i) { return std::string(i < 1200 ? "{}" : "{}.0"); };
+  EXPECT_THAT(warning("user", 97, later),
+              AllOf(HasSubstr("ids of the user, \"user\", have two forms: 1,200 records as \"12\", "
+                              "the first at "),
+                    HasSubstr("log.csv:2, and 800 as \"12.0\", the first at "),
+                    HasSubstr("log.csv:1202. An id is its text, so that 97 ids count here for two: "
+                              "write all of them in one form")));
+  EXPECT_EQ(warning("user", 97, [](int) { return "{}"; }), "");
+  EXPECT_EQ(warning("user", 97, [](int) { return "{}.0"; }), "");
+  EXPECT_EQ(warning("stock", 97, later), "") << "an amount is one in either form";
+}
+
 TEST_F(ReportTest, ATimeOfAnotherAgeIsNoDayOfTheLog) {
   const Looked looked = LookAt("click,shelf,ts", 2000, [](int i) {
     return fmt::format("{},s{},{}", i * 13 % 10 < 3 ? 1 : 0, i % 7,
