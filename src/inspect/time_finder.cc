@@ -132,6 +132,13 @@ std::pair<TimeUnit, uint64_t> LikeliestForm(const Column& column, const Profile&
   return best;
 }
 
+std::string NoTimes(const Profile& profile) {
+  return fmt::format(
+      "not one of its {} values is a time by RFC 3339 or without a zone, or a number of 1990 to "
+      "2100 in unit s, ms, us or ns: write times so",
+      WithThousands(profile.present));
+}
+
 }  // namespace
 
 void FindTime(const Sample& sample, const Evidence& evidence, const Named& named,
@@ -151,10 +158,8 @@ void FindTime(const Sample& sample, const Evidence& evidence, const Named& named
       roles->left_out.emplace_back(*c, LeaveTimeOut(sample, evidence, *c, roles));
       return;
     }
-    roles->refused = fmt::format(
-        "{} cannot be the time: not one of its {} values is a time by RFC 3339 or without a zone, "
-        "or a number of 1990 to 2100 in unit s, ms, us or ns",
-        config::QuotedYaml(named.time), WithThousands(roles->profiles[*c].present));
+    roles->refused = fmt::format("{} cannot be the time: {}", config::QuotedYaml(named.time),
+                                 NoTimes(roles->profiles[*c]));
     return;
   }
   // By name and order, by name, by order.
@@ -216,48 +221,34 @@ std::string LeaveTimeOut(const Sample& sample, const Evidence& evidence, size_t 
   if (profile.time_unit && roles->time) return "it is a time beside the record's own";
   const auto [unit, count] = LikeliestForm(column, profile);
   const uint64_t others = profile.present - std::min(profile.present, count);
-  std::string first;
-  if (evidence.TellsWords() && column.times == 0 && column.datetimes == 0) {
-    const OddTimes odd = TimeReader(column, unit).Odd();
-    const auto row = odd.first_unread && odd.first_of_other_age
-                         ? std::min(*odd.first_unread, *odd.first_of_other_age)
-                         : odd.first_unread.value_or(odd.first_of_other_age.value_or(0));
-    first = FirstAt(sample, row);
-  }
+  std::string why = NoTimes(profile);
   if (count == 0 && column.words > 0 && !evidence.TellsWords()) {
-    roles->warnings.push_back(fmt::format(
-        "{} seems to be the time by its name, and is left out: a private look takes times without "
-        "a zone for texts. If its values are such times, name it in source.{}.timestamp, with "
-        "timestamp_unit: datetime; if it is no time, name it in schema.features",
-        config::QuotedYaml(column.place), NameOf(sample.shape.format)));
-    return "it seems to be the time by its name";
+    why = fmt::format(
+        "a private look takes times without a zone for texts; if its values are such times, name "
+        "it in source.{}.timestamp, with timestamp_unit: datetime",
+        NameOf(sample.shape.format));
+  } else if (count > 0 && others > 0) {
+    std::optional<uint64_t> first;
+    if (evidence.TellsWords() && column.times + column.datetimes == 0) {
+      const OddTimes odd = TimeReader(column, unit).Odd();
+      first = std::min(odd.first_unread.value_or(UINT64_MAX),
+                       odd.first_of_other_age.value_or(UINT64_MAX));
+    }
+    why = fmt::format("{} of its {} values are times{} {}, and {} {} not{}; nearly all have to be",
+                      WithThousands(count), WithThousands(profile.present),
+                      IsOfTexts(unit) ? "" : " of 1990 to 2100", FormOf(unit),
+                      WithThousands(others), WordFor(others, "is", "are"), FirstAt(sample, first));
+  } else if (count > 0) {
+    why = profile.missing > kLackMost
+              ? PercentText(profile.missing) + " of the records lack it"
+              : fmt::format("its values are times {}, and not in their order", FormOf(unit));
   }
-  if (count == 0) {
-    roles->warnings.push_back(fmt::format(
-        "{} seems to be the time by its {}, and is left out: not one of its {} values is a time "
-        "by RFC 3339 or without a zone, or a number of 1990 to 2100 in unit s, ms, us or ns. Write "
-        "times so; if it is none, name it in schema.features",
-        config::QuotedYaml(column.place), HasDays(column) ? "form" : "name",
-        WithThousands(profile.present)));
-  } else if (others == 0) {
-    const std::string why =
-        profile.missing > kLackMost
-            ? PercentText(profile.missing) + " of the records lack it"
-            : fmt::format("its values are times {}, and not in their order", FormOf(unit));
-    roles->warnings.push_back(fmt::format(
-        "{} seems to be a time, and is left out: {}. If it is the record's time, --time names it; "
-        "if it is none, name it in schema.features",
-        config::QuotedYaml(column.place), why));
-    return why;
-  } else {
-    roles->warnings.push_back(fmt::format(
-        "{} seems to be the time, and is left out: {} of its {} values are times{} {}, and {} {} "
-        "not{}; nearly all have to be. Correct them, or learn without a time",
-        config::QuotedYaml(column.place), WithThousands(count), WithThousands(profile.present),
-        IsOfTexts(unit) ? "" : " of 1990 to 2100", FormOf(unit), WithThousands(others),
-        WordFor(others, "is", "are"), first));
-  }
-  return "its values are not times of one form";
+  roles->warnings.push_back(
+      fmt::format("{} seems to be a time, and is left out: {}; {}if it is none, name it in "
+                  "schema.features",
+                  config::QuotedYaml(column.place), why,
+                  count > 0 ? "if it is the record's time, --time names it; " : ""));
+  return others > 0 ? "its values are not known to be times of one form" : why;
 }
 
 }  // namespace tacit::inspect

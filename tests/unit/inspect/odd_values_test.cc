@@ -75,12 +75,13 @@ TEST_F(OddValuesTest, TimesThatCannotBeReadAreToldOf) {
   EXPECT_FALSE(many.time);
   EXPECT_EQ(Feature(many, "at"), nullptr);
   EXPECT_THAT(many.warnings,
-              ElementsAre(HasSubstr("\"at\" seems to be the time, and is left out: 1,800 of its "
+              ElementsAre(HasSubstr("\"at\" seems to be a time, and is left out: 1,800 of its "
                                     "2,000 values are times without a zone (2026-11-25 03:22:06), "
                                     "and 200 are not")));
   const Roles unread = RolesOf("ts", Clocks("{} at {}", 0, ""));
   EXPECT_FALSE(unread.event_id) << "a time is no event's id";
-  EXPECT_THAT(unread.warnings, ElementsAre(HasSubstr("\"ts\" seems to be the time by its form")));
+  EXPECT_THAT(unread.warnings,
+              ElementsAre(HasSubstr("\"ts\" seems to be a time, and is left out: not one")));
 }
 
 // A few odd times are told of: what the codec refuses, and what it takes.
@@ -139,7 +140,9 @@ TEST_F(OddValuesTest, AColumnThatSeemsToBeTheTimeIsNoFeature) {
   left_out(RolesOf("ts", [](int i) { return fmt::format("{}.5", i * 7); }), "ts",
            "not one of its 2,000 values");
   left_out(RolesOf("seen", [](int i) { return std::to_string(1'700'000'000 + i * 7919 % 2000); }),
-           "seen", "its values are times in unit s, and not in their order");
+           "seen",
+           "its values are times in unit s, and not in their order; if it is the record's time, "
+           "--time names it; if it is none, ");
   // Hours are called times too, and ids of ten digits are none.
   EXPECT_NE(Feature(RolesOf("time", [](int i) { return std::to_string(i % 24); }), "time"),
             nullptr);
@@ -233,13 +236,15 @@ TEST_F(OddValuesTest, DaysOfOtherFormsAreToldOf) {
     });
     EXPECT_EQ(Feature(roles, "made"), nullptr) << form;
     EXPECT_FALSE(roles.event_id || roles.time) << form;
-    EXPECT_THAT(roles.warnings, ElementsAre(HasSubstr("\"made\" seems to be the time by its form")))
+    EXPECT_THAT(roles.warnings,
+                ElementsAre(HasSubstr("\"made\" seems to be a time, and is left out: not one")))
         << form;
   }
   const Roles digits =
       RolesOf("date", [](int i) { return std::to_string(20240301 + i * 28 / 2000); });
   EXPECT_EQ(Feature(digits, "date"), nullptr);
-  EXPECT_THAT(digits.warnings, ElementsAre(HasSubstr("\"date\" seems to be the time by its form")));
+  EXPECT_THAT(digits.warnings,
+              ElementsAre(HasSubstr("\"date\" seems to be a time, and is left out: not one")));
   const auto feature_of = [&](const std::string& name, int first) {
     return Feature(RolesOf(name, [=](int i) { return std::to_string(first + i % 28); }), name);
   };

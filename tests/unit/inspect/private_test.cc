@@ -139,7 +139,7 @@ TEST_F(PrivateTest, TimesWithoutAZoneAreTexts) {
   const Roles roles = FindRoles(found->sample(), found->profiles(), found->evidence(), {});
   EXPECT_THAT(roles.features, Not(Contains(testing::Field(&FeatureRole::name, testing::Eq("at")))));
   EXPECT_THAT(roles.warnings,
-              Contains(AllOf(HasSubstr("\"/at\" seems to be the time by its name"),
+              Contains(AllOf(HasSubstr("\"/at\" seems to be a time, and is left out"),
                              HasSubstr("a private look takes times without a zone for texts"),
                              HasSubstr("timestamp_unit: datetime"))));
   // A person's word is not enough, for nothing says in which form they are.

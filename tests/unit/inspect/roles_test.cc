@@ -275,7 +275,7 @@ TEST_F(RolesTest, AUserWithoutAUsersNameIsToldByItsValues) {
       EXPECT_EQ(NameOfColumn(samples_.back(), clocks.user), "(none)") << clock;
       EXPECT_EQ(FeatureOf(samples_.back(), clocks, clock), nullptr) << "no hour comes again";
       EXPECT_THAT(clocks.warnings,
-                  testing::ElementsAre(HasSubstr("seems to be the time by its name")));
+                  testing::ElementsAre(HasSubstr("seems to be a time, and is left out: ")));
     }
   }
 }
