@@ -71,6 +71,11 @@ TEST_F(OddValuesTest, TimesThatCannotBeReadAreToldOf) {
   EXPECT_THAT(
       RolesOf("at", Clocks("{} {}", 50, "0")).warnings,
       ElementsAre(HasSubstr("40 of the 2,000 values of \"at\", the record's time, are no")));
+  EXPECT_THAT(
+      RolesOfJson(
+          "at", [&](int i) { return i % 50 == 0 ? "0.0" : '"' + Clocks("{} {}", 0, "")(i) + '"'; })
+          .warnings,
+      ElementsAre(HasSubstr("40 of the 2,000 values of \"/at\", the record's time, are no")));
   const Roles many = RolesOf("at", Clocks("{} {}", 10, "2024-02-30 00:00:00"));
   EXPECT_FALSE(many.time);
   EXPECT_EQ(Feature(many, "at"), nullptr);

@@ -279,6 +279,16 @@ TEST_F(ReportTest, IdsOfTwoFormsAreToldOf) {
   EXPECT_EQ(warning("user", 97, [](int) { return "{}"; }), "");
   EXPECT_EQ(warning("user", 97, [](int) { return "{}.0"; }), "");
   EXPECT_EQ(warning("stock", 97, later), "") << "an amount is one in either form";
+  // JSON has both forms too.
+  std::string json;
+  for (int i = 0; i < 2000; ++i)
+    json += fmt::format("{{\"click\":{},\"user\":{}{}}}\n", i * 13 % 10 < 3 ? 1 : 0, i * 31 % 97,
+                        i < 1200 ? "" : ".0");
+  test::WriteFile(dir_ / "log.jsonl", json);
+  const auto sample = ReadSample({dir_ / "log.jsonl"}, {});
+  ASSERT_TRUE(sample) << sample.error().message;
+  EXPECT_THAT(WarningsAbout(*sample, FindRoles(*sample, {.user = "/user"}), {}),
+              testing::Contains(HasSubstr("ids of the user, \"/user\", have two forms: 1,200 ")));
 }
 
 TEST_F(ReportTest, ATimeOfAnotherAgeIsNoDayOfTheLog) {
