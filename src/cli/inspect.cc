@@ -10,6 +10,7 @@
 #include "base/crash_point.h"
 #include "base/text.h"
 #include "cli/parts/command.h"
+#include "cli/parts/shell_words.h"
 #include "console/exit_code.h"
 #include "console/output_file.h"
 #include "event/item_catalogue.h"
@@ -40,6 +41,7 @@ struct InspectOptions {
   std::vector<std::string> fields, label_values;
   inspect::Named named;
   uint32_t user_records = 20;
+  std::string given;  // all of these, as they were written
 
   bool of_topic() const { return !topic.empty(); }
   bool is_private() const { return private_epsilon.has_value(); }
@@ -72,12 +74,39 @@ std::string AsUtf8(std::string_view text) {
   return utf8;
 }
 
+// The command that says what was guessed, and what it says; "" if nothing was. No file is written
+// over: the guessed proposal is moved away.
+std::pair<std::string, std::string> SayingCommand(const InspectOptions& options,
+                                                  const inspect::Sample& sample,
+                                                  const inspect::Roles& roles) {
+  std::string guessed, words;
+  for (const inspect::NamedPart& part : NamedParts(roles)) {
+    if (!part.grounds->guessed) continue;
+    guessed += fmt::format("{}the {}", guessed.empty() ? "" : ", ", part.name);
+    words += OptionWords(fmt::format("--{}", part.name), sample.columns[part.column].place);
+  }
+  if (roles.are_meetings() && !roles.label_denied) {
+    guessed += guessed.empty() ? "that there is no label" : ", and that there is no label";
+    words += " --no-label";
+  }
+  if (guessed.empty()) return {};
+  const std::string& output = options.asked.output;
+  std::error_code ignored;
+  const bool moves = !output.empty() && !std::filesystem::exists(output, ignored);
+  return {guessed,
+          fmt::format("{}tacit inspect{}{}",
+                      moves ? fmt::format("mv -n {0} {0}.guessed && ", ShellWord(output)) : "",
+                      options.given, words)};
+}
+
 void PrintFindings(const InspectOptions& options, const inspect::Sample& sample,
                    const inspect::Roles& roles, const std::optional<inspect::Trial>& trial,
                    const inspect::Proposal* proposal) {
   const bool to_file = !options.asked.output.empty();
   const std::string few_labels =
       proposal != nullptr && trial ? FewLabelsInNoise(*proposal, sample, *trial) : "";
+  const auto [guessed, command] = proposal != nullptr ? SayingCommand(options, sample, roles)
+                                                      : std::pair<std::string, std::string>();
   if (options.json) {
     boost::json::object report = ReportJson(sample, roles, trial);
     if (!few_labels.empty()) report["warnings"].as_array().emplace_back(few_labels);
@@ -88,6 +117,7 @@ void PrintFindings(const InspectOptions& options, const inspect::Sample& sample,
       if (!proposal->next_item.empty()) report["next_item"] = proposal->next_item;
       report["proposal"] = proposal->yaml;
       report["noise"] = proposal->noise;
+      report["command"] = command;
     }
     fmt::print("{}\n", AsUtf8(boost::json::serialize(report)));
     return;
@@ -101,6 +131,10 @@ void PrintFindings(const InspectOptions& options, const inspect::Sample& sample,
     for (const std::string& key : proposal->open_keys)
       text += fmt::format("to be filled in by a person: {}\n", key);
   }
+  if (!guessed.empty())
+    text += fmt::format(
+        "\nGUESSED: {}. Right? This says so{}; put another name in where one is wrong:\n{}\n",
+        guessed, options.is_private() ? ", and is charged again" : "", command);
   fmt::print("{}", to_file || proposal == nullptr ? text : AsComment(text) + '\n' + proposal->yaml);
 }
 
@@ -189,7 +223,7 @@ Status CheckPrivate(const InspectOptions& options) {
     return Missing("Criteo's lines name no user, and their fields are known");
   if (of_users && options.named.user.empty())
     return Missing("--user FIELD is missing: a user's records can only be bounded by it");
-  const size_t named = 3;  // the label, the user, the item
+  const size_t named = 4;  // the label, the user, the item, the time
   if (options.fields.size() > inspect::kPrivateFieldsMost - named)
     return BadUsage(fmt::format("--fields: {} are too many, at most {} can be counted",
                                 options.fields.size(), inspect::kPrivateFieldsMost - named));
@@ -211,7 +245,18 @@ Status FillNamed(const InspectOptions& options, std::string_view format, inspect
   const auto point = [&](std::string* place) {
     if (format == "json" && !place->empty() && !place->starts_with('/')) *place = '/' + *place;
   };
-  for (std::string* place : {&named->label, &named->user, &named->item}) point(place);
+  const std::pair<const char*, std::string*> places[] = {{"--label", &named->label},
+                                                         {"--user", &named->user},
+                                                         {"--item", &named->item},
+                                                         {"--time", &named->time}};
+  for (const auto& [option, place] : places) {
+    point(place);
+    for (const auto& [before, other] : places) {
+      if (other == place) break;
+      if (!place->empty() && *place == *other)
+        return BadUsage(fmt::format("{} and {}: both name '{}'", before, option, *place));
+    }
+  }
   for (const std::string& value : options.label_values) {
     const size_t at = value.rfind('=');
     const std::string label = at == value.npos ? "" : value.substr(at + 1);
@@ -232,7 +277,7 @@ inspect::PrivateLook LookOf(const InspectOptions& options, const inspect::Named&
                             .rows_most = options.rows};
   for (std::string& field : look.fields)
     if (options.format == "json" && !field.starts_with('/')) field = '/' + field;
-  for (const std::string& place : {named.label, named.user, named.item})
+  for (const std::string& place : {named.label, named.user, named.item, named.time})
     if (!place.empty()) look.named.push_back(place);
   if (options.asked.unit == "user") {
     look.unit = privacy::Unit::kUser;
@@ -361,7 +406,7 @@ Result<int> Inspect(const InspectOptions& options) {
                                                         .rows_most = options.rows}));
   inspect::Named named;
   TACIT_RETURN_IF_ERROR(FillNamed(options, NameOf(sample.shape.format), &named));
-  for (const std::string& place : {named.label, named.user, named.item})
+  for (const std::string& place : {named.label, named.user, named.item, named.time})
     if (!place.empty() &&
         std::ranges::find(sample.columns, place, &inspect::Column::place) == sample.columns.end())
       return Fail(ErrorCode::kInvalidArgument,
@@ -446,6 +491,7 @@ void AddInspect(CLI::App& cli, Action* chosen) {
       ->delimiter(',');
   command->add_option("--user", options->named.user, "The field that names the user");
   command->add_option("--item", options->named.item, "The field that names the item");
+  command->add_option("--time", options->named.time, "The field that has the record's time");
   command
       ->add_option("--private", options->private_epsilon,
                    "Look by noised counts alone, of this epsilon at --delta per --unit, which "
@@ -490,7 +536,10 @@ void AddInspect(CLI::App& cli, Action* chosen) {
       "shop.yaml "
       "--check-config\n  tacit inspect clicks.csv --private 1 --store own/store --format csv \\\n"
       "      --fields label,user,shelf --unit event --delta 1e-7 --output own/clicks.yaml");
-  command->callback([options, chosen] { *chosen = [options] { return Inspect(*options); }; });
+  command->callback([options, command, chosen] {
+    options->given = GivenWords(*command);
+    *chosen = [options] { return Inspect(*options); };
+  });
 }
 
 }  // namespace tacit::cli

@@ -7,6 +7,7 @@
 #include "inspect/names.h"
 #include "inspect/roles.h"
 #include "inspect/rules.h"
+#include "inspect/shape.h"
 #include "model/linear/columns.h"
 
 namespace tacit::inspect {
@@ -65,9 +66,11 @@ class RawRecords final : public Evidence {
   std::optional<Foretold> ForetoldAlone(const LabelRole& label, size_t c) const override {
     const model::linear::Bins bins;
     const Column& column = sample_.columns[c];
+    const TextsForNone none = TextsForNoneOf(column);
+    const uint32_t empty_list = column.lists > 0 ? CodeOfValue("") : 0;
     std::array<HalvesCount, 2> by_presence;
     std::unordered_map<uint64_t, HalvesCount> by_value, by_bin;  // texts have bins of their own
-    HalvesCount all, of_ones;
+    HalvesCount all, filled;
     for (uint64_t row = 0; row < sample_.rows; ++row) {
       const auto is_one = LabelOfRow(sample_, label, row);
       if (!is_one) continue;
@@ -78,8 +81,9 @@ class RawRecords final : public Evidence {
         const uint64_t bin = std::isnan(number) ? kNoNumber + code : bins.Of(Scaled(number));
         by_bin[bin].Add(later, *is_one);
       }
-      if (number == 1) of_ones.Add(later, *is_one);
-      for (HalvesCount* count : {&by_presence[code == 0 ? 0 : 1], &by_value[code], &all})
+      const bool present = code != 0 && code != empty_list && !none.texts.contains(code);
+      if (present && number != 0 && number != -1) filled.Add(later, *is_one);
+      for (HalvesCount* count : {&by_presence[present ? 1 : 0], &by_value[code], &all})
         count->Add(later, *is_one);
     }
     const double later_zeros = all.later_events - all.later_positives;
@@ -93,8 +97,8 @@ class RawRecords final : public Evidence {
                     .by_value = std::max(ForetellingAuc(Listed(by_value), rate),
                                          ForetellingAuc(Listed(by_bin), rate)),
                     .filled_is_one = share(by_presence[1]) > share(by_presence[0]),
-                    .one_is_one = AreOnes(of_ones, all),
-                    .filled_is_always_one = AreOnes(by_presence[1], all)};
+                    .filled_is_always_one = HaveOneLabel(filled, all, true),
+                    .filled_is_always_zero = HaveOneLabel(filled, all, false)};
   }
 
   UserVisits Visits(size_t user, const std::vector<uint64_t>& starts) const override {
@@ -123,11 +127,15 @@ class RawRecords final : public Evidence {
   }
 
  private:
-  // True if all these records have a label of 1, which they have by chance once in a million logs.
-  static bool AreOnes(const HalvesCount& some, const HalvesCount& all) {
-    const double events = some.events + some.later_events;
-    const double rate = (all.positives + all.later_positives) / (all.events + all.later_events);
-    return some.positives + some.later_positives == events && std::pow(rate, events) < 1e-6;
+  // True if all these records have this label, which they have by chance once in a million logs.
+  static bool HaveOneLabel(const HalvesCount& some, const HalvesCount& all, bool one) {
+    const auto events = [](const HalvesCount& count) { return count.events + count.later_events; };
+    const auto of_label = [&](const HalvesCount& count) {
+      const double ones = count.positives + count.later_positives;
+      return one ? ones : events(count) - ones;
+    };
+    return of_label(some) == events(some) &&
+           std::pow(of_label(all) / events(all), events(some)) < 1e-6;
   }
   // A number as a bin's edges have it.
   static float Scaled(double number) {

@@ -18,7 +18,6 @@ namespace tacit::inspect {
 namespace {
 
 constexpr double kMostRecords = 0.9;   // a label that is there in fewer would lose the others
-constexpr int kOpenRank = 14;          // words that do not tell a success begin there
 constexpr uint64_t kRatingsMost = 11;  // 0 to 10, or half stars: a mean of ratings has more
 
 class LabelFinder {
@@ -33,34 +32,26 @@ class LabelFinder {
     roles_->label_denied = named_.no_label;
     if (named_.no_label) return;
     std::optional<size_t> best;
+    Grounds grounds;
     if (sample_.shape.format == Format::kCriteoTsv) {
       if (IsZeroOrOne(0)) best = 0;
     } else if (!named_.label.empty()) {
       best = sample_.ColumnAt(named_.label);
-      const bool may_be = best && (!roles_->time || roles_->time->column != *best);
-      const bool has_rule =
-          may_be && (!named_.label_values.empty() || MayHaveRule(*best) || IsVeiled(*best));
+      const bool has_rule = best && !Of(*best).time_unit &&
+                            (!named_.label_values.empty() || MayHaveRule(*best) || IsVeiled(*best));
       if (best && !has_rule) return Refuse(*best);
     } else if (roles_->plain_json) {
       best = sample_.ColumnAt("/label");
     } else {
-      for (size_t c = 0; c < sample_.columns.size(); ++c)
-        if (LabelRank(c) && (!best || *LabelRank(c) < *LabelRank(*best))) best = c;
+      best = Guess(&grounds);
     }
-    if (!best) return TellOfNamesakes();
-    LabelRole label{.column = *best};
-    const bool fixed =
-        sample_.shape.format == Format::kCriteoTsv || roles_->plain_json || !named_.label.empty();
-    for (size_t c = 0; !fixed && c < sample_.columns.size(); ++c)
-      if (c != *best && LabelRank(c) && MayBeMeant(c, *best)) label.others.push_back(At(c).place);
-    label.guessed = !fixed && (LabelClass(*LabelRank(*best)) > 0 || !label.others.empty());
+    if (!best) return;
+    LabelRole label{.column = *best, .grounds = std::move(grounds)};
     SetRule(&label);
     if (!named_.label.empty() && HasOneLabel(label)) return Refuse(*best);
-    const bool by_name = fixed || LabelClass(*LabelRank(*best)) == 0;
     roles_->label = std::move(label);
     (*taken_)[*best] = 1;
     TellOfTextsForNone(*best);
-    if (!by_name) TellOfNamesakes();
   }
 
  private:
@@ -114,7 +105,7 @@ class LabelFinder {
             ? ""
             : fmt::format(", and is missing in {}",
                           Counted(sample_.rows - profile.present, "record"));
-    if (roles_->time && roles_->time->column == c) return "it is the record's time";
+    if (profile.time_unit) return "its values are times";
     if (profile.present == 0) return "no record has it";
     if (profile.distinct == 1 && !column.texts.empty())
       return fmt::format("it is {} in {}{}", config::QuotedYaml(column.texts.begin()->second),
@@ -128,18 +119,29 @@ class LabelFinder {
                        forms("object", column.nested), missing);
   }
   void Refuse(size_t c) {
-    roles_->label_refused = fmt::format(
-        "{} cannot be the label: {}", config::QuotedYaml(sample_.columns[c].place),
+    roles_->refused = fmt::format(
+        "{} cannot be the label: {}; a label has records of either kind",
+        config::QuotedYaml(sample_.columns[c].place),
         evidence_.TellsWords() ? ValuesOf(c) : "noised counts show no two values of it");
   }
-  // A column that is called as labels are is not passed over without a word.
-  void TellOfNamesakes() {
+  // The likeliest column; the others that can be a label might be meant too. Where none is called
+  // as labels are, those that are and can be none are told of.
+  std::optional<size_t> Guess(Grounds* grounds) {
+    std::vector<std::pair<int, size_t>> able;  // with their ranks
     for (size_t c = 0; c < sample_.columns.size(); ++c)
-      if (evidence_.TellsWords() && (*taken_)[c] == 0 && IsLabelName(sample_.columns[c]))
+      if (const auto rank = LabelRank(c)) able.emplace_back(*rank, c);
+    std::ranges::sort(able);
+    const bool named = !able.empty() && IsLabelName(At(able[0].second));
+    for (size_t c = 0; !named && evidence_.TellsWords() && c < sample_.columns.size(); ++c)
+      if ((*taken_)[c] == 0 && IsLabelName(sample_.columns[c]) && !LabelRank(c))
         roles_->warnings.push_back(fmt::format(
             "{} is called as labels are, and is not taken for one: {}{}",
             config::QuotedYaml(sample_.columns[c].place), ValuesOf(c),
             Of(c).distinct > 1 && MayHaveRule(c) ? ". With --label it is one all the same" : ""));
+    if (able.empty()) return std::nullopt;
+    *grounds = {.guessed = true, .reason = named ? "by its name" : "by its values"};
+    for (size_t i = 1; i < able.size(); ++i) grounds->rivals.push_back(At(able[i].second).place);
+    return able[0].second;
   }
   // True if by this rule all records that have a label have the same. A raw sample keeps few words.
   bool HasOneLabel(const LabelRole& label) const {
@@ -155,42 +157,31 @@ class LabelFinder {
 
   // A label's rank: a smaller one is likelier. Nothing if it cannot be one. Ranks below 10 have a
   // label's name, and values that say which is 1; ranks below 20 two values or words of events.
-  // Words that do not tell a success come after 0 and 1. A name alone is not enough: `y` is a place
-  // on a screen too, `response` a status, `paid` an amount and `label` a company.
+  // Words that do not tell a success come after 0 and 1.
   std::optional<int> LabelRank(size_t c) const {
     const Column& column = At(c);
     const Profile& profile = Of(c);
-    const bool json = sample_.shape.format == Format::kJson;
     if ((*taken_)[c] != 0 || profile.missing > 1 - kMostRecords || profile.distinct < 2 ||
         column.lists + column.nested + column.times + column.datetimes > 0 ||
         SeemsTime(column, profile))
       return std::nullopt;
-    const bool named = IsLabelName(column), quotes = json && column.quoted > 0;
-    if (IsZeroOrOne(c) && !quotes) return named ? 1 : 12;
+    const bool named = IsLabelName(column);
+    if (IsZeroOrOne(c)) return named ? 1 : 12;
     const bool few = profile.distinct <= kTextsMost && profile.distinct == column.texts.size();
-    const bool words = evidence_.TellsWords() && few && (column.words == profile.present || quotes);
-    const bool success = words && TellsSuccess(column);
-    if (words && profile.distinct == 2) return named ? 2 : success ? 13 : 16;
-    if (words && !quotes && named && success) return 3;
-    if (words && !quotes && (named || IsEventName(column))) return success ? 11 : 14;
-    if (words && !quotes && success) return 17;
-    if (quotes || !IsNumeric(c) || !evidence_.KnowsNumbers(c)) return std::nullopt;
+    if (evidence_.TellsWords() && few && HasWords(c)) {
+      const bool success = TellsSuccess(column);
+      if (profile.distinct == 2) return named ? 2 : success ? 13 : 16;
+      if (named && success) return 3;
+      if (named || IsEventName(column)) return success ? 11 : 14;
+      if (success) return 17;
+    }
+    if (HasQuotes(c) || !IsNumeric(c) || !evidence_.KnowsNumbers(c)) return std::nullopt;
     // The larger of -1 and 1 is a success, and either of 1 and 2 may be one.
     if (profile.distinct == 2) return named && profile.least <= 0 ? 4 : 15;
-    if (IsRatingName(column) && profile.distinct <= kRatingsMost) return 5;
     // A scale: names of shelves look like one, so that what has fewest values comes first.
-    if (named) return 20;
+    if (named) return profile.distinct <= kRatingsMost ? 5 : 20;
     if (AreNames(profile.distinct)) return 20 + static_cast<int>(profile.distinct);
     return std::nullopt;
-  }
-  // The columns of a label's name, of two values, or of a scale are taken for each other.
-  static int LabelClass(int rank) { return std::min(2, rank / 10); }
-  // True if a column may be the label as well as the best one. A hotel has stars too, and a visit
-  // is paid for, where another column says who has booked.
-  bool MayBeMeant(size_t c, size_t best) const {
-    const int rank = *LabelRank(c), class_of_best = LabelClass(*LabelRank(best));
-    const bool shared = IsRatingName(At(best)) || IsStateName(At(best));
-    return LabelClass(rank) == class_of_best || (class_of_best == 0 && shared && rank < kOpenRank);
   }
 
   bool HasQuotes(size_t c) const {
@@ -215,12 +206,12 @@ class LabelFinder {
 
   void SetRule(LabelRole* label) {
     const Profile& profile = Of(label->column);
-    const bool quotes = HasQuotes(label->column);
     if (!named_.label_values.empty()) {
       label->values = named_.label_values;
       label->reason = "its words are given";
-    } else if (IsZeroOrOne(label->column) && !quotes) {
+    } else if (IsZeroOrOne(label->column)) {
       label->reason = "it is 0 or 1";
+      if (HasQuotes(label->column)) SetQuoted(label);
     } else if (!MayHaveRule(label->column)) {
       label->reason = "it is given, and taken for 0 or 1";
       roles_->warnings.push_back(
@@ -237,6 +228,14 @@ class LabelFinder {
                                             : "it is a scale, and this number divides the records "
                                               "most evenly";
     }
+  }
+
+  // The codec reads a label in quotes as a word.
+  void SetQuoted(LabelRole* label) const {
+    for (const auto& [code, text] : At(label->column).texts)
+      label->values.emplace_back(text, event::ReadNumber(text) == 1 ? "1" : "0");
+    if (label->values.empty()) label->values = {{"0", "0"}, {"1", "1"}};  // counts with noise
+    std::ranges::sort(label->values);
   }
 
   const Sample& sample_;

@@ -93,18 +93,19 @@ bool BeginsWithDay(std::string_view text) {
          ((is_year(parts[0]) && is_short(parts[2])) || (is_short(parts[0]) && is_year(parts[2])));
 }
 
-bool IsSuccess(std::string_view word) {
-  static constexpr std::string_view kWords[] = {
-      "1",          "yes",       "y",          "true",     "t",        "click",     "clicked",
-      "buy",        "bought",    "like",       "won",      "purchase", "purchased", "conversion",
-      "convert",    "converted", "order",      "good",     "pos",      "positive",  "transaction",
-      "payment",    "paid",      "done",       "checkout", "complete", "completed", "success",
-      "successful", "subscribe", "subscribed", "signup"};
-  // "1 %" and "-1" are no 1.
-  const bool is_number = word.find_first_of("0123456789") != word.npos;
-  const size_t begin = std::min(word.find_first_not_of(' '), word.size());
-  return std::ranges::find(kWords, is_number ? std::string(word.substr(begin)) : Plain(word)) !=
-         std::end(kWords);
+// `of_two`: the column has one other word. Among more words "good" may be neither the best nor the
+// only success, so that only words of an event are one.
+bool IsSuccess(std::string_view word, bool of_two) {
+  static constexpr std::string_view kEvents[] = {
+      "click",     "clicked",   "buy",         "bought",   "purchase",  "purchased",
+      "convert",   "converted", "conversion",  "order",    "payment",   "paid",
+      "done",      "checkout",  "transaction", "complete", "completed", "won",
+      "subscribe", "success",   "subscribed",  "signup",   "successful"};
+  static constexpr std::string_view kOfTwo[] = {"yes",  "y",    "true", "t",
+                                                "like", "good", "pos",  "positive"};
+  const std::string plain = Plain(word);
+  return std::ranges::find(kEvents, plain) != std::end(kEvents) ||
+         (of_two && std::ranges::find(kOfTwo, plain) != std::end(kOfTwo));
 }
 
 }  // namespace
@@ -115,8 +116,6 @@ bool IsLabelName(const Column& column) {
                            "bought",   "rating",     "stars",     "liked",    "outcome",
                            "response", "y",          "paid",      "success",  "subscribed"});
 }
-bool IsRatingName(const Column& column) { return IsCalled(column, {"rating", "stars"}); }
-bool IsStateName(const Column& column) { return IsCalled(column, {"paid", "subscribed"}); }
 bool IsEventName(const Column& column) {
   return IsCalled(column, {"event", "eventtype", "eventname", "action", "actiontype", "type"});
 }
@@ -190,7 +189,8 @@ std::string TextsForNone::Quoted() const {
 TextsForNone TextsForNoneOf(const Column& column) {
   TextsForNone none;
   for (const auto& [code, text] : column.texts)
-    if (!event::ReadNumber(text) && StandsForNone(text)) none.texts.emplace(code, text);
+    if (!text.empty() && !event::ReadNumber(text) && StandsForNone(text))  // a list's is empty
+      none.texts.emplace(code, text);
   if (!none.texts.empty())
     none.records = static_cast<uint64_t>(std::ranges::count_if(
         column.code, [&](uint32_t code) { return none.texts.contains(code); }));
@@ -207,8 +207,9 @@ Column Without(const TextsForNone& none, const Column& column) {
 }
 
 bool TellsSuccess(const Column& column) {
-  const auto successes = static_cast<size_t>(
-      std::ranges::count_if(column.texts, [](const auto& text) { return IsSuccess(text.second); }));
+  const bool of_two = column.texts.size() == 2;
+  const auto successes = static_cast<size_t>(std::ranges::count_if(
+      column.texts, [&](const auto& text) { return IsSuccess(text.second, of_two); }));
   return successes > 0 && successes < column.texts.size();
 }
 
@@ -223,7 +224,8 @@ config::Words WordsToLabels(const Column& column, uint64_t rows) {
   config::Words labels;
   for (const auto& [code, count] : counts) {
     const std::string text = column.TextOf(code);
-    labels.emplace_back(text, (told ? IsSuccess(text) : code == rarest) ? "1" : "0");
+    const bool is_one = told ? IsSuccess(text, column.texts.size() == 2) : code == rarest;
+    labels.emplace_back(text, is_one ? "1" : "0");
   }
   std::ranges::sort(labels);
   return labels;

@@ -13,9 +13,7 @@
 namespace tacit::inspect {
 
 bool IsLabelName(const Column& column);
-bool IsRatingName(const Column& column);  // one of a label that is a scale
-bool IsStateName(const Column& column);   // one of a label, or of a state: "paid"
-bool IsEventName(const Column& column);   // what has happened, in words
+bool IsEventName(const Column& column);  // what has happened, in words
 bool IsUserName(const Column& column);
 bool IsItemName(const Column& column);
 bool IsTimeName(const Column& column);

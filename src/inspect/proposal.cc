@@ -207,8 +207,7 @@ class Proposer {
 }  // namespace
 
 std::string WhyNothingToLearn(const Roles& roles) {
-  if (!roles.label_refused.empty())
-    return roles.label_refused + "; a label has records of either kind";
+  if (!roles.refused.empty()) return roles.refused;
   if (roles.are_meetings()) return "";
   if (roles.label_denied)
     return "these records have no label, as you say, so that a user and an item are needed";

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/words.h"
 #include "console/text_table.h"
+#include "inspect/source_yaml.h"
 #include "inspect/topic_report.h"
 
 namespace tacit::inspect {
@@ -75,8 +76,19 @@ const Complaints& ComplaintsOf(const Sample& sample, const std::optional<Trial>&
   return trial ? trial->complaints : sample.complaints;
 }
 
+// A column, and why it plays its part.
+std::string PlaceText(const Sample& sample, size_t column, const Grounds& grounds) {
+  return fmt::format("'{}'{}{}", Shown(sample.columns[column].place),
+                     grounds.guessed          ? ", "
+                     : grounds.reason.empty() ? ""
+                                              : ": ",
+                     GroundsText(grounds));
+}
+
 std::string LabelText(const Sample& sample, const Roles& roles, const std::optional<Trial>& trial) {
-  if (roles.are_meetings()) return "none: each record says that a user has met an item";
+  if (roles.are_meetings())
+    return fmt::format("none{}: each record says that a user has met an item",
+                       roles.label_denied ? "" : ", GUESSED");
   if (!roles.label) return "none is found";
   const LabelRole& label = *roles.label;
   std::string rule;
@@ -94,16 +106,14 @@ std::string LabelText(const Sample& sample, const Roles& roles, const std::optio
                         PercentText(rate(trial->first_positives, trial->first)),
                         PercentText(rate(trial->second_positives, trial->second)));
   }
-  return fmt::format("'{}'{}: {}{}{}", Shown(sample.columns[label.column].place),
-                     label.guessed ? ", GUESSED" : "", label.reason, rule, rates);
+  return fmt::format("{}; {}{}{}", PlaceText(sample, label.column, label.grounds), label.reason,
+                     rule, rates);
 }
 
 // The column of users or of items; `name` is that of the option which names it.
-std::string IdText(const Sample& sample, const std::optional<size_t>& column, bool guessed,
-                   const std::string& reason, std::string_view name) {
-  if (column)
-    return fmt::format("'{}'{}{}{}", Shown(sample.columns[*column].place),
-                       guessed ? ", GUESSED" : "", reason.empty() ? "" : ": ", reason);
+std::string IdText(const Sample& sample, const std::optional<size_t>& column,
+                   const Grounds& grounds, std::string_view name) {
+  if (column) return PlaceText(sample, *column, grounds);
   if (sample.shape.format == Format::kCriteoTsv) return "none: Criteo's lines name none";
   return fmt::format("none is found; --{} FIELD names it", name);
 }
@@ -170,12 +180,17 @@ std::string ReportText(const Sample& sample, const Roles& roles,
     text += fmt::format("  {} not, first {}:{}: {}\n", WithThousands(complaint.count),
                         complaint.file, complaint.line, complaint.reason);
   line("label", LabelText(sample, roles, trial));
-  line("user", IdText(sample, roles.user, roles.user_guessed, roles.user_reason, "user") +
-                   (roles.user ? "" : ": without a user the unit can be event alone"));
-  line("item", IdText(sample, roles.item, roles.item_guessed, roles.item_reason, "item"));
+  const std::string unit = !roles.user ? ": without a user the unit can be event alone"
+                           : roles.user_grounds.guessed
+                               ? fmt::format("; with unit user each of its {} is one person",
+                                             Counted(roles.profiles[*roles.user].distinct, "value"))
+                               : "";
+  line("user", IdText(sample, roles.user, roles.user_grounds, "user") + unit);
+  line("item", IdText(sample, roles.item, roles.item_grounds, "item"));
   if (const auto days = DaysOf(sample, roles, trial)) {
-    line("time", fmt::format("'{}': from {} to {}{}{}",
-                             Shown(sample.columns[roles.time->column].place), days->from, days->to,
+    line("time", fmt::format("{}; from {} to {}{}{}",
+                             PlaceText(sample, roles.time->column, roles.time->grounds), days->from,
+                             days->to,
                              days->others == 0 ? ""
                                                : fmt::format(", without {} of another age",
                                                              WithThousands(days->others)),
@@ -238,10 +253,14 @@ json::object ReportJson(const Sample& sample, const Roles& roles,
       {"left_out", std::move(left_out)},
       {"warnings", std::move(warnings)}};
   if (sample.topic() != nullptr) report["topic"] = TopicJson(sample, roles);
+  for (const char* name : {"label", "user", "item", "time"}) report[name] = nullptr;
+  for (const NamedPart& part : NamedParts(roles))
+    report[part.name] = json::object{{"field", sample.columns[part.column].place},
+                                     {"guessed", part.grounds->guessed},
+                                     {"reason", part.grounds->reason},
+                                     {"rivals", json::value_from(part.grounds->rivals)}};
   if (roles.label) {
-    json::object label{{"field", sample.columns[roles.label->column].place},
-                       {"guessed", roles.label->guessed},
-                       {"others", json::value_from(roles.label->others)}};
+    json::object& label = report["label"].as_object();
     if (roles.label->at_least) label["at_least"] = *roles.label->at_least;
     if (trial && trial->first > 0 && trial->second > 0 && !roles.label->values_open) {
       label["rate"] = trial->label_rate();
@@ -249,10 +268,7 @@ json::object ReportJson(const Sample& sample, const Roles& roles,
           static_cast<double>(trial->first_positives) / static_cast<double>(trial->first),
           static_cast<double>(trial->second_positives) / static_cast<double>(trial->second)};
     }
-    report["label"] = std::move(label);
   }
-  for (const auto& [name, column] : {std::pair("user", roles.user), std::pair("item", roles.item)})
-    report[name] = column ? json::value(sample.columns[*column].place) : json::value(nullptr);
   if (const auto days = DaysOf(sample, roles, trial))
     report["days"] = json::object{{"days", days->days},
                                   {"events", days->events},

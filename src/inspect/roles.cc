@@ -28,6 +28,7 @@ constexpr double kEachItsOwn =
 constexpr double kHardlyEver = 0.001;  // there in fewer records than that: of no use
 constexpr double kClose = 0.32;        // a user's records lie twice as close as chance has them
 constexpr double kCounting = 0.9;      // neighbours whose numbers do not fall, of a counter
+constexpr uint64_t kItemsLeast = 11;   // by name alone: ten are recommended
 
 class RoleFinder {
  public:
@@ -44,7 +45,8 @@ class RoleFinder {
   Roles Find() {
     const bool criteo = sample_.shape.format == Format::kCriteoTsv;
     roles_.plain_json = LooksPlain() && !named_.no_label;
-    if (!criteo) FindTime(sample_, evidence_, &taken_, &roles_);
+    if (!criteo) Reserve();
+    if (!criteo) FindTime(sample_, evidence_, named_, &taken_, &roles_);
     FindLabel(sample_, evidence_, named_, &taken_, &roles_);
     if (!criteo) {
       FindUser();
@@ -80,73 +82,77 @@ class RoleFinder {
 
   bool IsZeroOrOne(size_t c) const { return Of(c).zero_or_one; }
 
+  // A column that a person has named for one part has no other, and none without a name has any.
+  void Reserve() {
+    for (const std::string& place : {named_.label, named_.user, named_.item, named_.time})
+      if (const auto c = place.empty() ? std::nullopt : sample_.ColumnAt(place)) taken_[*c] = 1;
+    for (size_t c = 0; c < sample_.columns.size(); ++c) {
+      if (!At(c).place.empty()) continue;
+      taken_[c] = 1;
+      LeaveOut(c, "it has no name");
+    }
+  }
+
+  // A person, or the plain form, says which column it is.
+  bool IsSaid(const std::string& named, std::string_view plain, std::optional<size_t>* part,
+              Grounds* grounds) {
+    if (named.empty() && !roles_.plain_json) return false;
+    *part = sample_.ColumnAt(named.empty() ? plain : named);
+    if (*part) taken_[**part] = 1;
+    if (*part && !named.empty()) grounds->reason = "it is given";
+    return true;
+  }
+
   void FindUser() {
-    if (!named_.user.empty()) {
-      if (const auto user = sample_.ColumnAt(named_.user)) SetUser(*user, "it is given");
-      return;
-    }
-    // The plain form says itself where a user and an item are.
-    if (roles_.plain_json) {
-      if (const auto user = sample_.ColumnAt("/user")) SetUser(*user, "");
-      return;
-    }
-    if (SetNamedUser()) return;
+    if (IsSaid(named_.user, "/user", &roles_.user, &roles_.user_grounds)) return;
+    // By name the finest is taken: a company has users.
+    std::optional<size_t> best;
+    const auto rank = [&](size_t c) { return std::pair(!EachHasItsOwn(c), Of(c).distinct); };
+    for (size_t c = 0; c < sample_.columns.size(); ++c)
+      if (MayBeId(c) && IsUserName(At(c)) && (!best || rank(c) > rank(*best))) best = c;
+    std::string reason = "by its name";
     // A column that follows the order of the file has one run a value. Where that order is the
     // time's, it is a day or a batch.
-    if (const auto returns = ClosestId(/*of_one_run=*/false))
-      return GuessUser(*returns,
-                       fmt::format("a value's records lie close together: {:.2f}; chance makes .63",
-                                   Of(*returns).closeness));
-    if (roles_.time && Of(roles_.time->column).ordered == 1) return;
-    if (const auto grouped = ClosestId(/*of_one_run=*/true))
-      GuessUser(*grouped, "the file is grouped by its values");
-  }
-  // A name tells the user, unless it is one of several, or of ids that no two records share: then
-  // it is a guess. Of several the finest is taken: a company has users.
-  bool SetNamedUser() {
-    std::vector<size_t> named;
+    if (!best && (best = ClosestId(/*of_one_run=*/false)))
+      reason = fmt::format("a value's records lie close together: {:.2f}; chance makes .63",
+                           Of(*best).closeness);
+    if (!best && !(roles_.time && Of(roles_.time->column).ordered == 1) &&
+        (best = ClosestId(/*of_one_run=*/true)))
+      reason = "the file is grouped by its values";
+    if (!best) return;
+    roles_.user_grounds = {.guessed = true, .reason = std::move(reason)};
     for (size_t c = 0; c < sample_.columns.size(); ++c)
-      if (MayBeId(c) && IsUserName(At(c))) named.push_back(c);
-    if (named.empty()) return false;
-    const size_t best = *std::ranges::max_element(
-        named, {}, [&](size_t c) { return std::pair(!EachHasItsOwn(c), Of(c).distinct); });
-    std::string others;
-    for (const size_t c : named)
-      if (c != best) others += (others.empty() ? "" : ", ") + config::QuotedYaml(At(c).place);
-    if (!others.empty())
-      GuessUser(best, fmt::format("by its name, and {} might be it too", others));
-    else if (evidence_.TellsWords() && EachHasItsOwn(best))
-      GuessUser(best, "by its name, though each record has a value of its own");
-    else
-      SetUser(best, "by its name");
-    return true;
+      if (c != *best && MayBeUser(c, *best)) roles_.user_grounds.rivals.push_back(At(c).place);
+    roles_.user = best;
+    taken_[*best] = 1;
   }
 
   // The id whose values have their records closest together.
   std::optional<size_t> ClosestId(bool of_one_run) const {
     std::optional<size_t> best;
     for (size_t c = 0; c < sample_.columns.size(); ++c) {
-      const Profile& profile = Of(c);
       const bool returns =
-          static_cast<double>(profile.runs) > 1.05 * static_cast<double>(profile.distinct);
-      if (!MayBeId(c) || profile.missing > 0 || AreNames(profile.distinct) ||
-          returns == of_one_run || profile.distinct * 2 > profile.present ||
-          profile.closeness > kClose)
-        continue;
-      if (!best || profile.closeness < Of(*best).closeness) best = c;
+          static_cast<double>(Of(c).runs) > 1.05 * static_cast<double>(Of(c).distinct);
+      if (returns != of_one_run && ComesBack(c) && Of(c).closeness <= kClose &&
+          (!best || Of(c).closeness < Of(*best).closeness))
+        best = c;
     }
     return best;
   }
-  void SetUser(size_t c, std::string reason) {
-    roles_.user = c;
-    roles_.user_reason = std::move(reason);
-    taken_[c] = 1;
+  // True if all records have one of its many values, each of which comes twice on the average.
+  bool ComesBack(size_t c) const {
+    return MayBeId(c) && Of(c).missing == 0 && !AreNames(Of(c).distinct) &&
+           Of(c).distinct * 2 <= Of(c).present;
   }
-
-  // Records lie together by hours, batches and sorted ids as they do by users.
-  void GuessUser(size_t c, std::string reason) {
-    SetUser(c, std::move(reason));
-    roles_.user_guessed = true;
+  // True if a column might be the user as well as another: by its name, as an id of more values,
+  // or as its records lie closer together.
+  bool MayBeUser(size_t c, size_t other) const {
+    if (!MayBeId(c) || IsUserName(At(c))) return MayBeId(c);
+    const bool finer = (IsIdName(At(c)) || HasIds(At(c))) && !IsItemName(At(c)) &&
+                       !EachHasItsOwn(c) && !AreNames(Of(c).distinct) &&
+                       Of(c).distinct > Of(other).distinct;
+    return finer ||
+           (ComesBack(c) && Of(c).closeness <= kClose && Of(c).closeness < Of(other).closeness);
   }
 
   // Ids are whole numbers or texts.
@@ -160,39 +166,35 @@ class RoleFinder {
   }
 
   void FindItem() {
-    if (!roles_.user) return;
-    if (!named_.item.empty()) {
-      roles_.item = sample_.ColumnAt(named_.item);
-      roles_.item_reason = "it is given";
-      if (roles_.item) taken_[*roles_.item] = 1;
-      return;
+    if (IsSaid(named_.item, "/item", &roles_.item, &roles_.item_grounds) || !roles_.user) return;
+    // By name, then by values; the one with the most values.
+    std::optional<size_t> best;
+    std::vector<size_t> able;
+    const auto left = std::ranges::count(taken_, uint8_t{0});
+    const auto by_name = [&](size_t c) {
+      return IsItemName(At(c)) && Of(c).distinct >= kItemsLeast;
+    };
+    const auto rank = [&](size_t c) { return std::pair(by_name(c), Of(c).distinct); };
+    for (size_t c = 0; c < sample_.columns.size(); ++c) {
+      if (!MayBeId(c) || !(by_name(c) || IsMetOnce(c, left))) continue;
+      able.push_back(c);
+      if (!best || rank(c) > rank(*best)) best = c;
     }
-    if (roles_.plain_json) {
-      roles_.item = sample_.ColumnAt("/item");
-      if (roles_.item) taken_[*roles_.item] = 1;
-      return;
-    }
-    for (size_t c = 0; c < sample_.columns.size(); ++c)
-      if (MayBeId(c) && IsItemName(At(c))) {
-        roles_.item = c;
-        roles_.item_reason = "by its name";
-      }
-    if (!roles_.item && !EachHasItsOwn(*roles_.user)) {
-      // Users meet an amount about once, too: a number is an item where nothing else is left.
-      const auto left = std::ranges::count(taken_, uint8_t{0});
-      for (size_t c = 0; c < sample_.columns.size(); ++c) {
-        const Profile& profile = Of(c);
-        if (!MayBeId(c) || profile.missing > 0 || AreNames(profile.distinct) ||
-            profile.distinct * 2 > profile.present || (IsNumeric(c) && left > 1) ||
-            !evidence_.MetOnce(*roles_.user, c))
-          continue;
-        if (!roles_.item || profile.distinct > Of(*roles_.item).distinct) roles_.item = c;
-      }
-      roles_.item_guessed = roles_.item.has_value();
-      if (roles_.item)
-        roles_.item_reason = "of the ids that a user meets about once it has the most values";
-    }
-    if (roles_.item) taken_[*roles_.item] = 1;
+    if (!best) return;
+    roles_.item_grounds = {
+        .guessed = true,
+        .reason = by_name(*best)
+                      ? "by its name"
+                      : "of the ids that a user meets about once it has the most values"};
+    for (const size_t c : able)
+      if (c != *best) roles_.item_grounds.rivals.push_back(At(c).place);
+    roles_.item = best;
+    taken_[*best] = 1;
+  }
+  // Users meet an amount about once, too: a number is an item where nothing else is left.
+  bool IsMetOnce(size_t c, ptrdiff_t left) const {
+    return !EachHasItsOwn(*roles_.user) && ComesBack(c) && !(IsNumeric(c) && left > 1) &&
+           evidence_.MetOnce(*roles_.user, c);
   }
 
   void TellOfHidden() {
@@ -302,7 +304,6 @@ class RoleFinder {
     const auto rows = static_cast<double>(sample_.rows);
     if (roles_.plain_json && !column.place.starts_with("/features/"))
       return LeaveOut(c, "it does not lie below features");
-    if (column.place.empty()) return LeaveOut(c, "it has no name");
     if (!IsUtf8(column.name) || column.name.find('\0') != std::string::npos ||
         column.place.size() > 500)
       return LeaveOut(c, "no configuration can name it");
@@ -394,14 +395,13 @@ class RoleFinder {
   // Says why a column looks like what is known only with the label; "" if it does not.
   std::string WhyLeak(size_t c) const {
     const std::optional<Foretold>& foretold = foretold_[c];
-    if (foretold && foretold->one_is_one && IsZeroOrOne(c))
-      return "it is 1 only where the label is 1: is it known only afterwards?";
     if (!foretold) return "";
     if (foretold->by_presence >= kForetellsAlone)
       return fmt::format("it is filled in where the label is {}: is it known only afterwards?",
                          foretold->filled_is_one ? 1 : 0);
     if (foretold->filled_is_always_one)
-      return "it is filled in only where the label is 1: is it known only afterwards?";
+      return fmt::format("it is {} only where the label is 1: is it known only afterwards?",
+                         IsZeroOrOne(c) ? "1" : "filled in");
     if (foretold->by_value < kForetellsAlone) return "";
     return fmt::format("it alone foretells the label (AUC {:.3f}): is it known only afterwards?",
                        foretold->by_value);
@@ -413,7 +413,13 @@ class RoleFinder {
       const Foretold foretold = foretold_[feature.column].value_or(Foretold());
       const bool by_presence = foretold.by_presence >= kForetellsByPresence;
       const bool by_name = feature.kind != Kind::kDense && foretold.by_value >= kForetellsByValue;
-      if (!by_presence && !by_name) continue;
+      if (foretold.filled_is_always_zero)
+        roles_.warnings.push_back(fmt::format(
+            "{} is {} only where the label is 0: is it known only afterwards? Then take it out of "
+            "schema.features",
+            config::QuotedYaml(At(feature.column).place),
+            IsZeroOrOne(feature.column) ? "1" : "filled in"));
+      if (foretold.filled_is_always_zero || (!by_presence && !by_name)) continue;
       roles_.warnings.push_back(
           fmt::format("{}{}{} foretells the label (AUC {:.2f}): is it known only afterwards? Then "
                       "take it out of "
@@ -504,8 +510,9 @@ class RoleFinder {
     };
     const bool timed = !roles_.time || (At(roles_.time->column).place == "/timestamp_ms" &&
                                         roles_.time->unit == event::TimeUnit::kMilliseconds);
-    return timed && lies_at(roles_.user, "/user") && lies_at(roles_.item, "/item") &&
-           lies_at(roles_.event_id, "/event_id");
+    const auto label = roles_.label ? std::optional(roles_.label->column) : std::nullopt;
+    return timed && lies_at(label, "/label") && lies_at(roles_.user, "/user") &&
+           lies_at(roles_.item, "/item") && lies_at(roles_.event_id, "/event_id");
   }
 
   const Sample& sample_;
@@ -524,6 +531,15 @@ bool Roles::ListAsMissing(const std::string& text) {
     return false;
   if (std::ranges::find(missing, text) == missing.end()) missing.push_back(text);
   return true;
+}
+
+std::vector<NamedPart> NamedParts(const Roles& roles) {
+  std::vector<NamedPart> parts;
+  if (roles.label) parts.push_back({"label", roles.label->column, &roles.label->grounds});
+  if (roles.user) parts.push_back({"user", *roles.user, &roles.user_grounds});
+  if (roles.item) parts.push_back({"item", *roles.item, &roles.item_grounds});
+  if (roles.time) parts.push_back({"time", roles.time->column, &roles.time->grounds});
+  return parts;
 }
 
 Roles FindRoles(const Sample& sample, std::vector<Profile> profiles, const Evidence& evidence,

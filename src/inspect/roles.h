@@ -52,15 +52,22 @@ struct Profile {
 };
 Profile ProfileOf(const Column& column, uint64_t rows);
 
+// The reason why a column plays its part. It is a guess where neither a person nor the format says
+// so.
+struct Grounds {
+  bool guessed = false;
+  std::string reason = {};
+  std::vector<std::string> rivals = {};  // places of columns that might be meant too
+};
+
 // The label's column and rule.
 struct LabelRole {
   size_t column = 0;
+  Grounds grounds = {};
   config::Words values = {};            // value, "0" or "1"; if empty, it is 0 or 1, or
   bool values_open = false;             // they are a guess: a person has to give them
   std::optional<double> at_least = {};  // a number
-  std::string reason = {};
-  bool guessed = false;  // neither a person nor the format says so, nor its name alone
-  std::vector<std::string> others = {};  // names of columns that might be meant too
+  std::string reason = {};              // of the rule
 };
 
 struct FeatureRole {
@@ -72,6 +79,7 @@ struct FeatureRole {
 
 struct TimeRole {
   size_t column = 0;
+  Grounds grounds = {};
   event::TimeUnit unit = event::TimeUnit::kMilliseconds;
   double ms_per_unit = 1;
 };
@@ -80,12 +88,10 @@ struct TimeRole {
 struct Roles {
   std::vector<Profile> profiles;  // by column
   std::optional<LabelRole> label;
-  std::string label_refused;  // why a person's label is none; if empty, it is one or none was named
+  std::string refused;  // why a field that a person names cannot be what it is named for, or ""
   std::optional<TimeRole> time;
   std::optional<size_t> user, item, event_id;
-  std::string user_reason, item_reason;
-  // Neither a person nor the format says so, nor the name.
-  bool user_guessed = false, item_guessed = false;
+  Grounds user_grounds, item_grounds;
   std::vector<FeatureRole> features;
   std::vector<std::pair<size_t, std::string>> left_out;  // with the reason
   std::vector<std::string> warnings;
@@ -99,12 +105,22 @@ struct Roles {
   bool ListAsMissing(const std::string& text);
 };
 
-// The AUC with which a column foretells the label, by being there and by its value.
+// A part with a column, by the name of the option that names it.
+struct NamedPart {
+  std::string_view name;
+  size_t column = 0;
+  const Grounds* grounds = nullptr;  // of the roles
+};
+// The label, the user, the item and the time, as far as there are such columns.
+std::vector<NamedPart> NamedParts(const Roles& roles);
+
+// The AUC with which a column foretells the label, by being there and by its value. An empty list
+// and a text that stands for none are not there.
 struct Foretold {
   double by_presence = 0.5, by_value = 0.5;
   bool filled_is_one = false;  // records that have it have the label of 1 more often
-  // It is 1, or is there, only where the label is 1, and that is no chance.
-  bool one_is_one = false, filled_is_always_one = false;
+  // All records that have it, and no number of 0 or -1 in it, have one label, which is no chance.
+  bool filled_is_always_one = false, filled_is_always_zero = false;
 };
 
 // Answers what is asked of the records beside their profiles. It is raw, or noised.
@@ -134,7 +150,7 @@ std::unique_ptr<Evidence> RawEvidence(const Sample& sample);
 
 // The places that a person has named; if empty, they are to be found.
 struct Named {
-  std::string label = {}, user = {}, item = {};
+  std::string label = {}, user = {}, item = {}, time = {};
   bool no_label = false;  // the records have none
   config::Words label_values = {};
 };

@@ -152,6 +152,14 @@ Result<Shape> CsvShapeOf(const std::string& file, const std::vector<std::string>
   const auto first = std::ranges::find_if(lines, [&](const std::string& line) {
     return ValuesOf(line, shape.separator).size() == most;
   });
+  // R writes the names of rows into a column that its header does not name.
+  std::vector<std::string> names = ValuesOf(lines.front(), shape.separator);
+  names.insert(names.begin(), "");
+  if (first == lines.begin() + 1 && names.size() == most &&
+      IsHeader(names, {first, lines.end()}, shape.separator))
+    return NoShape(file, fmt::format("its first line has {} names, and the lines below have {} "
+                                     "values: name each (in R: col.names = NA)",
+                                     most - 1, most));
   shape.columns = ValuesOf(*first, shape.separator);
   shape.header = IsHeader(shape.columns, {first + 1, lines.end()}, shape.separator);
   if (shape.header && first != lines.begin())
@@ -194,7 +202,16 @@ Result<Shape> ShapeOfLines(const std::string& file, const std::vector<std::strin
   if (!asked && TrimmedLine(lines.front()) == "{")
     return NoShape(file, "is JSON that goes over several lines; a log has an object a line");
   if (asked != Format::kCsv)
-    if (auto criteo = CriteoShape(lines, asked == Format::kCriteoTsv)) return *criteo;
+    if (auto criteo = CriteoShape(lines, asked == Format::kCriteoTsv)) {
+      const std::vector<std::string> first = ValuesOf(lines[0], '\t');
+      if (first.size() != 1 + criteo->dense + criteo->categorical ||
+          !IsHeader(first, {lines.begin() + 1, lines.end()}, '\t'))
+        return *criteo;
+      if (asked)
+        return NoShape(file,
+                       "its first line names the columns, and Criteo's form has no such line: "
+                       "remove it, or ask for --format csv");
+    }
   if (asked == Format::kCriteoTsv)
     return NoShape(file,
                    "is not of Criteo's form: a label of 0 or 1, whole numbers and categories, with "
@@ -294,7 +311,10 @@ struct Splitter::Filler {
     const auto number = value.to_number<double>();
     ++(value.is_double() ? column->fractions : column->integers);
     KeepNumber(column, row, number);
-    const std::string text = value.is_double() ? fmt::format("{}", number) : json::serialize(value);
+    const bool zero = value.is_double() && number == std::floor(number) && std::abs(number) < 1e15;
+    const std::string text = zero                ? fmt::format("{:.1f}", number)  // "12.0"
+                             : value.is_double() ? fmt::format("{}", number)
+                                                 : json::serialize(value);
     Keep(column, row, CodeOfValue(text), text);
   }
 

@@ -26,10 +26,10 @@ std::string LabelYaml(const Sample& sample, const Roles& roles) {
     return CommentLines(4, "The records have no label: each says that a user has met an item.") +
            "    label: \"\"\n";
   const LabelRole& label = *roles.label;
-  std::string yaml =
-      CommentLines(4, fmt::format("The label{}: {}{}.", label.guessed ? " is GUESSED" : "",
-                                  label.reason, OtherLabels(label))) +
-      fmt::format("    label: {}\n", QuotedYaml(sample.columns[label.column].place));
+  std::string yaml = CommentLines(4, fmt::format("The label{}{}. Its rule: {}.",
+                                                 label.grounds.reason.empty() ? "" : ", ",
+                                                 GroundsText(label.grounds), label.reason)) +
+                     fmt::format("    label: {}\n", QuotedYaml(sample.columns[label.column].place));
   if (label.values_open)
     yaml += CommentLines(4,
                          "To be filled in: no word here is known to be a success. Give 1 to each "
@@ -49,14 +49,18 @@ std::string PlacesYaml(const Sample& sample, const Roles& roles) {
   const auto place = [&](const std::optional<size_t>& column) {
     return column ? QuotedYaml(sample.columns[*column].place) : std::string("\"\"");
   };
+  // Behind the keys of a part: why it is this column.
+  const auto why = [&](const std::optional<size_t>& column, const Grounds& grounds) {
+    const std::string text = column ? GroundsText(grounds) : "";
+    return text.empty() ? "" : "  # " + text;
+  };
   std::string yaml = LabelYaml(sample, roles);
-  yaml += fmt::format("    user: {}{}\n", place(roles.user),
-                      roles.user_reason.empty() ? "" : "  # " + roles.user_reason);
-  yaml += fmt::format("    item: {}{}\n", place(roles.item),
-                      roles.item_reason.empty() ? "" : "  # " + roles.item_reason);
+  yaml += fmt::format("    user: {}{}\n", place(roles.user), why(roles.user, roles.user_grounds));
+  yaml += fmt::format("    item: {}{}\n", place(roles.item), why(roles.item, roles.item_grounds));
   yaml += fmt::format("    event_id: {}\n", place(roles.event_id));
-  yaml += fmt::format("    timestamp: {}\n",
-                      place(roles.time ? std::optional(roles.time->column) : std::nullopt));
+  const TimeRole time = roles.time.value_or(TimeRole());
+  const auto timed = roles.time ? std::optional(time.column) : std::nullopt;
+  yaml += fmt::format("    timestamp: {}{}\n", place(timed), why(timed, time.grounds));
   if (roles.time) yaml += fmt::format("    timestamp_unit: {}\n", NameOfUnit(roles.time->unit));
   if (roles.time && roles.time->unit == event::TimeUnit::kDatetime)
     yaml += CommentLines(4,
@@ -136,14 +140,17 @@ std::string FeatureYaml(const Sample& sample, const Roles& roles, const FeatureR
 
 }  // namespace
 
-std::string OtherLabels(const LabelRole& label) {
-  constexpr size_t kShownMost = 8;
-  std::string others;
-  for (size_t i = 0; i < std::min(kShownMost, label.others.size()); ++i)
-    others += (i == 0 ? "; it might be " : ", ") + QuotedYaml(label.others[i]);
-  if (label.others.size() > kShownMost)
-    others += fmt::format(" or one of {} more", label.others.size() - kShownMost);
-  return others;
+std::string GroundsText(const Grounds& grounds) {
+  if (!grounds.guessed) return grounds.reason;
+  constexpr size_t kShownMost = 5;
+  const size_t all = grounds.rivals.size(), shown = std::min(kShownMost, all);
+  std::string text = "GUESSED: " + grounds.reason;
+  for (size_t i = 0; i < shown; ++i)
+    text += (i == 0         ? "; it might be "
+             : i + 1 == all ? " or "
+                            : ", ") +
+            QuotedYaml(grounds.rivals[i]);
+  return text + (all > shown ? fmt::format(" and {} more", all - shown) : "");
 }
 
 uint64_t RowsOf(const Sample& sample, const Roles& roles, const FeatureRole& feature) {

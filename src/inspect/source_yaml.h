@@ -13,8 +13,8 @@ namespace tacit::inspect {
 // Returns a comment in lines of at most 100 characters.
 std::string CommentLines(size_t indent, std::string_view text);
 
-// Returns "; it might be "paid", "done"", the columns that might be meant too; "" without any.
-std::string OtherLabels(const LabelRole& label);
+// Returns "GUESSED: by its name; it might be "paid" or "done"", or the reason of what is no guess.
+std::string GroundsText(const Grounds& grounds);
 
 // Returns the rows of a feature's table; 0 for numbers.
 uint64_t RowsOf(const Sample& sample, const Roles& roles, const FeatureRole& feature);

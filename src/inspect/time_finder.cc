@@ -6,6 +6,9 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "base/text.h"
 #include "base/words.h"
@@ -78,7 +81,9 @@ class TimeReader {
   bool Reads(uint64_t row, double number) const {
     const bool whole = number == std::floor(number) && std::abs(number) < 0x1p63;
     const std::string digits = whole ? fmt::format("{:.0f}", number) : fmt::format("{}", number);
-    if (IsOfTexts(role_.unit)) return column_.code[row] != CodeOfValue(digits);
+    if (IsOfTexts(role_.unit))
+      return column_.code[row] != CodeOfValue(digits) &&
+             column_.code[row] != CodeOfValue(digits + ".0");
     return event::ReadTime(digits, shape_).has_value();
   }
 
@@ -127,31 +132,63 @@ std::pair<TimeUnit, uint64_t> LikeliestForm(const Column& column, const Profile&
   return best;
 }
 
+std::string NoTimes(const Profile& profile) {
+  return fmt::format(
+      "not one of its {} values is a time by RFC 3339 or without a zone, or a number of 1990 to "
+      "2100 in unit s, ms, us or ns: write times so",
+      WithThousands(profile.present));
+}
+
 }  // namespace
 
-void FindTime(const Sample& sample, const Evidence& evidence, std::vector<uint8_t>* taken,
-              Roles* roles) {
-  std::optional<size_t> best;
-  const auto better = [&](size_t c) {
-    if (!best) return true;
-    const bool named = IsTimeName(sample.columns[c]),
-               best_named = IsTimeName(sample.columns[*best]);
-    if (named != best_named) return named;
-    return roles->profiles[c].distinct > roles->profiles[*best].distinct;
+void FindTime(const Sample& sample, const Evidence& evidence, const Named& named,
+              std::vector<uint8_t>* taken, Roles* roles) {
+  const auto take = [&](size_t c, TimeUnit unit, Grounds grounds) {
+    roles->time = RoleOf(c, unit);
+    roles->time->grounds = std::move(grounds);
+    (*taken)[c] = 1;
+    if (evidence.TellsWords()) TellOfOddTimes(sample, roles);
   };
+  if (!named.time.empty()) {
+    const auto c = sample.ColumnAt(named.time);
+    if (!c) return;
+    const auto [unit, count] = LikeliestForm(sample.columns[*c], roles->profiles[*c]);
+    if (count > 0) return take(*c, unit, {.reason = "it is given"});
+    if (!evidence.TellsWords()) {
+      roles->left_out.emplace_back(*c, LeaveTimeOut(sample, evidence, *c, roles));
+      return;
+    }
+    roles->refused = fmt::format("{} cannot be the time: {}", config::QuotedYaml(named.time),
+                                 NoTimes(roles->profiles[*c]));
+    return;
+  }
+  // By name and order, by name, by order.
+  const auto ordered = [&](size_t c) { return roles->profiles[c].ordered >= kTimeOrdered; };
+  const auto rank = [&](size_t c) {
+    const bool called_so = IsTimeName(sample.columns[c]);
+    return std::tuple(called_so && ordered(c), called_so, roles->profiles[c].distinct);
+  };
+  std::optional<size_t> best;
+  std::vector<size_t> times;
   for (size_t c = 0; c < sample.columns.size(); ++c) {
     const Column& column = sample.columns[c];
     const Profile& profile = roles->profiles[c];
-    const bool ordered = profile.ordered >= kTimeOrdered || IsTimeName(column);
     const bool id = IsNamedId(column) && column.times + column.datetimes == 0;
-    if (profile.time_unit && ordered && !id && profile.missing <= kLackMost &&
-        profile.distinct > 1 && better(c))
+    if ((*taken)[c] != 0 || !profile.time_unit || id || profile.distinct < 2) continue;
+    times.push_back(c);
+    if (profile.missing <= kLackMost && (ordered(c) || IsTimeName(column)) &&
+        (!best || rank(c) > rank(*best)))
       best = c;
   }
   if (!best) return;
-  roles->time = RoleOf(*best, *roles->profiles[*best].time_unit);
-  (*taken)[*best] = 1;
-  if (evidence.TellsWords()) TellOfOddTimes(sample, roles);
+  const Column& column = sample.columns[*best];
+  Grounds grounds{.guessed = !roles->plain_json || column.place != "/timestamp_ms"};
+  grounds.reason = IsTimeName(column)     ? "by its name"
+                   : column.numbers() > 0 ? "its numbers grow, and might be times"
+                                          : "its values are times";
+  for (const size_t c : times)
+    if (c != *best) grounds.rivals.push_back(sample.columns[c].place);
+  take(*best, *roles->profiles[*best].time_unit, std::move(grounds));
 }
 
 bool SeemsTime(const Column& column, const Profile& profile) {
@@ -184,48 +221,34 @@ std::string LeaveTimeOut(const Sample& sample, const Evidence& evidence, size_t 
   if (profile.time_unit && roles->time) return "it is a time beside the record's own";
   const auto [unit, count] = LikeliestForm(column, profile);
   const uint64_t others = profile.present - std::min(profile.present, count);
-  std::string first;
-  if (evidence.TellsWords() && column.times == 0 && column.datetimes == 0) {
-    const OddTimes odd = TimeReader(column, unit).Odd();
-    const auto row = odd.first_unread && odd.first_of_other_age
-                         ? std::min(*odd.first_unread, *odd.first_of_other_age)
-                         : odd.first_unread.value_or(odd.first_of_other_age.value_or(0));
-    first = FirstAt(sample, row);
-  }
+  std::string why = NoTimes(profile);
   if (count == 0 && column.words > 0 && !evidence.TellsWords()) {
-    roles->warnings.push_back(fmt::format(
-        "{} seems to be the time by its name, and is left out: a private look takes times without "
-        "a zone for texts. If its values are such times, name it in source.{}.timestamp, with "
-        "timestamp_unit: datetime; if it is no time, name it in schema.features",
-        config::QuotedYaml(column.place), NameOf(sample.shape.format)));
-    return "it seems to be the time by its name";
+    why = fmt::format(
+        "a private look takes times without a zone for texts; if its values are such times, name "
+        "it in source.{}.timestamp, with timestamp_unit: datetime",
+        NameOf(sample.shape.format));
+  } else if (count > 0 && others > 0) {
+    std::optional<uint64_t> first;
+    if (evidence.TellsWords() && column.times + column.datetimes == 0) {
+      const OddTimes odd = TimeReader(column, unit).Odd();
+      first = std::min(odd.first_unread.value_or(UINT64_MAX),
+                       odd.first_of_other_age.value_or(UINT64_MAX));
+    }
+    why = fmt::format("{} of its {} values are times{} {}, and {} {} not{}; nearly all have to be",
+                      WithThousands(count), WithThousands(profile.present),
+                      IsOfTexts(unit) ? "" : " of 1990 to 2100", FormOf(unit),
+                      WithThousands(others), WordFor(others, "is", "are"), FirstAt(sample, first));
+  } else if (count > 0) {
+    why = profile.missing > kLackMost
+              ? PercentText(profile.missing) + " of the records lack it"
+              : fmt::format("its values are times {}, and not in their order", FormOf(unit));
   }
-  if (count == 0) {
-    roles->warnings.push_back(fmt::format(
-        "{} seems to be the time by its {}, and is left out: not one of its {} values is a time "
-        "by RFC 3339 or without a zone, or a number of 1990 to 2100 in unit s, ms, us or ns. Write "
-        "times so; if it is none, name it in schema.features",
-        config::QuotedYaml(column.place), HasDays(column) ? "form" : "name",
-        WithThousands(profile.present)));
-  } else if (others == 0) {
-    const std::string why =
-        profile.missing > kLackMost
-            ? PercentText(profile.missing) + " of the records lack it"
-            : fmt::format("its values are times {}, and not in their order", FormOf(unit));
-    roles->warnings.push_back(fmt::format(
-        "{} seems to be a time, and is left out: {}. If it is the record's time, name it in "
-        "source.{}.timestamp; if it is none, in schema.features",
-        config::QuotedYaml(column.place), why, NameOf(sample.shape.format)));
-    return why;
-  } else {
-    roles->warnings.push_back(fmt::format(
-        "{} seems to be the time, and is left out: {} of its {} values are times{} {}, and {} {} "
-        "not{}; nearly all have to be. Correct them, or learn without a time",
-        config::QuotedYaml(column.place), WithThousands(count), WithThousands(profile.present),
-        IsOfTexts(unit) ? "" : " of 1990 to 2100", FormOf(unit), WithThousands(others),
-        WordFor(others, "is", "are"), first));
-  }
-  return "its values are not times of one form";
+  roles->warnings.push_back(
+      fmt::format("{} seems to be a time, and is left out: {}; {}if it is none, name it in "
+                  "schema.features",
+                  config::QuotedYaml(column.place), why,
+                  count > 0 ? "if it is the record's time, --time names it; " : ""));
+  return others > 0 ? "its values are not known to be times of one form" : why;
 }
 
 }  // namespace tacit::inspect

@@ -6,10 +6,9 @@
 
 #include "base/text.h"
 #include "base/words.h"
-#include "inspect/names.h"
 #include "inspect/report.h"
 #include "inspect/rules.h"
-#include "inspect/source_yaml.h"
+#include "inspect/shape.h"
 #include "inspect/topic_report.h"
 
 namespace tacit::inspect {
@@ -80,9 +79,33 @@ std::string OlderRecords(const Sample& sample, const Roles& roles) {
       sample.topic() != nullptr ? "topic's" : "files'");
 }
 
-// True if numbers alone say that a column is of times: numbers of invoices grow too.
-bool IsGuess(const Column& time) {
-  return time.numbers() > 0 && !IsTimeName(time) && !IsClockName(time);
+// Tables of floats write an id of 12 as 12.0, and the codec takes these texts for two.
+std::string IdsOfTwoForms(const Sample& sample, std::string_view part, size_t c) {
+  struct Form {
+    uint64_t records = 0, first = 0;
+    std::unordered_set<double> ids = {};
+  };
+  const Column& column = sample.columns[c];
+  Form whole, zeros;
+  for (uint64_t row = 0; row < column.number.size(); ++row) {
+    const double number = column.number[row];
+    if (!(number == std::floor(number) && std::abs(number) < 0x1p53)) continue;
+    const std::string digits = fmt::format("{:.0f}", number);
+    const bool plain = column.code[row] == CodeOfValue(digits);
+    if (!plain && column.code[row] != CodeOfValue(digits + ".0")) continue;
+    Form& form = plain ? whole : zeros;
+    if (form.records++ == 0) form.first = row;
+    form.ids.insert(number);
+  }
+  if (whole.records == 0 || zeros.records == 0) return "";
+  const auto both = static_cast<uint64_t>(
+      std::ranges::count_if(whole.ids, [&](double id) { return zeros.ids.contains(id); }));
+  return fmt::format(
+      "ids of the {}, {}, have two forms: {} as \"12\", the first at {}, and {} as \"12.0\", the "
+      "first at {}. An id is its text, so that {} {} here for two: write all of them in one form",
+      part, config::QuotedYaml(column.place), Counted(whole.records, "record"),
+      sample.PlaceOf(whole.first), WithThousands(zeros.records), sample.PlaceOf(zeros.first),
+      Counted(both, "id"), WordFor(both, "counts", "count"));
 }
 
 double RateOfRarer(const Trial& trial) {
@@ -184,25 +207,10 @@ std::vector<std::string> WarningsAbout(const Sample& sample, const Roles& roles,
     for (std::string& warning : TopicWarnings(sample, roles))
       warnings.push_back(std::move(warning));
   for (std::string& warning : ComeAndGone(sample, roles)) warnings.push_back(std::move(warning));
-  if (roles.label && roles.label->guessed)
-    warnings.push_back(fmt::format(
-        "the label is GUESSED to be {}{}{}: --label names it, --no-label says that these "
-        "records have none",
-        config::QuotedYaml(sample.columns[roles.label->column].place),
-        roles.label->at_least ? fmt::format(", 1 from {} on", *roles.label->at_least) : "",
-        OtherLabels(*roles.label)));
-  if (roles.time && sample.noised.empty() && IsGuess(sample.columns[roles.time->column]))
-    warnings.push_back(fmt::format(
-        "the time is GUESSED to be {}: its numbers grow, and might be times. If they are not, "
-        "leave "
-        "source.{}.timestamp empty",
-        config::QuotedYaml(sample.columns[roles.time->column].place), NameOf(sample.shape.format)));
-  if (roles.user_guessed)
-    warnings.push_back(fmt::format(
-        "the user is GUESSED to be {}: {}. With unit user each of its {} is protected as one "
-        "person: --user names the user",
-        config::QuotedYaml(sample.columns[*roles.user].place), roles.user_reason,
-        Counted(roles.profiles[*roles.user].distinct, "value")));
+  for (const NamedPart& part : NamedParts(roles))
+    if (part.name == "user" || part.name == "item")
+      if (std::string forms = IdsOfTwoForms(sample, part.name, part.column); !forms.empty())
+        warnings.push_back(std::move(forms));
   warnings.insert(warnings.end(), roles.warnings.begin(), roles.warnings.end());
   const uint64_t enough = PeriodRecords({}, 0);
   if (sample.lines_in_all < static_cast<double>(enough))

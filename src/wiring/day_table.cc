@@ -285,7 +285,8 @@ std::vector<LearnerDays> LearntDays(const Assembly& assembly, const train::Progr
                         .delta = plan.promise.delta,
                         .items = assembly.items == nullptr ? 0 : assembly.items->items(),
                         .last_period = view.last_period,
-                        .longest_period = view.longest_period});
+                        .longest_period = view.longest_period,
+                        .noise_in_units = plan.charge.Bounded() ? plan.model->NoiseInUnits() : 0});
   }
   return learners;
 }

@@ -28,6 +28,17 @@ std::string FigureOf(bool recommends, const train::PredictedFigures& figures) {
   return fmt::format("NDCG@10 {:.4f}", figures.ranked.Ndcg(figures.ranked.model));
 }
 
+// A value of fewer records in a period does not stand out of the noise.
+uint64_t HiddenRecords(const LearnerDays& learner) {
+  constexpr double kStandsOut = 2;  // deviations
+  return static_cast<uint64_t>(std::ceil(kStandsOut * learner.noise_in_units));
+}
+// True if one value in a hundred is hidden in every period, and so most of what features tell.
+bool IsHiddenByConstants(const LearnerDays& learner) {
+  constexpr uint64_t kPart = 100;
+  return learner.longest_period > 0 && kPart * HiddenRecords(learner) > learner.longest_period;
+}
+
 // Says how a learner without noise did beside the one with it.
 std::string BesidePlain(const LearnerDays& learner, bool better) {
   const auto& plain = learner.plain_judged;
@@ -52,6 +63,14 @@ std::string BesidePlain(const LearnerDays& learner, bool better) {
         learner.recommends ? "the pairs of " + Counted(learner.items, "item")
                            : std::string("its features"));
   const std::string neither = fmt::format(", and neither does it without privacy ({})", figure);
+  // The constants of a small epsilon pass over values that do not stand out of its noise, whether
+  // there is noise or not.
+  if (!learner.recommends && IsHiddenByConstants(learner))
+    return fmt::format(
+        "{}, whose constants are those of this epsilon: they take values of fewer than some {} of "
+        "a "
+        "period's {} for noise. A larger epsilon or longer periods show more",
+        neither, WithThousands(HiddenRecords(learner)), Counted(learner.longest_period, "record"));
   if (learner.recommends || plain->AucInterval().low > .5) return neither;
   // A wide interval holds good models too.
   constexpr double kAucOfUse = .53;

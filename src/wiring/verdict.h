@@ -21,6 +21,7 @@ struct LearnerDays {
   double promised = 0, delta = 0;                // its epsilon's bound, and what both are stated at
   uint32_t items = 0;                            // in the catalogue
   uint64_t last_period = 0, longest_period = 0;  // records learnt from
+  double noise_in_units = 0;                     // of a number, as its constants expect it
   // The days and figures of the learner without noise, if it was run so.
   std::vector<train::DayRow> plain = {};
   std::optional<train::PredictedFigures> plain_judged = {};

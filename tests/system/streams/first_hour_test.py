@@ -55,12 +55,15 @@ class Stream:
         self.config = self.folder / "proposed.yaml"
         self.began, self.spent_before = time.monotonic(), spent()
 
-    def done(self, *words, status=0):
-        """Runs a command, and returns all that it says."""
+    def done(self, program, *words, status=0):
+        """Runs one of the programs, and returns all that it says."""
+        return self.run(ASKED.programs / program, *words, status=status)
+
+    def run(self, *words, status=0):
         # A busy machine leaves idle threads no time.
-        ended = subprocess.run([ASKED.programs / words[0], *map(str, words[1:])], capture_output=True, text=True,
-                               cwd=self.folder, timeout=PATIENCE_S,
-                               env=os.environ | {"TACIT_TRAINING_IDLE_PRIORITY": "false"})
+        ended = subprocess.run([*map(str, words)], capture_output=True, text=True, cwd=self.folder, timeout=PATIENCE_S,
+                               env=os.environ | {"TACIT_TRAINING_IDLE_PRIORITY": "false",
+                                                 "PATH": f"{ASKED.programs}:{os.environ['PATH']}"})
         said = ended.stdout + ended.stderr
         assert ended.returncode == status, f"{words} ended with {ended.returncode}:\n{said}"
         return ended.stdout if "--json" in words else said
@@ -72,6 +75,10 @@ class Stream:
             options += ("--items", self.truth.items)
         return self.done("tacit", "inspect", *(files or self.truth.files), "--unit", self.unit, "--epsilon", epsilon,
                          "--delta", "1e-6", "--mode", "once", *options, "--output", self.config)
+
+    def keys(self):
+        """The lines of the proposal without its comments."""
+        return [line for line in re.sub(r" *#.*", "", self.config.read_text()).splitlines() if line]
 
     def fill_in(self):
         """Writes a number behind each word of the label that the proposal left empty."""
@@ -155,12 +162,16 @@ class Judge(unittest.TestCase):
         self.assertEqual(any("tells an AUC to" in line for line in warnings(report)), known > .05, report)
         return told
 
-    def judge_guess(self, report, guessed):
-        self.assertEqual("GUESSED" in report, guessed, report)
+    def judge_guess(self, stream, report):
+        """The command at the report's end says what was guessed; nothing is a guess then, or is proposed otherwise."""
+        self.assertIn("GUESSED", report)
+        guessed = stream.keys()
+        self.assertNotIn("GUESSED", stream.run("bash", "-c", report.splitlines()[-1]))
+        self.assertEqual(stream.keys(), guessed)
 
     def judge_open_label(self, stream, report):
         """tacitd asks for the words of a guessed label, and charges nothing before it has them."""
-        self.judge_guess(report, guessed=True)
+        self.judge_guess(stream, report)
         self.assertIn("to be filled in by a person: source.csv.label_values", report)
         self.assertIn("label_values", stream.done("tacitd", "--config", stream.config, "--until-end", status=2))
         self.assertFalse((stream.folder / "proposed-data").exists())
@@ -262,7 +273,7 @@ class Files(Judge):
         self.judge_allowance(stream, lambda line: line.split(",")[0])
         report = stream.inspect()
         self.judge_report(stream, report)
-        self.judge_guess(report, guessed=False)
+        self.judge_guess(stream, report)
         self.assertNotIn("noise hides", report)
         self.assertIn("which name no zone", report)
         self.assertIn("a model of the next item is proposed beside the model of labels", report)
@@ -287,7 +298,7 @@ class Files(Judge):
         stream = self.open("ads", unit="event")
         report = stream.inspect()
         self.judge_report(stream, report)
-        self.judge_guess(report, guessed=False)
+        self.judge_guess(stream, report)
         self.assertNotIn("which name no zone", report)
         self.assertNotIn("next items", report)
         self.judge_model(stream, distance=.12)
@@ -311,12 +322,11 @@ class Files(Judge):
 
     def test_days(self):
         stream = self.open("days", unit="event")
-        report = stream.inspect()
-        self.judge_guess(report, guessed=True)
-        self.assertIn("sold_out", warnings(report)[0], "the label, or a candidate")
-        self.assertIn("promoted", warnings(report)[0], "the label, or a candidate")
+        label = re.search(r"^label .*GUESSED.*", stream.inspect(), re.MULTILINE)
+        for rival in ("sold_out", "promoted"):
+            self.assertIn(f"/{rival}", label.group(), "the label, or a rival")
         report = stream.inspect("--label", stream.truth.label)
-        self.judge_guess(report, guessed=False)
+        self.judge_guess(stream, report)
         self.judge_report(stream, report)
         self.assertIn("which name no zone", report)
         proposed = int(re.search(r"^ +step_files: (\d+)$", stream.config.read_text(), re.MULTILINE).group(1))
@@ -383,7 +393,7 @@ learners:
         stream.done("tacit", "replay", "--config", sender, "--key", "none", *truth.files)
         report = stream.inspect(files=["--topic", "offers", "--bootstrap", broker.bootstrap, "--wait", "60"])
         self.judge_report(stream, report)
-        self.judge_guess(report, guessed=False)
+        self.judge_guess(stream, report)
         self.assertIn("a model of the next item is proposed beside the model of labels", report)
         said = stream.done("tacit", "evaluate", "--config", stream.config, "--held-out", HELD_OUT, status=2)
         self.assertIn("topic", said)

@@ -5,6 +5,7 @@
 #include <zlib.h>
 
 #include <boost/json.hpp>
+#include <filesystem>
 #include <numeric>
 
 #include "http/client.h"
@@ -189,6 +190,66 @@ TEST_F(InspectE2e, AShopsCsvIsForetoldBetterThanByAConstant) {
   const std::string csv = test::ReadFile(dir_ / "day-0.csv");
   const size_t second = csv.find('\n') + 1;
   ExpectServed("shop.yaml", csv.substr(second, csv.find('\n', second) + 1 - second), 1);
+}
+
+// The last line of a report is a command for a shell: after it nothing is a guess, and the proposal
+// says the same.
+TEST_F(InspectE2e, TheCommandAtTheEndSaysWhatWasGuessed) {
+  std::string text, met;
+  for (int i = 0; i < 2000; ++i) {
+    text += fmt::format(
+        R"({{"its":{{"bou\nght":{},"user id":"u{}","$item":"i{}"}},"'ts'":{},"x":{}}})"
+        "\n",
+        i * 13 % 10 < 3 ? 1 : 0, i * 31 % 97, i * 17 % 499, 1'700'000'000 + i * 60, i * 7 % 1999);
+    met += fmt::format("u{},i{}\n", i * 31 % 97, i * 17 % 499);
+  }
+  test::WriteFile(dir_ / "a log.jsonl", text);
+  test::WriteFile(dir_ / "met.csv", "user,item\n" + met);
+  const std::string programs = std::filesystem::path(TACIT).parent_path();
+  const auto last_line = [](const Ended& ended) { return test::LinesOf(ended.out).back(); };
+  const auto run = [&](const std::string& command) {
+    return test::Run({"/bin/bash", "-c", fmt::format("PATH={}:$PATH\n{}", programs, command)});
+  };
+  const auto without_comments = [](const std::string& yaml) {
+    std::string kept;
+    for (const std::string& line : test::LinesOf(yaml))
+      if (const size_t end = line.find('#'); line.find_first_not_of(' ') != end)
+        kept += line.substr(0, end) + '\n';
+    return kept;
+  };
+  const Ended guessed =
+      Inspect({dir_ / "a log.jsonl", "--rows", "1500", "--epsilon", "8"}, "a.yaml");
+  ASSERT_EQ(guessed.exit_code, 0) << guessed.err;
+  EXPECT_THAT(guessed.out, HasSubstr("\nGUESSED: the label, the user, the item, the time. Right?"));
+  const std::string yaml = test::ReadFile(dir_ / "a.yaml"), command = last_line(guessed);
+  EXPECT_THAT(command, HasSubstr(" --rows 1500 --epsilon 8 "));
+  EXPECT_THAT(command, HasSubstr(R"( --label $'/its/bou\x0aght' --user '/its/user id')"));
+  const Ended said = run(command);
+  ASSERT_EQ(said.exit_code, 0) << said.err << command;
+  EXPECT_THAT(said.out, testing::Not(HasSubstr("GUESSED")));
+  EXPECT_EQ(test::ReadFile(dir_ / "a.yaml.guessed"), yaml) << "no proposal is lost";
+  const std::string same = test::ReadFile(dir_ / "a.yaml");
+  EXPECT_THAT(yaml, HasSubstr("# GUESSED: by its name"));
+  EXPECT_THAT(same, testing::Not(HasSubstr("GUESSED")));
+  EXPECT_EQ(without_comments(same), without_comments(yaml));
+  // JSON has the same command, and records without a label are a guess too.
+  const json::object report =
+      test::ParseJson(Inspect({dir_ / "a log.jsonl", "--rows", "1500", "--json"}, "").out);
+  const json::object sure = test::ParseJson(run(report.at("command").as_string().c_str()).out);
+  for (const char* part : {"label", "user", "item", "time"}) {
+    EXPECT_EQ(report.at(part).at("guessed"), true) << part;
+    EXPECT_EQ(sure.at(part).at("guessed"), false) << part;
+  }
+  EXPECT_EQ(sure.at("command"), "");
+  const Ended meetings = Inspect({dir_ / "met.csv"}, "met.yaml");
+  ASSERT_EQ(meetings.exit_code, 0) << meetings.err;
+  EXPECT_THAT(meetings.out, HasSubstr("the item, and that there is no label. Right?"));
+  const Ended met_said = run(last_line(meetings));
+  ASSERT_EQ(met_said.exit_code, 0) << met_said.err;
+  EXPECT_THAT(met_said.out, testing::Not(HasSubstr("GUESSED")));
+  const Ended twice = Inspect({dir_ / "met.csv", "--user", "user", "--item", "user"}, "");
+  EXPECT_EQ(twice.exit_code, 2);
+  EXPECT_THAT(twice.err, HasSubstr("--user and --item: both name 'user'"));
 }
 
 // A field that says the label is left out. Where a person takes it in, tacitd warns of it.

@@ -26,7 +26,7 @@ TEST_F(RolesTest, LabelsOfManyKinds) {
   EXPECT_FALSE(label_of({"\"view\"", "\"view\"", "\"buy\""}).values_open);
   const LabelRole unknown = label_of({"\"a\"", "\"a\"", "\"b\""});
   EXPECT_TRUE(unknown.values_open) << "no word is a success: a person has to say";
-  EXPECT_TRUE(unknown.guessed);
+  EXPECT_TRUE(unknown.grounds.guessed);
   EXPECT_EQ(unknown.values, (config::Words{{"a", "0"}, {"b", "1"}})) << "for a trial alone";
   // Numbers in quotes are words to the codec.
   EXPECT_EQ(label_of({"\"0\"", "\"0\"", "\"1\""}).values, (config::Words{{"0", "0"}, {"1", "1"}}));
@@ -41,8 +41,9 @@ TEST_F(RolesTest, LabelsOfManyKinds) {
   }
 }
 
-// A label is called guessed where its name does not say it, or other columns might be meant.
-TEST_F(RolesTest, AGuessedLabelNamesTheOthers) {
+// A label that no person has named is a guess, and has the other columns that may be labels beside
+// it.
+TEST_F(RolesTest, AGuessedLabelNamesItsRivals) {
   const auto label_of = [&](const std::string& header, const std::vector<std::string>& words) {
     std::string text = header + ",colour\n";
     for (size_t i = 0; i < 600; ++i)
@@ -52,74 +53,95 @@ TEST_F(RolesTest, AGuessedLabelNamesTheOthers) {
   };
   const auto [plain, by_name] = label_of("weather,clicked", {"sun", "rain", "wind"});
   EXPECT_EQ(NameOfColumn(*plain, by_name.column), "clicked");
-  EXPECT_FALSE(by_name.guessed);
+  EXPECT_TRUE(by_name.grounds.guessed);
+  EXPECT_EQ(by_name.grounds.reason, "by its name");
+  EXPECT_THAT(by_name.grounds.rivals, testing::IsEmpty());
   const auto [two, either] = label_of("bought,clicked", {"1", "0"});
-  EXPECT_TRUE(either.guessed);
+  EXPECT_TRUE(either.grounds.guessed);
   EXPECT_EQ(NameOfColumn(*two, either.column), "bought");
-  EXPECT_THAT(either.others, testing::ElementsAre("clicked"));
+  EXPECT_THAT(either.grounds.rivals, testing::ElementsAre("clicked"));
   // 0 and 1 go before words that tell no success, and after words that do.
   const auto [untold, number] = label_of("type,mobile", {"view", "scroll", "leave"});
   EXPECT_EQ(NameOfColumn(*untold, number.column), "mobile");
-  EXPECT_TRUE(number.guessed);
-  EXPECT_THAT(number.others, testing::ElementsAre("type"));
+  EXPECT_TRUE(number.grounds.guessed);
+  EXPECT_THAT(number.grounds.rivals, testing::ElementsAre("type"));
   const auto [told, word] = label_of("type,mobile", {"view", "scroll", "payment"});
   EXPECT_EQ(NameOfColumn(*told, word.column), "type");
-  EXPECT_THAT(word.others, testing::ElementsAre("mobile"));
+  EXPECT_THAT(word.grounds.rivals, testing::ElementsAre("mobile"));
   EXPECT_EQ(word.values, (config::Words{{"payment", "1"}, {"scroll", "0"}, {"view", "0"}}));
 }
 
-// A name that labels share with other things is a guess, unless the values are those of a label.
-TEST_F(RolesTest, ALabelsNameAloneIsAGuess) {
-  using Told = std::pair<std::string, bool>;  // its name, and whether it is guessed
+// A name that labels share with other things is the label's if its values are those of a label.
+TEST_F(RolesTest, ALabelsNameAloneIsNotEnough) {
   const auto label_of = [&](const std::string& name, const std::function<std::string(int)>& value,
                             bool flag) {
     sample_ = &Read("names.csv", ShopWith(flag ? name + ",opened" : name, [&](int i) {
                       return value(i) + (!flag ? "" : i * 13 % 10 < 3 ? ",1" : ",0");
                     }));
     const LabelRole label = FindRoles(*sample_).label.value_or(LabelRole());
-    return Told(NameOfColumn(*sample_, label.column), label.guessed);
+    return label.grounds.guessed ? NameOfColumn(*sample_, label.column) : "(none)";
   };
   const auto number = [](int least, int count) {
     return [=](int i) { return std::to_string(least + i * 17 % count); };
   };
   const auto company = [](int i) { return fmt::format("company {}", i * 17 % 6); };
-  const Told opened("opened", true);
-  EXPECT_EQ(label_of("y", number(0, 1901), true), opened) << "a place on a screen";
-  EXPECT_EQ(label_of("paid", number(5, 997), true), opened) << "an amount";
-  EXPECT_EQ(label_of("label", company, true), opened) << "a company that sells music";
-  EXPECT_EQ(label_of("response", number(200, 5), false), Told("response", true)) << "a status";
-  EXPECT_EQ(label_of("response", number(1, 2), false), Told("response", true)) << "1 is yes";
-  EXPECT_EQ(label_of("label", number(0, 3), false), Told("label", true)) << "from 1, or 2?";
-  EXPECT_EQ(label_of(
-                "y", [](int i) { return i % 3 == 0 ? "1" : "-1"; }, true),
-            Told("y", false));
-  EXPECT_EQ(label_of("rating", number(1, 5), false), Told("rating", false));
-  EXPECT_EQ(label_of("stars", number(1, 5), true), Told("stars", true)) << "a hotel's, with guests";
-  EXPECT_EQ(label_of("paid", number(0, 2), true), Told("paid", true))
-      << "a visit by an advertisement";
-  EXPECT_EQ(label_of("paid", number(0, 2), false), Told("paid", false));
-  EXPECT_EQ(label_of("clicked", number(0, 2), true), Told("clicked", false));
-  EXPECT_EQ(label_of("rating", number(1, 500), true), opened) << "the mean of a film's";
-  EXPECT_NE(label_of(
-                "off", [](int i) { return fmt::format("{}%", i * 17 % 60); }, false),
-            Told("off", true))
-      << "1% is no success";
-  EXPECT_EQ(
-      label_of(
-          "said", [](int i) { return i % 9 == 0  ? "like"
-                                     : i % 9 < 3 ? "hate"
-                                                 : "see"; }, false),
-      Told("said", true));
-  EXPECT_EQ(label_of(
-                "outcome", [](int i) { return i % 3 == 0   ? "paid"
-                                              : i % 3 == 1 ? "left"
-                                                           : "lost"; },
-                true),
-            Told("outcome", false));
+  EXPECT_EQ(label_of("y", number(0, 1901), true), "opened") << "a place on a screen";
+  EXPECT_EQ(label_of("paid", number(5, 997), true), "opened") << "an amount";
+  EXPECT_EQ(label_of("label", company, true), "opened") << "a company that sells music";
+  EXPECT_EQ(label_of("rating", number(1, 500), true), "opened") << "the mean of a film's";
+  EXPECT_EQ(label_of("response", number(200, 5), false), "response") << "a status";
+  EXPECT_EQ(label_of("response", number(1, 2), false), "response") << "1 is yes";
+  EXPECT_EQ(label_of("label", number(0, 3), false), "label") << "from 1, or 2?";
+  EXPECT_EQ(label_of("stars", number(1, 5), true), "stars") << "a hotel's, with guests";
+  EXPECT_EQ(label_of("clicked", number(0, 2), true), "clicked");
+  const auto sign = [](int i) { return std::string(i % 3 == 0 ? "1" : "-1"); };
+  EXPECT_EQ(label_of("y", sign, true), "y");
+  const auto percent = [](int i) { return fmt::format("{}%", i * 17 % 60); };
+  EXPECT_NE(label_of("off", percent, false), "off") << "1% is no success";
+  const auto outcome = [](int i) {
+    return std::string(i % 3 == 0 ? "paid" : i % 3 == 1 ? "left" : "lost");
+  };
+  EXPECT_EQ(label_of("said", outcome, false), "said");
+  EXPECT_EQ(label_of("outcome", outcome, true), "outcome");
 }
 
-// The others are named as --label takes them: deep fields of JSON by their pointers.
-TEST_F(RolesTest, TheOthersOfAGuessAreNamedByTheirPlaces) {
+// Each word of a label, and the label that it has; "?" where a person has to say.
+std::string RuleOf(const LabelRole& label) {
+  std::string rule;
+  for (const auto& [word, value] : label.values)
+    rule += fmt::format("{}{}={}", rule.empty() ? "" : " ", word, label.values_open ? "?" : value);
+  if (label.at_least) rule += fmt::format("from {}", *label.at_least);
+  return rule;
+}
+
+// A scale is not turned over: numbers in quotes are numbers, "good" is a success beside one other
+// word alone. A person's --label changes nothing of it.
+TEST_F(RolesTest, ASuccessThatWordsDoNotTellStaysOpen) {
+  const auto rule_of = [&](const std::string& name, const std::vector<std::string>& words) {
+    std::string text;
+    for (size_t i = 0; i < 600; ++i)
+      text += fmt::format("{{\"{}\":\"{}\",\"colour\":\"c{}\"}}\n", name,
+                          words[i * 7 % words.size()], i % 9);
+    const Sample& sample = Read("words.jsonl", text);
+    const std::string rule = RuleOf(FindRoles(sample).label.value_or(LabelRole()));
+    EXPECT_EQ(RuleOf(FindRoles(sample, {.label = '/' + name}).label.value()), rule) << name;
+    return rule;
+  };
+  EXPECT_EQ(rule_of("rating", {"1", "2", "3", "4", "5"}), "1=? 2=? 3=? 4=? 5=?");
+  EXPECT_EQ(rule_of("what", {"1", "2"}), "1=? 2=?");
+  EXPECT_EQ(rule_of("what", {"-1", "1"}), "-1=? 1=?");
+  EXPECT_EQ(rule_of("what", {"0", "1"}), "0=0 1=1");
+  EXPECT_EQ(rule_of("what", {"0.0", "1.0"}), "0.0=0 1.0=1");
+  EXPECT_EQ(rule_of("rating", {"awful", "poor", "good", "great", "excellent"}),
+            "awful=? excellent=? good=? great=? poor=?");
+  EXPECT_EQ(rule_of("type", {"yes", "no", "later"}), "later=? no=? yes=?");
+  EXPECT_EQ(rule_of("what", {"good", "bad"}), "bad=0 good=1");
+  EXPECT_EQ(rule_of("what", {"yes", "no"}), "no=0 yes=1");
+  EXPECT_EQ(rule_of("type", {"view", "purchase", "cart"}), "cart=0 purchase=1 view=0");
+}
+
+// Rivals are named as --label takes them: deep fields of JSON by their pointers.
+TEST_F(RolesTest, TheRivalsOfAGuessAreNamedByTheirPlaces) {
   std::string text;
   for (int i = 0; i < 2000; ++i)
     text += fmt::format(R"({{"in":{{"a":"{}","b":"{}"}},"c":"c{}"}})"
@@ -129,7 +151,8 @@ TEST_F(RolesTest, TheOthersOfAGuessAreNamedByTheirPlaces) {
   const Roles roles = FindRoles(sample);
   ASSERT_TRUE(roles.label);
   const std::string label = sample.columns[roles.label->column].place;
-  EXPECT_THAT(roles.label->others, testing::ElementsAre(label == "/in/a" ? "/in/b" : "/in/a"));
+  EXPECT_THAT(roles.label->grounds.rivals,
+              testing::ElementsAre(label == "/in/a" ? "/in/b" : "/in/a"));
 }
 
 }  // namespace

@@ -71,16 +71,22 @@ TEST_F(OddValuesTest, TimesThatCannotBeReadAreToldOf) {
   EXPECT_THAT(
       RolesOf("at", Clocks("{} {}", 50, "0")).warnings,
       ElementsAre(HasSubstr("40 of the 2,000 values of \"at\", the record's time, are no")));
+  EXPECT_THAT(
+      RolesOfJson(
+          "at", [&](int i) { return i % 50 == 0 ? "0.0" : '"' + Clocks("{} {}", 0, "")(i) + '"'; })
+          .warnings,
+      ElementsAre(HasSubstr("40 of the 2,000 values of \"/at\", the record's time, are no")));
   const Roles many = RolesOf("at", Clocks("{} {}", 10, "2024-02-30 00:00:00"));
   EXPECT_FALSE(many.time);
   EXPECT_EQ(Feature(many, "at"), nullptr);
   EXPECT_THAT(many.warnings,
-              ElementsAre(HasSubstr("\"at\" seems to be the time, and is left out: 1,800 of its "
+              ElementsAre(HasSubstr("\"at\" seems to be a time, and is left out: 1,800 of its "
                                     "2,000 values are times without a zone (2026-11-25 03:22:06), "
                                     "and 200 are not")));
   const Roles unread = RolesOf("ts", Clocks("{} at {}", 0, ""));
   EXPECT_FALSE(unread.event_id) << "a time is no event's id";
-  EXPECT_THAT(unread.warnings, ElementsAre(HasSubstr("\"ts\" seems to be the time by its form")));
+  EXPECT_THAT(unread.warnings,
+              ElementsAre(HasSubstr("\"ts\" seems to be a time, and is left out: not one")));
 }
 
 // A few odd times are told of: what the codec refuses, and what it takes.
@@ -139,7 +145,9 @@ TEST_F(OddValuesTest, AColumnThatSeemsToBeTheTimeIsNoFeature) {
   left_out(RolesOf("ts", [](int i) { return fmt::format("{}.5", i * 7); }), "ts",
            "not one of its 2,000 values");
   left_out(RolesOf("seen", [](int i) { return std::to_string(1'700'000'000 + i * 7919 % 2000); }),
-           "seen", "its values are times in unit s, and not in their order");
+           "seen",
+           "its values are times in unit s, and not in their order; if it is the record's time, "
+           "--time names it; if it is none, ");
   // Hours are called times too, and ids of ten digits are none.
   EXPECT_NE(Feature(RolesOf("time", [](int i) { return std::to_string(i % 24); }), "time"),
             nullptr);
@@ -233,13 +241,15 @@ TEST_F(OddValuesTest, DaysOfOtherFormsAreToldOf) {
     });
     EXPECT_EQ(Feature(roles, "made"), nullptr) << form;
     EXPECT_FALSE(roles.event_id || roles.time) << form;
-    EXPECT_THAT(roles.warnings, ElementsAre(HasSubstr("\"made\" seems to be the time by its form")))
+    EXPECT_THAT(roles.warnings,
+                ElementsAre(HasSubstr("\"made\" seems to be a time, and is left out: not one")))
         << form;
   }
   const Roles digits =
       RolesOf("date", [](int i) { return std::to_string(20240301 + i * 28 / 2000); });
   EXPECT_EQ(Feature(digits, "date"), nullptr);
-  EXPECT_THAT(digits.warnings, ElementsAre(HasSubstr("\"date\" seems to be the time by its form")));
+  EXPECT_THAT(digits.warnings,
+              ElementsAre(HasSubstr("\"date\" seems to be a time, and is left out: not one")));
   const auto feature_of = [&](const std::string& name, int first) {
     return Feature(RolesOf(name, [=](int i) { return std::to_string(first + i % 28); }), name);
   };
@@ -363,7 +373,7 @@ TEST_F(OddValuesTest, ALabelThatSaysNothingIsRefused) {
   EXPECT_THAT(why([](int i) { return i % 2 == 0 ? "view" : "cart"; },
                   {.label = "bought", .label_values = {{"view", "0"}, {"buy", "1"}}}),
               HasSubstr("it has 2 different values, 2,000 texts"));
-  EXPECT_THAT(why(Seconds(3000, ""), named), HasSubstr("it is the record's time"));
+  EXPECT_THAT(why(Seconds(3000, ""), named), HasSubstr("its values are times"));
   EXPECT_EQ(why([](int i) { return i % 9 == 0 ? "1" : "0"; }, named), "");
   // Without a person's word it is told of.
   const Roles roles = FindRoles(Read("seen.csv", ShopWith("click", all("0"))));
@@ -379,7 +389,7 @@ TEST_F(OddValuesTest, ALabelThatSaysNothingIsRefused) {
                        return fmt::format("{},{}", i % 9 == 0 ? "true" : "", i / 3 % 4);
                      })));
   ASSERT_TRUE(beside.label);
-  EXPECT_TRUE(beside.label->guessed);
+  EXPECT_TRUE(beside.label->grounds.guessed);
   EXPECT_THAT(beside.warnings,
               ElementsAre(HasSubstr("\"clicked\" is called as labels are, and is not taken for "
                                     "one: it is \"true\" in 223 records, and is missing in")));

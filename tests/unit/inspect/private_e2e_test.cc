@@ -63,6 +63,10 @@ TEST_F(PrivateE2e, TheStoreThatLearnsGoesOnWithTheAccount) {
   ASSERT_EQ(one.exit_code, 0) << one.err;
   EXPECT_TRUE(one.out.starts_with("tacit inspect --private tells noised counts alone")) << one.out;
   EXPECT_THAT(one.out, HasSubstr("epsilon 1 at delta 1e-06 per event, charged to"));
+  EXPECT_THAT(one.out, HasSubstr("\nlabel      '/click', GUESSED: by its name; it is 0 or 1"));
+  EXPECT_THAT(one.out,
+              HasSubstr("\nGUESSED: the label. Right? This says so, and is charged again; "));
+  EXPECT_TRUE(one.out.ends_with("clicks.yaml --label /click\n")) << one.out;
   EXPECT_THAT(one.out, HasSubstr("\nleaks      not looked for: leave out fields"));
   const std::string yaml = test::ReadFile(dir_ / "clicks.yaml");
   for (const std::string& text : {one.out, yaml}) {

@@ -139,9 +139,47 @@ TEST_F(PrivateTest, TimesWithoutAZoneAreTexts) {
   const Roles roles = FindRoles(found->sample(), found->profiles(), found->evidence(), {});
   EXPECT_THAT(roles.features, Not(Contains(testing::Field(&FeatureRole::name, testing::Eq("at")))));
   EXPECT_THAT(roles.warnings,
-              Contains(AllOf(HasSubstr("\"/at\" seems to be the time by its name"),
+              Contains(AllOf(HasSubstr("\"/at\" seems to be a time, and is left out"),
                              HasSubstr("a private look takes times without a zone for texts"),
                              HasSubstr("timestamp_unit: datetime"))));
+  // A person's word is not enough, for nothing says in which form they are.
+  const Roles said =
+      FindRoles(found->sample(), found->profiles(), found->evidence(), {.time = "/at"});
+  EXPECT_FALSE(said.time);
+  EXPECT_EQ(said.refused, "");
+  EXPECT_EQ(said.warnings, roles.warnings);
+}
+
+// Guesses by noised counts have their grounds too, and a person's word makes facts of them.
+TEST_F(PrivateTest, PartsAreGuessedUnlessAPersonNamesThem) {
+  noise::FixedNoise noise(4);
+  const auto found =
+      Find({.records = RecordsOfFiles({Write("app", TextOf(AppLog(11, 30'000)))})}, 4.2, noise);
+  const auto roles_of = [&](const Named& named) {
+    return FindRoles(found->sample(), found->profiles(), found->evidence(), named);
+  };
+  const Roles guessed = roles_of({});
+  const Roles said = roles_of({.label = "/clicked", .user = "/uid", .time = "/at"});
+  ASSERT_EQ(NamedParts(guessed).size(), 3u);
+  ASSERT_EQ(NamedParts(said).size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_TRUE(NamedParts(guessed)[i].grounds->guessed) << i;
+    EXPECT_FALSE(NamedParts(said)[i].grounds->guessed) << i;
+    EXPECT_EQ(NamedParts(guessed)[i].column, NamedParts(said)[i].column) << i;
+  }
+}
+
+// A label of 0 and 1 in quotes has words for the codec.
+TEST_F(PrivateTest, ALabelInQuotesHasWords) {
+  std::string text;
+  for (int i = 0; i < 2000; ++i)
+    text += fmt::format("{{\"click\":\"{}\",\"shelf\":\"s{}\"}}\n", i % 10 < 3 ? 1 : 0, i % 9);
+  const auto found = Find({.records = RecordsOfFiles({Write("quoted", text)})}, 0, silent_);
+  for (const Named& named : {Named{}, Named{.label = "/click"}}) {
+    const Roles roles = FindRoles(found->sample(), found->profiles(), found->evidence(), named);
+    ASSERT_TRUE(roles.label);
+    EXPECT_EQ(roles.label->values, (config::Words{{"0", "0"}, {"1", "1"}}));
+  }
 }
 
 // The oracle is arithmetic: all counts are formed of neighbouring logs, and compared.

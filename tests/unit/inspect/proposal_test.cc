@@ -371,7 +371,8 @@ TEST(ProposalTest, LabelValuesStayOpenUntilTheyAreGiven) {
       Propose(*sample, roles, {.epsilon = 3, .delta = 1e-6, .unit = "event", .mode = "once"});
   ASSERT_TRUE(proposal) << proposal.error().message;
   EXPECT_THAT(proposal->open_keys, ElementsAre("source.csv.label_values"));
-  EXPECT_THAT(proposal->yaml, HasSubstr("The label is GUESSED"));
+  EXPECT_THAT(proposal->yaml,
+              HasSubstr("The label, GUESSED: by its values. Its rule: it has 2 values."));
   const auto refused = config::Parse(proposal->yaml, "words.yaml", {});
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message,
@@ -381,8 +382,8 @@ TEST(ProposalTest, LabelValuesStayOpenUntilTheyAreGiven) {
   ASSERT_TRUE(trial) << trial.error().message;
   EXPECT_EQ(trial->bad(), 0u);
   const std::string report = ReportText(*sample, roles, *trial);
-  EXPECT_THAT(report, HasSubstr("'state', GUESSED: it has 2 values, ? for 'stayed'"));
-  EXPECT_THAT(report, HasSubstr("WARNING: the label is GUESSED to be \"state\""));
+  EXPECT_THAT(report,
+              HasSubstr("'state', GUESSED: by its values; it has 2 values, ? for 'stayed'"));
   EXPECT_EQ(ReportJson(*sample, roles, *trial).at("label").at("guessed"), true);
 }
 
@@ -497,7 +498,7 @@ TEST(ProposalTest, FilesOfFewRecordsMakeOnePeriodTogether) {
 // of two files before they end.
 TEST(ProposalTest, PeriodsHaveRoomForHeaders) {
   const test::TempDir dir;
-  test::WriteFile(dir / "items.txt", "1\n2\n3\n");
+  test::WriteFile(dir / "items.txt", "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n");
   const auto propose = [&](size_t files, size_t records) {
     std::vector<std::string> paths;
     for (size_t file = 0; file < files; ++file) {
@@ -505,7 +506,7 @@ TEST(ProposalTest, PeriodsHaveRoomForHeaders) {
       // Each user comes in two files that follow each other.
       std::string text = "user,item,shelf,clicked\n";
       for (size_t i = 0; i < records; ++i)
-        text += fmt::format("u{},{},s{},{}\n", 1000 * (file / 2) + i * 7 % 1000, 1 + i % 3,
+        text += fmt::format("u{},{},s{},{}\n", 1000 * (file / 2) + i * 7 % 1000, 1 + i % 12,
                             (i + file) % 9, i % 5 == 0 ? 1 : 0);
       test::WriteFile(paths.back(), text);
     }
@@ -550,9 +551,10 @@ TEST_F(ShopProposalTest, AUserMustBeNamedWhereOneIsTheUnit) {
 // Every value has its reason, or its price, in a comment before it or behind it.
 TEST_F(ShopProposalTest, ValuesHaveTheirReasons) {
   const std::string yaml = Make({}).yaml;
-  for (const char* words : {"# The label is GUESSED: it has 2 values", "has two rows",
-                            "best click model here", "follows from epsilon", "The price, as noise",
-                            "epsilon 1: ", "epsilon 8: ", "well below 1 / 3,000"})
+  for (const char* words :
+       {"# The label, GUESSED: by its values; it might be \"hour\"", "has two rows",
+        "best click model here", "follows from epsilon", "The price, as noise",
+        "epsilon 1: ", "epsilon 8: ", "well below 1 / 3,000"})
     EXPECT_THAT(yaml, HasSubstr(words));
   EXPECT_THAT(yaml, Not(HasSubstr("epsilon: 1")));
 }

@@ -139,9 +139,20 @@ TEST_F(ReportTest, UsersAndItemsAreNamedOrMissed) {
     });
   };
   const Looked known = look("click,customer,sku");
-  EXPECT_THAT(known.Text(), AllOf(HasSubstr("\nuser       'customer': by its name\n"),
-                                  HasSubstr("\nitem       'sku': by its name\n")));
-  EXPECT_EQ(known.Json().at("user"), "customer");
+  EXPECT_THAT(
+      known.Text(),
+      AllOf(HasSubstr("\nlabel      'click', GUESSED: by its name; it is 0 or 1; 30.0 % "),
+            HasSubstr("\nuser       'customer', GUESSED: by its name; with unit user each of "
+                      "its 307 values is one person\n"),
+            HasSubstr("\nitem       'sku', GUESSED: by its name\n")));
+  const boost::json::object json = known.Json();
+  for (const auto& [part, field] :
+       {std::pair("label", "click"), std::pair("user", "customer"), std::pair("item", "sku")}) {
+    EXPECT_EQ(json.at(part).at("field"), field);
+    EXPECT_EQ(json.at(part).at("guessed"), true);
+    EXPECT_EQ(json.at(part).at("reason"), "by its name");
+    EXPECT_EQ(json.at(part).at("rivals"), boost::json::array());
+  }
   const Looked met = LookAt("click,customer,film", 2000, [](int i) {
     return fmt::format("{},n{},f{}", i * 13 % 10 < 3 ? 1 : 0, i * 17 % 307, i * 7 % 997);
   });
@@ -149,11 +160,9 @@ TEST_F(ReportTest, UsersAndItemsAreNamedOrMissed) {
   const Looked grouped = LookAt("click,player,shelf", 2000, [](int i) {
     return fmt::format("{},p{},s{}", i * 13 % 10 < 3 ? 1 : 0, i / 13, i % 7);
   });
-  EXPECT_THAT(
-      grouped.Text(),
-      AllOf(HasSubstr("\nuser       'player', GUESSED: the file is grouped by its values\n"),
-            HasSubstr("WARNING: the user is GUESSED to be \"player\": the file is grouped by its "
-                      "values. With unit user each of its 154 values")));
+  EXPECT_THAT(grouped.Text(),
+              HasSubstr("\nuser       'player', GUESSED: the file is grouped by its "
+                        "values; with unit user each of its 154 values"));
   const Looked unknown = look("click,aa,bb");
   EXPECT_THAT(unknown.Text(),
               AllOf(HasSubstr("\nuser       none is found; --user FIELD names it: without a user "
@@ -202,7 +211,7 @@ TEST_F(ReportTest, ColumnsWithoutANameArePassedOver) {
 }
 
 // Numbers that grow may be numbers of invoices.
-TEST_F(ReportTest, ATimeThatNumbersAloneTellIsGuessed) {
+TEST_F(ReportTest, ATimeIsGuessedWithItsReason) {
   const auto text = [&](const std::string& name, const std::string& form) {
     return LookAt("click,shelf," + name, 2000,
                   [&](int i) {
@@ -211,18 +220,75 @@ TEST_F(ReportTest, ATimeThatNumbersAloneTellIsGuessed) {
                   })
         .Text();
   };
-  const auto told = HasSubstr("WARNING: the time is GUESSED to be \"invoice\": its numbers grow");
-  EXPECT_THAT(text("invoice", "100000{}"), told);
-  EXPECT_THAT(text("paid_at", "100000{}"), Not(HasSubstr("the time is GUESSED")));
-  EXPECT_THAT(text("invoice", "{}-01-01"), Not(HasSubstr("the time is GUESSED")));
+  const std::string time = "\ntime       '{}', GUESSED: {}; from ";
+  EXPECT_THAT(text("invoice", "100000{}"),
+              HasSubstr(fmt::format(fmt::runtime(time), "invoice",
+                                    "its numbers grow, and might be times")));
+  EXPECT_THAT(text("ts", "100000{}"),
+              HasSubstr(fmt::format(fmt::runtime(time), "ts", "by its name")));
+  EXPECT_THAT(text("invoice", "{}-01-01"),
+              HasSubstr(fmt::format(fmt::runtime(time), "invoice", "its values are times")));
 }
 
 // A scale has no number of its own from which on it is a success.
-TEST_F(ReportTest, AGuessedScaleSaysFromWhereItIsOne) {
+TEST_F(ReportTest, AScaleSaysFromWhereItIsOne) {
   const Looked looked =
       LookAt("label,shelf", 2000, [](int i) { return fmt::format("{},s{}", i * 17 % 3, i % 7); });
   EXPECT_THAT(looked.Text(),
-              HasSubstr("WARNING: the label is GUESSED to be \"label\", 1 from 1 on"));
+              AllOf(HasSubstr("\nlabel      'label', GUESSED: by its name; it is a "),
+                    HasSubstr("most evenly, 1 from 1 on; ")));
+}
+
+// The first rivals are named, and the others counted.
+TEST_F(ReportTest, FiveRivalsAreNamed) {
+  const auto text = [&](int flags) {
+    std::string header = "click,shelf";
+    for (int flag = 0; flag < flags; ++flag) header += fmt::format(",is{}", flag);
+    return LookAt(header, 2000,
+                  [&](int i) {
+                    std::string line = fmt::format("{},s{}", i * 13 % 10 < 3 ? 1 : 0, i % 7);
+                    for (int flag = 0; flag < flags; ++flag)
+                      line += i * 7 % (11 + flag) < 4 ? ",1" : ",0";
+                    return line;
+                  })
+        .Text();
+  };
+  EXPECT_THAT(text(2), HasSubstr("by its name; it might be \"is0\" or \"is1\"; it is 0 or 1"));
+  EXPECT_THAT(text(8), HasSubstr("\"is2\", \"is3\", \"is4\" and 3 more; it is 0 or 1"));
+}
+
+// Tables of floats write ids with a point, and a codec takes an id's text.
+TEST_F(ReportTest, IdsOfTwoFormsAreToldOf) {
+  const auto warning = [&](const std::string& column, int users,
+                           const std::function<std::string(int)>& form) {
+    const Looked looked = LookAt("click,shelf," + column, 2000, [&](int i) {
+      return fmt::format("{},s{},{}", i * 13 % 10 < 3 ? 1 : 0, i % 7,
+                         fmt::format(fmt::runtime(form(i)), 1000 + i * 31 % users));
+    });
+    for (const std::string& one : WarningsAbout(looked.sample, looked.roles, looked.trial))
+      if (one.find("two forms") != std::string::npos) return one;
+    return std::string();
+  };
+  const auto later = [](int i) { return std::string(i < 1200 ? "{}" : "{}.0"); };
+  EXPECT_THAT(warning("user", 97, later),
+              AllOf(HasSubstr("ids of the user, \"user\", have two forms: 1,200 records as \"12\", "
+                              "the first at "),
+                    HasSubstr("log.csv:2, and 800 as \"12.0\", the first at "),
+                    HasSubstr("log.csv:1202. An id is its text, so that 97 ids count here for two: "
+                              "write all of them in one form")));
+  EXPECT_EQ(warning("user", 97, [](int) { return "{}"; }), "");
+  EXPECT_EQ(warning("user", 97, [](int) { return "{}.0"; }), "");
+  EXPECT_EQ(warning("stock", 97, later), "") << "an amount is one in either form";
+  // JSON has both forms too.
+  std::string json;
+  for (int i = 0; i < 2000; ++i)
+    json += fmt::format("{{\"click\":{},\"user\":{}{}}}\n", i * 13 % 10 < 3 ? 1 : 0, i * 31 % 97,
+                        i < 1200 ? "" : ".0");
+  test::WriteFile(dir_ / "log.jsonl", json);
+  const auto sample = ReadSample({dir_ / "log.jsonl"}, {});
+  ASSERT_TRUE(sample) << sample.error().message;
+  EXPECT_THAT(WarningsAbout(*sample, FindRoles(*sample, {.user = "/user"}), {}),
+              testing::Contains(HasSubstr("ids of the user, \"/user\", have two forms: 1,200 ")));
 }
 
 TEST_F(ReportTest, ATimeOfAnotherAgeIsNoDayOfTheLog) {
@@ -231,9 +297,11 @@ TEST_F(ReportTest, ATimeOfAnotherAgeIsNoDayOfTheLog) {
                        i % 100 == 3 ? 0 : 1'700'000'000 + i);
   });
   EXPECT_EQ(looked.trial.good, 2000u);
-  EXPECT_THAT(looked.Text(),
-              AllOf(HasSubstr("'ts': from 2023-11-14 22:13:20 to 2023-11-14 22:46:39"),
-                    HasSubstr("1980.0 events, over 1 day"), Not(HasSubstr("1970"))));
+  EXPECT_THAT(
+      looked.Text(),
+      AllOf(
+          HasSubstr("'ts', GUESSED: by its name; from 2023-11-14 22:13:20 to 2023-11-14 22:46:39"),
+          HasSubstr("1980.0 events, over 1 day"), Not(HasSubstr("1970"))));
 }
 
 }  // namespace

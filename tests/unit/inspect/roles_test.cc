@@ -230,36 +230,6 @@ TEST_F(RolesTest, AnItemThatIsFilledInWithTheLabelIsNoFeature) {
   EXPECT_NE(FeatureOf(*sample_, roles_of(true), "item"), nullptr);
 }
 
-// A name is not enough where several columns have one, or where it is that of records.
-TEST_F(RolesTest, AUsersNameThatIsNotAloneIsAGuess) {
-  const auto roles_of = [&](const std::string& names, const std::function<std::string(int)>& ids) {
-    sample_ = &Read("users.csv", ShopWith(names + ",click", [&](int i) {
-                      return ids(i) + (i * 13 % 10 < 3 ? ",1" : ",0");
-                    }));
-    return FindRoles(*sample_);
-  };
-  const auto two = [](int i) { return fmt::format("a{},u{}", i * 7 % 5, i * 31 % 499); };
-  for (const char* names : {"account_id,user_id", "member,user"}) {
-    const Roles several = roles_of(names, two);
-    EXPECT_THAT(NameOfColumn(*sample_, several.user), HasSubstr("user"));
-    EXPECT_TRUE(several.user_guessed) << names;
-    EXPECT_THAT(several.user_reason, HasSubstr("might be it too"));
-  }
-  const Roles unique = roles_of("uid", [](int i) { return fmt::format("r{}", i * 7919); });
-  EXPECT_EQ(NameOfColumn(*sample_, unique.user), "uid");
-  EXPECT_TRUE(unique.user_guessed);
-  EXPECT_THAT(unique.user_reason, HasSubstr("each record has a value of its own"));
-  EXPECT_FALSE(
-      roles_of("uid,kind", [](int i) { return fmt::format("r{},k{}", i * 7919, i * 31 % 499); })
-          .item)
-      << "such a user meets all things about once";
-  const Roles beside = roles_of(
-      "uid,customer", [](int i) { return fmt::format("r{},c{}", i * 7919, i * 31 % 499); });
-  EXPECT_EQ(NameOfColumn(*sample_, beside.user), "customer");
-  EXPECT_EQ(NameOfColumn(*sample_, beside.event_id), "uid");
-  EXPECT_FALSE(roles_of("plan,user", two).user_guessed);
-}
-
 // Ids are as they are in a table that has made floats of them.
 TEST_F(RolesTest, IdsOfFloatsAreIds) {
   const Sample& sample = Read("floats.csv", ShopWith("user_id,click", [](int i) {
@@ -287,8 +257,8 @@ TEST_F(RolesTest, IdsThatLookLikeNumbersAreIds) {
   EXPECT_EQ(NameOfColumn(sample, roles.user), "user_id");
 }
 
-// A user that values alone tell is a guess: hours and batches lie together as well.
-TEST_F(RolesTest, AUserWithoutAUsersNameIsGuessed) {
+// Values alone tell a user too; hours and batches lie together as well.
+TEST_F(RolesTest, AUserWithoutAUsersNameIsToldByItsValues) {
   const auto roles_of = [&](const std::string& name, const std::string& prefix) {
     return FindRoles(Read("grouped.csv", ShopWith(name + ",click", [&](int i) {
                             return fmt::format("{}{},{}", prefix, 14'102'100 + i / 13,
@@ -298,14 +268,14 @@ TEST_F(RolesTest, AUserWithoutAUsersNameIsGuessed) {
   for (const char* prefix : {"", "p"}) {
     const Roles guessed = roles_of("player", prefix);
     EXPECT_EQ(NameOfColumn(samples_.back(), guessed.user), "player");
-    EXPECT_TRUE(guessed.user_guessed);
-    EXPECT_FALSE(roles_of("customer", prefix).user_guessed);
+    EXPECT_THAT(guessed.user_grounds.reason, testing::Not(HasSubstr("name")));
+    EXPECT_EQ(roles_of("customer", prefix).user_grounds.reason, "by its name");
     for (const char* clock : {"hour", "Sent At", "orderDate", "batch_day"}) {
       const Roles clocks = roles_of(clock, prefix);
       EXPECT_EQ(NameOfColumn(samples_.back(), clocks.user), "(none)") << clock;
       EXPECT_EQ(FeatureOf(samples_.back(), clocks, clock), nullptr) << "no hour comes again";
       EXPECT_THAT(clocks.warnings,
-                  testing::ElementsAre(HasSubstr("seems to be the time by its name")));
+                  testing::ElementsAre(HasSubstr("seems to be a time, and is left out: ")));
     }
   }
 }
@@ -403,6 +373,41 @@ TEST_F(RolesTest, AColumnThatIsFilledInOnlyWhereTheLabelIsOneIsLeftOut) {
   EXPECT_EQ(reason(9), "") << "a few labels of 0 have it too";
 }
 
+// A list, a text or a number that stands for nothing is not there.
+TEST_F(RolesTest, AColumnThatIsEmptyInOtherWordsIsToldOfByThoseOfAnEmptyOne) {
+  const auto left_out = [&](const std::string& empty, const std::string& full, bool of_zero,
+                            int stray) {
+    std::string text;
+    for (int i = 0; i < 2000; ++i) {
+      const bool click = i * 13 % 10 < 3;
+      const bool filled = (click != of_zero && i % 8 < 3) || i % 2000 < stray;
+      text += fmt::format("{{\"shelf\":\"s{}\",\"after\":{},\"click\":{}}}\n", i * 7 % 11,
+                          filled ? fmt::format(fmt::runtime(full), i % 77) : empty, click ? 1 : 0);
+    }
+    sample_ = &Read("after.jsonl", text);
+    const Roles roles = FindRoles(*sample_);
+    EXPECT_TRUE(of_zero || stray > 0 || roles.warnings.size() == 1u);
+    return roles;
+  };
+  const auto only = [](int label) {
+    return HasSubstr(fmt::format("it is filled in only where the label is {}", label));
+  };
+  const std::pair<const char*, const char*> kForms[] = {
+      {"[]", "[\"p{}\"]"}, {"\"none\"", "\"r{}\""}, {"\"N/A\"", "\"r{}\""}, {"0", "{}1"},
+      {"0.0", "{}.5"},     {"-1", "{}1"},           {"\"\"", "\"r{}\""},    {"null", "{}1"}};
+  for (const auto& [empty, full] : kForms) {
+    const Roles leak = left_out(empty, full, false, 0);
+    EXPECT_THAT(ReasonLeftOut(*sample_, leak, "after"), only(1)) << empty;
+    const Roles of_zero = left_out(empty, full, true, 0);
+    EXPECT_THAT(of_zero.warnings,
+                testing::Contains(HasSubstr("is filled in only where the label is 0")))
+        << empty;
+    const Roles honest = left_out(empty, full, false, 9);
+    EXPECT_EQ(ReasonLeftOut(*sample_, honest, "after"), "") << empty;
+    EXPECT_THAT(honest.warnings, testing::Not(testing::Contains(HasSubstr("only where")))) << empty;
+  }
+}
+
 // Ids are names unless their size foretells the label.
 TEST_F(RolesTest, ColumnsCalledIdAreNamesWhereDataDoNotDecide) {
   std::mt19937_64 random(5);
@@ -469,7 +474,7 @@ TEST_F(RolesTest, MeetingsHaveNoLabel) {
   EXPECT_TRUE(roles.are_meetings());
   EXPECT_EQ(NameOfColumn(sample, roles.user), "a");
   EXPECT_EQ(NameOfColumn(sample, roles.item), "b");
-  EXPECT_THAT(roles.user_reason, HasSubstr("grouped"));
+  EXPECT_THAT(roles.user_grounds.reason, HasSubstr("grouped"));
   const Sample& of_days = Read("days.csv", days);
   EXPECT_EQ(NameOfColumn(of_days, FindRoles(of_days).user), "(none)");
 }
@@ -486,7 +491,10 @@ TEST_F(RolesTest, ThePlainFormIsKnown) {
                          "\n",
                          i % 11 / 6, i % 3 == 0 ? "true" : "false", i % 7);
   }
-  const Roles plain = FindRoles(Read("plain.jsonl", text));
+  const Sample& sample = Read("plain.jsonl", text);
+  const Roles plain = FindRoles(sample);
+  for (const NamedPart& part : NamedParts(plain)) EXPECT_FALSE(part.grounds->guessed) << part.name;
+  EXPECT_FALSE(FindRoles(sample, {.label = "/features/c"}).plain_json) << "it has another label";
   EXPECT_TRUE(plain.plain_json);
   EXPECT_EQ(plain.features.size(), 2u);
   EXPECT_FALSE(FindRoles(Read("flags.jsonl", other)).plain_json);

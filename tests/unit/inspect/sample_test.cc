@@ -88,6 +88,12 @@ TEST_F(SampleTest, AHeaderOfATableIsKnown) {
               HasSubstr("sep: its line 2 names the columns: remove the lines above it"));
   EXPECT_THAT(Refusal({Write("two", "who,kind,kind\nu1,a,x\nu2,b,y\n")}),
               HasSubstr("its first line names 'kind' twice"));
+  std::string rows;
+  for (int i = 0; i < 12; ++i) rows += fmt::format("{},u{},{}\n", i, i % 5, i % 2);
+  EXPECT_THAT(Refusal({Write("r", "who,click\n" + rows)}),
+              HasSubstr("r: its first line has 2 names, and the lines below have 3 values: name "
+                        "each (in R: col.names = NA)"));
+  EXPECT_EQ(names("u1,0\n" + rows), none) << "a record that lacks a value";
 }
 
 // Lines of a 0 or 1 between tabs are Criteo's where they have its columns: a flag may come first.
@@ -111,6 +117,17 @@ TEST_F(SampleTest, AFlagInFrontIsNoLabelOfCriteos) {
   EXPECT_EQ(format(words + '\n' + words + '\n'), Format::kCsv);
   for (int i = 0; i < 5; ++i) other += '\n' + other;
   EXPECT_EQ(format(other + '\n' + words + '\n'), Format::kCriteoTsv) << "a line may be damaged";
+  EXPECT_EQ(format("damaged\n" + other + '\n'), Format::kCriteoTsv) << "the first one too";
+  // With a header they are a table.
+  std::string header = "label";
+  for (int i = 1; i < 40; ++i) header += fmt::format("\tc{}", i);
+  const std::string table = header + '\n' + other + '\n';
+  EXPECT_EQ(format(table), Format::kCsv);
+  const auto refused = ReadSample({Write("table", table)}, {.format = Format::kCriteoTsv});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message,
+              HasSubstr("table: its first line names the columns, and Criteo's form has no such "
+                        "line: remove it, or ask for --format csv"));
 }
 
 TEST_F(SampleTest, FilesThatAreNoLogAreRefusedByName) {

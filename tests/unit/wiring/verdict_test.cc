@@ -106,6 +106,26 @@ TEST(VerdictTest, BlamesNeitherNoiseNorRecordsWhereNothingIsThereToLearn) {
   EXPECT_THAT(Verdict(learner), AllOf(Not(HasSubstr("tell nothing")), Not(HasSubstr("too few"))));
 }
 
+// A model by constants for noise that hides most values knows nothing, with noise or without.
+TEST(VerdictTest, BlamesTheNoiseThatConstantsExpect) {
+  LearnerDays learner = Learner(ClickDay(1.1), false);
+  learner.plain_judged = ClickDay(1);
+  learner.longest_period = 30'000;
+  for (const double auc : {.5, .7}) {
+    learner.plain_judged->auc = auc;
+    learner.noise_in_units = 1700;
+    EXPECT_THAT(Verdict(learner),
+                AllOf(HasSubstr(", whose constants are those of this epsilon: they take values of "
+                                "fewer than some 3,400 of a period's 30,000 records for noise. A "
+                                "larger epsilon or longer periods"),
+                      Not(HasSubstr("tell nothing"))));
+    learner.noise_in_units = 150;  // 300 of 30,000
+    EXPECT_THAT(Verdict(learner), Not(HasSubstr("whose constants")));
+  }
+  learner.plain_judged->auc = .5;
+  EXPECT_THAT(Verdict(learner), HasSubstr("its features tell nothing of this label"));
+}
+
 TEST(VerdictTest, DoubtsAnAucThatNoHonestFeatureGives) {
   train::DayRow day = ClickDay(.1);
   day.auc = .995;
