@@ -98,6 +98,15 @@ void Board::Covered(const std::string& worker, const Ranges& ranges, Clock::Time
   deliveries_.push_back(seconds);
 }
 
+void Board::GiveBack(const std::string& worker, Clock::TimePoint now) {
+  for (OpenSlice& slice : open_) {
+    if (slice.holder != Holder::kWorker || slice.worker != worker) continue;
+    slice.holder = Holder::kTrainer;
+    slice.since = now;
+  }
+  if (const auto from = workers_.find(worker); from != workers_.end()) from->second.hand.reset();
+}
+
 bool Board::IsLate(const OpenSlice& slice, Clock::TimePoint now) const {
   if (slice.holder != Holder::kWorker || now - slice.since <= patience_) return false;
   const auto& hand = workers_.at(slice.worker).hand;

@@ -55,6 +55,8 @@ class Board {
   void Deal(const Ranges& ranges, Clock::TimePoint now);
   // A body of this worker was counted; an empty name: of the trainer.
   void Covered(const std::string& worker, const Ranges& ranges, Clock::TimePoint now);
+  // What this worker has in hand is the trainer's from now on.
+  void GiveBack(const std::string& worker, Clock::TimePoint now);
   // Deals slices again whose holders are gone or late. Returns true where a plan has to tell so.
   bool Look(Clock::TimePoint now);
 

@@ -163,12 +163,14 @@ Status Dealer::Check(const Body& body) const {
 }
 
 Status Dealer::TakeChunk(const SealedRecord& record) {
-  const uint64_t forgotten = collector_.forgotten();
   Taken taken = collector_.Take(record);
-  if (collector_.forgotten() > forgotten)
-    Refuse(Outcome::kNoRoom, fmt::format("a body was forgotten for one of worker '{}': at most {} "
-                                         "bytes are held of those that are not whole",
-                                         record.origin.worker, options_.held_bytes_most));
+  for (const std::string& worker : collector_.forgotten()) {
+    Refuse(Outcome::kNoRoom,
+           fmt::format("a body of worker '{}' was forgotten for one of worker '{}': at most {} "
+                       "bytes are held of those that are not whole",
+                       worker, record.origin.worker, options_.held_bytes_most));
+    GiveBack(worker);
+  }
   switch (taken.outcome) {
     case Outcome::kPart:
     case Outcome::kOldHead:
@@ -189,10 +191,12 @@ Status Dealer::TakeChunk(const SealedRecord& record) {
                       .from = record.origin.worker,
                       .summed = RecordsOf(taken.body)});
       return {};
+    case Outcome::kNoRoom:
+      GiveBack(record.origin.worker);
+      [[fallthrough]];
     case Outcome::kOtherBuild:
     case Outcome::kUnsealed:
     case Outcome::kRefused:
-    case Outcome::kNoRoom:
     case Outcome::kOtherTopic:
       Refuse(taken.outcome, taken.why);
       return {};
@@ -200,6 +204,11 @@ Status Dealer::TakeChunk(const SealedRecord& record) {
       break;
   }
   return Fail(ErrorCode::kRefused, std::move(taken.why));
+}
+
+void Dealer::GiveBack(const std::string& worker) {
+  board_.GiveBack(worker, clock_.Now());
+  next_plan_ = {};
 }
 
 void Dealer::Refuse(Outcome outcome, const std::string& why) {
@@ -358,7 +367,7 @@ void Dealer::Note(Trouble trouble, const Status& status) {
       "growing pauses",
       "a slice has ended three workers: learning waits until a worker has summed it, and the "
       "trainer does not try it",
-      "sums of workers have no room here, and their slices are summed again (shorter periods, or "
+      "sums of workers have no room here, and this trainer sums their slices (shorter periods, or "
       "fewer workers, need less room)"};
   std::string text = status ? "" : fmt::format("{}: {}", kDoing[trouble], status.error().message);
   {

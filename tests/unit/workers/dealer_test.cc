@@ -19,6 +19,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 TEST_F(DealerTest, TheFirstPeriodOfAStoreIsTheTrainers) {
   Hello("w-1");
@@ -233,30 +234,43 @@ TEST_F(DealerTest, RecordsThatGoMeanwhileStopNothing) {
   EXPECT_EQ(Next().kind, PeriodPiece::Kind::kEnd);
 }
 
-// Sums that find no room are counted and told, until a period has gone without.
-TEST_F(DealerTest, SumsWithoutRoomAreTold) {
+// Sums that find no room are counted and told, until a period has gone without. The trainer sums
+// their slice at once.
+TEST_F(DealerTest, SumsWithoutRoomAreToldAndTheTrainers) {
   const auto deliver = [&](const std::string& worker, size_t bytes, size_t chunks) {
     const size_t before = topics_.sums.size();
     Body body = Sum({{0, 10, 50}});
     body.sums.assign(bytes, 'x');
     Deliver(worker, body);
     topics_.sums.resize(before + chunks);
-    EXPECT_EQ(Next().kind, PeriodPiece::Kind::kNothing);
-    return Count("tacit_slices_refused_total", {{"why", "memory"}});
+    return Next();
   };
+  const auto refused = [&] { return Count("tacit_slices_refused_total", {{"why", "memory"}}); };
   const size_t chunk = kChunkBytes;
   Begin(1);
   Join({"w-1", "w-2"});
-  EXPECT_EQ(deliver("w-1", 4 * chunk, 1), 1) << "a body that is too large by itself";
+  const Ranges slice = Planned("w-1"), others = Planned("w-2");
+  PeriodPiece piece = deliver("w-1", 4 * chunk, 1);
+  EXPECT_EQ(refused(), 1) << "a body that is too large by itself";
+  EXPECT_EQ(piece.kind, PeriodPiece::Kind::kRanges);
+  EXPECT_EQ(piece.ranges, slice);
+  EXPECT_EQ(Planned(""), slice);
+  EXPECT_EQ(Planned("w-2"), others);
   EXPECT_THAT(dealer_->trouble(), AllOf(HasSubstr("have no room here"), HasSubstr("'w-1'")));
   Begin(2);
   EXPECT_THAT(dealer_->trouble(), HasSubstr("have no room here"));
   Begin(3);
   EXPECT_EQ(dealer_->trouble(), "");
   // A body that goes for another one.
-  EXPECT_EQ(deliver("w-1", 2 * chunk, 1), 1);
-  EXPECT_EQ(deliver("w-2", 4 * chunk - 1000, 4), 2);
-  EXPECT_THAT(dealer_->trouble(), AllOf(HasSubstr("have no room here"), HasSubstr("forgotten")));
+  EXPECT_EQ(deliver("w-1", 2 * chunk, 1).kind, PeriodPiece::Kind::kNothing);
+  EXPECT_EQ(refused(), 1);
+  const Ranges forgotten = Planned("w-1");
+  EXPECT_THAT(forgotten, Not(IsEmpty()));
+  piece = deliver("w-2", 4 * chunk - 1000, 4);
+  EXPECT_EQ(refused(), 2);
+  EXPECT_EQ(piece.ranges, forgotten);
+  EXPECT_THAT(dealer_->trouble(),
+              AllOf(HasSubstr("have no room here"), HasSubstr("'w-1'"), HasSubstr("forgotten")));
 }
 
 TEST_F(DealerTest, PartsThatDoNotFitTheLearnerDoNotCount) {
