@@ -49,7 +49,7 @@ std::map<std::string, double> Board::Shares() const {
   return shares;
 }
 
-void Board::Deal(const Ranges& ranges, Clock::TimePoint now) {
+void Board::Deal(const Ranges& ranges, Clock::TimePoint now, const Ranges& own) {
   open_.clear();
   deliveries_.clear();
   DropTheGone(now);
@@ -69,6 +69,7 @@ void Board::Deal(const Ranges& ranges, Clock::TimePoint now) {
     if (!name.empty()) Give(&slice, name, now);
     open_.push_back(std::move(slice));
   }
+  if (!own.empty()) open_.push_back({.ranges = own, .holder = Holder::kTrainer, .since = now});
 }
 
 void Board::Give(OpenSlice* slice, const std::string& worker, Clock::TimePoint now) {

@@ -263,7 +263,8 @@ bool Dealer::MayDeal() {
 
 void Dealer::Deal() {
   dealt_ = true;
-  board_.Deal(collector_.Gaps(), clock_.Now());
+  const Ranges gaps = collector_.Gaps(), there = Without(gaps, period_.lost);
+  board_.Deal(there, clock_.Now(), /*own=*/Without(gaps, there));
   Announce();
 }
 

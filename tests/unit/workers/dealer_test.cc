@@ -273,6 +273,21 @@ TEST_F(DealerTest, SumsWithoutRoomAreToldAndTheTrainers) {
               AllOf(HasSubstr("have no room here"), HasSubstr("'w-1'"), HasSubstr("forgotten")));
 }
 
+// No worker could read offsets that retention took. The trainer decides about them: they are in the
+// period and on the ledger.
+TEST_F(DealerTest, OffsetsThatAreLostAreTheTrainers) {
+  Begin(1, {{0, 10, 50}, {1, 20, 60}}, {LearnerIndex(0)}, /*lost=*/{{0, 10, 30}});
+  Join({"w-1"});
+  EXPECT_EQ(Planned(""), (Ranges{{0, 10, 30}}));
+  EXPECT_EQ(Planned("w-1"), (Ranges{{0, 30, 50}, {1, 20, 60}}));
+  EXPECT_TRUE(dealer_->HaveRead({std::nullopt}));
+  Body rest = Sum(Planned("w-1"));
+  rest.ranges[0].before.reset();  // it is gone as well
+  Deliver("w-1", rest);
+  EXPECT_EQ(Next().kind, PeriodPiece::Kind::kSums);
+  EXPECT_EQ(Next().kind, PeriodPiece::Kind::kEnd);
+}
+
 TEST_F(DealerTest, PartsThatDoNotFitTheLearnerDoNotCount) {
   Begin(1);
   Join({"w-1"});
