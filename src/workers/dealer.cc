@@ -1,6 +1,7 @@
 #include "workers/dealer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/bytes.h"
@@ -44,6 +45,7 @@ Dealer::Dealer(const DealerOptions& options, TrainerTopics& topics, const Clock&
       by_workers_(registry.AddCounter("tacit_slices_total", {{"by", "workers"}})),
       checked_(registry.AddCounter("tacit_slices_checked_total")),
       repeated_(registry.AddCounter("tacit_slices_repeated_total")) {
+  workers_.Set(NAN);  // nobody is looked for yet
   for (const auto& [outcome, why] : kRefusals)
     refused_[outcome] = registry.AddCounter("tacit_slices_refused_total", {{"why", why}});
 }
@@ -243,7 +245,7 @@ PeriodPiece Dealer::Look() {
     Announce();
   TakeBack();
   NoteWorkers();
-  workers_.Set(static_cast<double>(board_.Workers().size()));
+  if (period_.store.sequence > 0) workers_.Set(static_cast<double>(board_.Workers().size()));
   return LeaveOwn();
 }
 

@@ -33,6 +33,12 @@ TEST_F(DealerTest, TheFirstPeriodOfAStoreIsTheTrainers) {
   Read(piece.ranges);
   EXPECT_EQ(Next().kind, PeriodPiece::Kind::kEnd);
   EXPECT_EQ(dealer_->Last().at(1), *topic_.Before(1, 60));
+  // No worker could have a model: an alert would be wrong.
+  const metrics::Gauge workers = registry_.AddGauge("tacit_workers");
+  EXPECT_TRUE(std::isnan(workers.value()));
+  Begin(1);
+  Join({});
+  EXPECT_EQ(workers.value(), 0);
 }
 
 TEST_F(DealerTest, WorkersSumAllWhereTheyAreThere) {
