@@ -56,7 +56,7 @@ class Board {
   void Deal(const Ranges& ranges, Clock::TimePoint now, const Ranges& own = {});
   // A body of this worker was counted; an empty name: of the trainer.
   void Covered(const std::string& worker, const Ranges& ranges, Clock::TimePoint now);
-  // What this worker has in hand is the trainer's from now on.
+  // The slice that this worker has in hand is the trainer's from now on.
   void GiveBack(const std::string& worker, Clock::TimePoint now);
   // Deals slices again whose holders are gone or late. Returns true where a plan has to tell so.
   bool Look(Clock::TimePoint now);

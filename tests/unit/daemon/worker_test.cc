@@ -174,7 +174,7 @@ TEST_F(WorkerTest, DeadLettersThatCannotBeWrittenAreTold) {
   AwaitBodies(PeriodOf(second));
 }
 
-// Who may write to the feed's topic has written another model.
+// A stranger who may write to the feed's topic has written another model.
 TEST_F(WorkerTest, AFeedOfOtherWeightsIsNotSummedBy) {
   Begin(12);
   Learn(All());  // the first period moves no weight
