@@ -11,12 +11,11 @@ void DescribeWorkers(Fields& fields, Workers& workers) {
                "trainer sums alone."},
               &workers.topic);
   const bool used = !workers.topic.empty();
-  fields.Text(
-      {"key_file",
-       "The file of the key that trainer and workers share, which `tacit workers key` "
-       "makes: sums are sealed with it, and plans are marked. Nobody but root, tacitd's user and a "
-       "group may read it."},
-      &workers.key_file, RequiredIf(used));
+  fields.Text({"key_file",
+               "The file of the key that trainer and workers share, which `tacit workers key` "
+               "makes: sums are sealed with it, plans and the feed are marked. Nobody but root, "
+               "tacitd's user and a group may read it."},
+              &workers.key_file, RequiredIf(used));
   fields.Integer({"patience_ms",
                   "The time after which a slice is late that also takes twice as long as others. "
                   "A late slice is summed by another worker, or by the trainer."},

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "base/bytes.h"
 #include "base/crash_point.h"
@@ -100,7 +101,8 @@ uint64_t PublisherBytes(std::span<const store::RowLayout> layouts, bool moves) {
   constexpr uint64_t kRead = 32 << 20;
   uint64_t bytes = uint64_t{2} * stream::KafkaProducerOptions().queued_bytes_max + kRead;
   for (const store::RowLayout& layout : layouts)
-    if (SendsBlocks(layout, moves)) bytes += RowBlocks::BytesOf(layout, moves);
+    bytes += (SendsBlocks(layout, moves) ? RowBlocks::BytesOf(layout, moves) : 0) +
+             (moves ? layout.space.rows() * sizeof(uint64_t) : 0);
   return bytes;
 }
 
@@ -379,31 +381,49 @@ std::span<const float> Publisher::FloatsOf(const store::ReleasedRow& row) {
   return floats_;
 }
 
-Status Publisher::LoadBlocks(const store::Release& release) {
+Status Publisher::LoadRows(const store::Release& release) {
   if (!blocks_.empty()) return {};
   std::vector<std::unique_ptr<RowBlocks>> loaded;  // all of them, or none after a failure
+  if (options_.mark) mark_.emplace(options_.mark->key);
+  marked_.assign(release.learners.size(), MarkedRows());
   for (const store::ReleasedLearner& learner : release.learners) {
     TACIT_ASSIGN(const store::LearnerRecord record,
                  store::DecodeLearner(learner.key, learner.record));
     std::unique_ptr<RowBlocks> blocks;
     const bool moves = options_.moves.has_value();
-    if (SendsBlocks(record.layout, moves)) {
+    if (SendsBlocks(record.layout, moves))
       blocks = std::make_unique<RowBlocks>(record.layout, moves);
-      const auto put = [&](const store::ReleasedRow& row) -> Status {
-        blocks->Put(row.table, row.bucket, FloatsOf(row), false);
-        return {};
-      };
+    const bool marked = mark_ && std::ranges::find(options_.mark->learners, record.name) !=
+                                     options_.mark->learners.end();
+    if (marked)
+      marked_[learner.key] = {record.layout, std::vector<uint64_t>(record.layout.space.rows())};
+    const auto put = [&](const store::ReleasedRow& row) -> Status {
+      const std::span<const float> floats = FloatsOf(row);
+      MarkRow(row, floats);
+      if (blocks) blocks->Put(row.table, row.bucket, floats, false);
+      return {};
+    };
+    if (blocks || marked)
       TACIT_RETURN_IF_ERROR(store_.ForReleasedRowsOf(release, learner.key, put));
-    }
     loaded.push_back(std::move(blocks));
   }
   blocks_ = std::move(loaded);
   return {};
 }
 
+void Publisher::MarkRow(const store::ReleasedRow& row, std::span<const float> floats) {
+  MarkedRows& rows = marked_[row.learner];
+  if (rows.numbers.empty()) return;
+  const auto table = rows.layout.TableOfNumber(row.table);
+  TACIT_CHECK(table, "a row is none of the layout's");
+  const uint64_t place = rows.layout.space.tables()[*table].first + row.bucket;
+  const uint64_t now = mark_->OfRow(row.learner, place, floats);
+  mark_->Replace(std::exchange(rows.numbers[place], now), now);
+}
+
 Result<bool> Publisher::SendRows(const store::Release& release, std::optional<CommitSeq> since,
                                  Version& version) {
-  TACIT_RETURN_IF_ERROR(LoadBlocks(release));
+  TACIT_RETURN_IF_ERROR(LoadRows(release));
   for (const auto& blocks : blocks_)
     if (blocks) blocks->ForgetChanges();
   const auto model_of = [&](uint16_t learner) {
@@ -411,6 +431,7 @@ Result<bool> Publisher::SendRows(const store::Release& release, std::optional<Co
   };
   const auto take = [&](const store::ReleasedRow& row) -> Status {
     const std::span<const float> floats = FloatsOf(row);
+    MarkRow(row, floats);
     if (const auto& blocks = blocks_[row.learner]) {
       blocks->Put(row.table, row.bucket, floats, true);
       return {};
@@ -459,8 +480,10 @@ Result<PublishedVersion> Publisher::Send(const store::Release& release) {
                  .time_ms = clock_.UnixMillis(),
                  .tip = release.tip,
                  .learners = {}};
+  std::vector<std::shared_ptr<const std::string>> states;
   for (const store::ReleasedLearner& learner : release.learners) {
     const uint64_t model = ModelId(learner.fingerprint);
+    states.push_back(marked_[learner.key].numbers.empty() ? nullptr : learner.released);
     const std::string_view dense(reinterpret_cast<const char*>(learner.dense.data()),
                                  learner.dense.size_bytes());
     const std::string_view released =
@@ -480,6 +503,7 @@ Result<PublishedVersion> Publisher::Send(const store::Release& release) {
          .released_bytes = released.size(),
          .released_chunks = static_cast<uint32_t>(Version::ChunksOf(released.size()))});
   }
+  if (mark_) end.mark = mark_->Of(release.tip.head, states);
   // A commit may extend the last run of each learner, of the entries that were there, and those
   // runs come last.
   const uint64_t models = ModelsId(release.learners);

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/terms.h"
+#include "feed/model_mark.h"
 #include "feed/newest_ends.h"
 #include "feed/record.h"
 #include "feed/row_blocks.h"
@@ -31,6 +32,13 @@ struct PublisherOptions {
   // Places in the state of a linear model's row: its last move, and that move's release. Rows tell
   // them (RecordOrigin::moves), for workers. Nothing: they do not.
   std::optional<std::array<size_t, kMoveFloats>> moves = {};
+  // Versions are marked (ModelMark), as far as they are of these learners, by name. Nothing: they
+  // are not.
+  struct Mark {
+    SipHash::Key key{};
+    std::vector<std::string> learners;
+  };
+  std::optional<Mark> mark = {};
   std::chrono::milliseconds patience{2'000};  // for one answer of the brokers
   // Checks the topic's settings before it is joined. If empty, CheckCompacted.
   std::function<Status()> check_topic = {};
@@ -107,8 +115,9 @@ class Publisher {
   // can no longer tell which have.
   Result<bool> SendRows(const store::Release& release, std::optional<CommitSeq> since,
                         Version& version);
-  // Has blocks_ hold what is written, if it does not.
-  Status LoadBlocks(const store::Release& release);
+  // Has blocks_ and the mark hold what is written, if they do not.
+  Status LoadRows(const store::Release& release);
+  void MarkRow(const store::ReleasedRow& row, std::span<const float> floats);
   Result<PublishedVersion> Send(const store::Release& release);
 
   store::Releaser& store_;
@@ -122,6 +131,14 @@ class Publisher {
   std::optional<Base> base_;  // if null, the next version is sent whole
   // By learner; null for those whose rows have records of their own. Empty if not loaded yet.
   std::vector<std::unique_ptr<RowBlocks>> blocks_;
+  // With marks: the version's, and by learner its rows' numbers in it; without rows where the
+  // learner is not marked.
+  struct MarkedRows {
+    store::RowLayout layout;
+    std::vector<uint64_t> numbers;  // by row
+  };
+  std::optional<ModelMark> mark_;
+  std::vector<MarkedRows> marked_;
   std::vector<float> floats_;     // of a row
   CommitSeq previous_;            // the version that was published last
   bool takes_over_;               // until it has published once

@@ -286,7 +286,8 @@ Status Replica::Apply(WholeVersion whole) {
       .tip = whole.end.tip,
       .learners = {},
       .entries = std::move(whole.entries),
-      .position = EncodePosition({.published_ms = whole.end.time_ms, .next = whole.next})};
+      .position = EncodePosition({.published_ms = whole.end.time_ms, .next = whole.next}),
+      .mark = whole.end.mark};
   for (const LearnerAtEnd& at_end : whole.end.learners) {
     store::ReplicaLearner& learner = version.learners.emplace_back();
     learner.key = at_end.key;

@@ -1,7 +1,7 @@
 // The notation is base/bytes.h's.
 //     end     := feed:byte*16 partition:u32 partitions:u32 previous:u64 whole_since:u64
 //                 term:byte*16 time:i64 records:u64 checksum:u64 all_records:u64 all_bytes:u64
-//                 tip:string learners:u16 learner*learners
+//                 tip:string learners:u16 learner*learners [mark:u64*2]
 //     learner  := key:u16 record:string step:u32 dense_floats:u64 dense_chunks:u32
 //                 released_bytes:u64 released_chunks:u32
 // `tip` is the commit tip of store/view/delta_codec.cc, `record` the learner of
@@ -66,6 +66,7 @@ std::string EncodeVersionEnd(const VersionEnd& end) {
         .Put(learner.dense_chunks)
         .Put(learner.released_bytes)
         .Put(learner.released_chunks);
+  if (end.mark) writer.Put(end.mark->low).Put(end.mark->high);
   return std::move(writer).Take();
 }
 
@@ -87,6 +88,11 @@ Result<VersionEnd> DecodeVersionEnd(std::string_view payload) {
   const auto learners = reader.Get<uint16_t>();
   for (uint16_t i = 0; i < learners && reader.ok(); ++i)
     end.learners.push_back(GetLearnerAtEnd(reader));
+  if (reader.ok() && !reader.at_end()) {
+    end.mark.emplace();
+    end.mark->low = reader.Get<uint64_t>();
+    end.mark->high = reader.Get<uint64_t>();
+  }
   if (!reader.at_end() || !Fits(end))
     return Fail(ErrorCode::kCorruption, "is a mark that cannot be read: its fields do not fit");
   return end;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "base/hash.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "base/siphash.h"
 #include "base/terms.h"
 #include "store/view/delta_codec.h"
 
@@ -43,6 +45,7 @@ struct VersionEnd {
   uint64_t all_bytes = 0;              // of their keys and values
   store::CommitTip tip;                // the version, head and length of the ledger, what was spent
   std::vector<LearnerAtEnd> learners;  // ascending by key
+  std::optional<Hash128> mark = {};    // ModelMark, for workers
 };
 
 std::string EncodeVersionEnd(const VersionEnd& end);

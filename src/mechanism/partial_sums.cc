@@ -40,10 +40,9 @@ void AddTo(int64_t* sum, int64_t more) {
   *sum = static_cast<int64_t>(static_cast<uint64_t>(*sum) + static_cast<uint64_t>(more));
 }
 
-// Adds `times` rows [begin, end) of a table that is released whole, whose first cell is `first`.
-void AddRows(const SumTable& table, const PartRows& from, size_t begin, size_t end, int64_t times,
-             int64_t* first) {
-  for (size_t i = begin; i < end; ++i) {
+// Adds `times` these rows of a table that is released whole, whose first cell is `first`.
+void AddRows(const SumTable& table, const PartRows& from, int64_t times, int64_t* first) {
+  for (size_t i = 0; i < from.size(); ++i) {
     int64_t* const cell = first + 2 * (from.rows[i] - table.first);
     AddTo(&cell[0], times * from.cells[2 * i]);
     AddTo(&cell[1], times * from.cells[2 * i + 1]);
@@ -102,7 +101,7 @@ PartialSums::PartialSums(RowSums sums)
 }
 
 RowSums PartialSums::Open() && {
-  Spread();
+  array_.resize(head_ + 2 * whole_rows_);
   TACIT_CHECK(whole_rows_ + list_.rows.size() < kReleaseRowsMost, "too many rows for one release");
   RowSums sums(options_, tables_, std::move(last_), std::move(array_));
   sums.sums_.insert(sums.sums_.end(), list_.cells.begin(), list_.cells.end());
@@ -116,62 +115,41 @@ RowSums PartialSums::Renew() && {
   return std::move(*this).Open();
 }
 
-void PartialSums::Spread() {
-  if (spread()) return;
-  array_.resize(head_ + 2 * whole_rows_);
-  AddList(std::exchange(list_, {}));
-}
-
 void PartialSums::Add(const PartialSums& other) {
   TACIT_CHECK(options_ == other.options_ && std::ranges::equal(tables_, other.tables_),
               "sums of another query");
-  if (other.spread()) Spread();
+  array_.resize(std::max(array_.size(), other.array_.size()));
   for (size_t i = 0; i < other.array_.size(); ++i) AddTo(&array_[i], other.array_[i]);
   if (!other.list_.rows.empty()) AddList(other.list_);
 }
 
 void PartialSums::AddList(const PartRows& other) {
   const PartRows mine = std::exchange(list_, {});
-  const size_t most = mine.rows.size() + other.rows.size();
-  list_.rows.resize(most);
-  list_.cells.resize(2 * most);
+  list_.rows.resize(mine.size() + other.size());
+  list_.cells.resize(2 * list_.rows.size());
   size_t a = 0, b = 0, n = 0;
-  int64_t* cell = array_.data() + head_;
-  for (const SumTable& table : tables_) {
-    const size_t a_end = EndOf(table, mine.rows, a), b_end = EndOf(table, other.rows, b);
-    if (table.every_row && spread()) {
-      AddRows(table, other, b, b_end, 1, cell);
-      b = b_end;
-      cell += 2 * table.rows;
-      continue;
+  // Without a branch that guesses which list is next.
+  for (; a < mine.size() && b < other.size(); ++n) {
+    const uint64_t row_a = mine.rows[a], row_b = other.rows[b];
+    const bool take_a = row_a <= row_b, take_b = row_b <= row_a;
+    list_.rows[n] = std::min(row_a, row_b);
+    for (size_t k = 0; k < 2; ++k) {
+      int64_t* const cell = &list_.cells[2 * n + k];
+      AddTo(cell, take_a ? mine.cells[2 * a + k] : 0);
+      AddTo(cell, take_b ? other.cells[2 * b + k] : 0);
     }
-    for (; a < a_end && b < b_end; ++n) {  // without a branch that guesses which list is next
-      const uint64_t row_a = mine.rows[a], row_b = other.rows[b];
-      const bool take_a = row_a <= row_b, take_b = row_b <= row_a;
-      list_.rows[n] = std::min(row_a, row_b);
-      for (size_t k = 0; k < 2; ++k) {
-        int64_t* const cell = &list_.cells[2 * n + k];
-        AddTo(cell, take_a ? mine.cells[2 * a + k] : 0);
-        AddTo(cell, take_b ? other.cells[2 * b + k] : 0);
-      }
-      a += take_a;
-      b += take_b;
-    }
-    n = Copy(mine, a, a_end, n);
-    n = Copy(other, b, b_end, n);
-    a = a_end;
-    b = b_end;
+    a += take_a;
+    b += take_b;
   }
   list_.rows.resize(n);
   list_.cells.resize(2 * n);
-}
-
-size_t PartialSums::Copy(const PartRows& from, size_t begin, size_t end, size_t to) {
-  const auto at = static_cast<ptrdiff_t>(begin), count = static_cast<ptrdiff_t>(end - begin);
-  std::copy_n(from.rows.begin() + at, count, list_.rows.begin() + static_cast<ptrdiff_t>(to));
-  std::copy_n(from.cells.begin() + 2 * at, 2 * count,
-              list_.cells.begin() + 2 * static_cast<ptrdiff_t>(to));
-  return to + (end - begin);
+  const auto append = [&](const PartRows& from, size_t begin) {
+    const auto at = static_cast<ptrdiff_t>(begin);
+    list_.rows.insert(list_.rows.end(), from.rows.begin() + at, from.rows.end());
+    list_.cells.insert(list_.cells.end(), from.cells.begin() + 2 * at, from.cells.end());
+  };
+  append(mine, a);
+  append(other, b);
 }
 
 std::string PartialSums::Encode() const {
@@ -184,16 +162,19 @@ std::string PartialSums::Encode() const {
   const int64_t* cell = array_.data() + head_;
   PartRows some;
   for (const SumTable& table : tables_) {
-    const size_t end = EndOf(table, list_.rows, begin);
+    if (!table.every_row) {
+      const size_t end = EndOf(table, list_.rows, begin), size = end - begin;
+      EncodeTable(table, std::span(list_.rows).subspan(begin, size),
+                  std::span(list_.cells).subspan(2 * begin, 2 * size), &writer);
+      begin = end;
+      continue;
+    }
     some.Clear();
-    const auto take = [&](uint64_t row, const int64_t* at) {
-      if (table.every_row && at[0] == 0 && at[1] == 0) return;
-      some.rows.push_back(row);
-      some.cells.insert(some.cells.end(), {at[0], at[1]});
-    };
-    for (; begin < end; ++begin) take(list_.rows[begin], &list_.cells[2 * begin]);
-    if (table.every_row && spread())
-      for (uint64_t i = 0; i < table.rows; ++i, cell += 2) take(table.first + i, cell);
+    for (uint64_t i = 0; spread() && i < table.rows; ++i, cell += 2) {
+      if (cell[0] == 0 && cell[1] == 0) continue;
+      some.rows.push_back(table.first + i);
+      some.cells.insert(some.cells.end(), {cell[0], cell[1]});
+    }
     EncodeTable(table, some.rows, some.cells, &writer);
   }
   return std::move(writer).Take();
@@ -213,7 +194,7 @@ Status PartialSums::AddBytes(std::string_view bytes, RowSums* whole) {
       const SumTable& table = tables_[t];
       rows.Clear();
       TACIT_RETURN_IF_ERROR(reader.ReadTable(table.every_row ? &rows : &rest.list_));
-      AddRows(table, rows, 0, rows.size(), times, cell);
+      AddRows(table, rows, times, cell);
       if (table.every_row) cell += 2 * table.rows;
       added = t + 1;
     }
@@ -225,16 +206,6 @@ Status PartialSums::AddBytes(std::string_view bytes, RowSums* whole) {
   }
   Add(rest);
   return {};
-}
-
-Result<PartialSums> PartialSums::Decode(std::string_view bytes, const RowSumsOptions& options,
-                                        std::span<const SumTable> tables) {
-  PartialSums part(options, tables);
-  PartReader reader(bytes, options, tables);
-  TACIT_RETURN_IF_ERROR(reader.ReadHead(std::span(part.array_).first(options.numbers)));
-  for (size_t t = 0; t < tables.size(); ++t) TACIT_RETURN_IF_ERROR(reader.ReadTable(&part.list_));
-  TACIT_RETURN_IF_ERROR(reader.ReadEnd());
-  return part;
 }
 
 }  // namespace tacit::mechanism

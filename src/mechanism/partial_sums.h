@@ -18,7 +18,7 @@ namespace tacit::mechanism {
 //
 // Rows of tables that are released whole lie in one array, row after row; the touched rows of all
 // other tables in a list that ascends, so that two parts are merged without looking for anything.
-// A part out of bytes has all its rows in the list. A value; not thread-safe.
+// A value; not thread-safe.
 class PartialSums {
  public:
   // A part of no unit.
@@ -34,36 +34,17 @@ class PartialSums {
   // Returns sums of no unit, in the memory of these.
   RowSums Renew() &&;
 
-  // The further numbers, and the rows of the list with the sum and the count of each, in steps. A
-  // part out of bytes has no other rows.
-  struct Cells {
-    std::span<const int64_t> numbers;
-    std::span<const uint64_t> rows;
-    std::span<const int64_t> sums_and_counts;
-  };
-  Cells cells() const {
-    return {std::span(array_).first(options_.numbers), list_.rows, list_.cells};
-  }
-  double step() const { return step_; }
-
   // Returns the bytes of the part: equal sums have equal bytes (the grammar is in the .cc).
   std::string Encode() const;
   // Adds a part that another process encoded: the rows of tables that are released whole to sums of
   // the same query, and all else to this part. Fails as PartReader does, and has added nothing
   // then. Memory: 24 bytes a row of one table, or of all that are not released whole.
   Status AddBytes(std::string_view bytes, RowSums* whole);
-  // Returns the part that another process encoded, or the failure of PartReader. Memory: 24 bytes a
-  // row, which takes 3 bytes at least.
-  static Result<PartialSums> Decode(std::string_view bytes, const RowSumsOptions& options,
-                                    std::span<const SumTable> tables);
 
  private:
-  // The array has the rows of tables that are released whole; else the list has them.
-  bool spread() const { return array_.size() == head_ + 2 * whole_rows_; }
-  void Spread();
+  // The array has the rows of tables that are released whole; else no unit has touched them.
+  bool spread() const { return array_.size() > head_; }
   void AddList(const PartRows& other);
-  // Copies rows [begin, end) to place `to` of the list; returns the place behind them.
-  size_t Copy(const PartRows& from, size_t begin, size_t end, size_t to);
 
   RowSumsOptions options_;
   std::span<const SumTable> tables_;

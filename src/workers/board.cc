@@ -49,7 +49,7 @@ std::map<std::string, double> Board::Shares() const {
   return shares;
 }
 
-void Board::Deal(const Ranges& ranges, Clock::TimePoint now) {
+void Board::Deal(const Ranges& ranges, Clock::TimePoint now, const Ranges& own) {
   open_.clear();
   deliveries_.clear();
   DropTheGone(now);
@@ -69,6 +69,7 @@ void Board::Deal(const Ranges& ranges, Clock::TimePoint now) {
     if (!name.empty()) Give(&slice, name, now);
     open_.push_back(std::move(slice));
   }
+  if (!own.empty()) open_.push_back({.ranges = own, .holder = Holder::kTrainer, .since = now});
 }
 
 void Board::Give(OpenSlice* slice, const std::string& worker, Clock::TimePoint now) {
@@ -96,6 +97,15 @@ void Board::Covered(const std::string& worker, const Ranges& ranges, Clock::Time
   from->second.rate = from->second.rate > 0 ? (from->second.rate + rate) / 2 : rate;
   from->second.hand.reset();
   deliveries_.push_back(seconds);
+}
+
+void Board::GiveBack(const std::string& worker, Clock::TimePoint now) {
+  for (OpenSlice& slice : open_) {
+    if (slice.holder != Holder::kWorker || slice.worker != worker) continue;
+    slice.holder = Holder::kTrainer;
+    slice.since = now;
+  }
+  if (const auto from = workers_.find(worker); from != workers_.end()) from->second.hand.reset();
 }
 
 bool Board::IsLate(const OpenSlice& slice, Clock::TimePoint now) const {

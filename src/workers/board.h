@@ -51,10 +51,13 @@ class Board {
   void Heard(const Hello& hello, Clock::TimePoint now);
   // No worker is there until it is heard again.
   void ForgetWorkers() { workers_.clear(); }
-  // Deals a period's ranges out, a slice a worker that is there. Forgets the slices before.
-  void Deal(const Ranges& ranges, Clock::TimePoint now);
+  // Deals a period's ranges out, a slice a worker that is there; its `own` ranges are the
+  // trainer's. Forgets the slices before.
+  void Deal(const Ranges& ranges, Clock::TimePoint now, const Ranges& own = {});
   // A body of this worker was counted; an empty name: of the trainer.
   void Covered(const std::string& worker, const Ranges& ranges, Clock::TimePoint now);
+  // The slice that this worker has in hand is the trainer's from now on.
+  void GiveBack(const std::string& worker, Clock::TimePoint now);
   // Deals slices again whose holders are gone or late. Returns true where a plan has to tell so.
   bool Look(Clock::TimePoint now);
 

@@ -32,7 +32,7 @@ void Collector::Begin(Period period) {
   period_ = std::move(period);
   seal_.emplace(key_, period_.head);
   held_.clear();
-  held_bytes_ = forgotten_ = 0;
+  held_bytes_ = 0;
   counted_.clear();
   covered_.clear();
   claimed_.clear();
@@ -40,6 +40,7 @@ void Collector::Begin(Period period) {
 }
 
 Taken Collector::Take(const SealedRecord& record) {
+  forgotten_.clear();
   const Origin& origin = record.origin;
   if (origin.head != period_.head) return {Outcome::kOldHead, "", {}};
   if (origin.build != period_.build)
@@ -53,7 +54,7 @@ Taken Collector::Take(const SealedRecord& record) {
   const auto counted = std::ranges::find(counted_, record.place->body, &Counted::name);
   if (counted != counted_.end()) return {Outcome::kCovered, "", {}};
 
-  const auto whole = Add(*record.place, *std::move(piece));
+  const auto whole = Add(origin.worker, *record.place, *std::move(piece));
   if (!whole)
     return refuse(
         whole.error().code == ErrorCode::kUnavailable ? Outcome::kNoRoom : Outcome::kRefused,
@@ -79,7 +80,8 @@ Taken Collector::TakeOwn(const std::vector<SummedRange>& ranges) {
                 fmt::format("a worker, or this trainer, has read another topic: {}", broken));
 }
 
-Result<std::string> Collector::Add(const ChunkPlace& place, std::string piece) {
+Result<std::string> Collector::Add(const std::string& worker, const ChunkPlace& place,
+                                   std::string piece) {
   if (place.bytes > held_bytes_most_)
     return Fail(ErrorCode::kUnavailable,
                 fmt::format("is of a body of {} bytes; at most {} are held", place.bytes,
@@ -87,6 +89,7 @@ Result<std::string> Collector::Add(const ChunkPlace& place, std::string piece) {
   const auto [held, is_new] = held_.try_emplace(place.body);
   Held& body = held->second;
   if (is_new) {
+    body.worker = worker;
     body.bytes = place.bytes;
     body.missing = (place.bytes + kChunkBytes - 1) / kChunkBytes;
     body.pieces.resize(body.missing);
@@ -100,12 +103,12 @@ Result<std::string> Collector::Add(const ChunkPlace& place, std::string piece) {
       return std::pair(one.second.here, one.first == place.body);
     });
     const bool itself = least == held;
+    if (!itself) forgotten_.push_back(least->second.worker);
     Forget(least);
     if (itself)
       return Fail(
           ErrorCode::kUnavailable,
           fmt::format("has no room beside others: at most {} bytes are held", held_bytes_most_));
-    ++forgotten_;
   }
   held_bytes_ += piece.size();
   body.here += piece.size();

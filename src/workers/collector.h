@@ -75,8 +75,8 @@ class Collector {
   // record that a range behind them follows may be gone by now: then they end before it.
   Taken TakeOwn(const std::vector<SummedRange>& ranges);
 
-  // The bodies that were forgotten in this period for want of room. Their other chunks may come.
-  uint64_t forgotten() const { return forgotten_; }
+  // The workers whose bodies the last Take forgot for want of room beside the one that it took.
+  const std::vector<std::string>& forgotten() const { return forgotten_; }
   bool complete() const { return covered_offsets_ == CountOffsets(period_.ranges); }
   // Returns what is not covered.
   Ranges Gaps() const;
@@ -85,6 +85,7 @@ class Collector {
 
  private:
   struct Held {
+    std::string worker;               // that has sent the first chunk
     uint64_t bytes = 0;               // of the body
     std::vector<std::string> pieces;  // by chunk; empty: not here yet
     size_t missing = 0;
@@ -103,7 +104,7 @@ class Collector {
   using CoveredPlace = std::pair<int32_t, uint64_t>;  // partition and begin
 
   // Adds a piece. Returns the body once it is whole, else an empty text.
-  Result<std::string> Add(const ChunkPlace& place, std::string piece);
+  Result<std::string> Add(const std::string& worker, const ChunkPlace& place, std::string piece);
   void Forget(std::map<BodyName, Held>::iterator held);
   Taken Count(const std::string& worker, const BodyName& name, Body body);
   // Covers the body's ranges, or says which of their records do not follow each other.
@@ -120,7 +121,8 @@ class Collector {
   Period period_;
   std::optional<PeriodSeal> seal_;
   std::map<BodyName, Held> held_;
-  uint64_t held_bytes_ = 0, forgotten_ = 0;
+  uint64_t held_bytes_ = 0;
+  std::vector<std::string> forgotten_;
   std::vector<Counted> counted_;
   std::map<CoveredPlace, Covered> covered_;
   Ranges claimed_;

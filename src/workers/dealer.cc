@@ -1,6 +1,7 @@
 #include "workers/dealer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/bytes.h"
@@ -44,6 +45,7 @@ Dealer::Dealer(const DealerOptions& options, TrainerTopics& topics, const Clock&
       by_workers_(registry.AddCounter("tacit_slices_total", {{"by", "workers"}})),
       checked_(registry.AddCounter("tacit_slices_checked_total")),
       repeated_(registry.AddCounter("tacit_slices_repeated_total")) {
+  workers_.Set(NAN);  // nobody is looked for yet
   for (const auto& [outcome, why] : kRefusals)
     refused_[outcome] = registry.AddCounter("tacit_slices_refused_total", {{"why", why}});
 }
@@ -163,12 +165,14 @@ Status Dealer::Check(const Body& body) const {
 }
 
 Status Dealer::TakeChunk(const SealedRecord& record) {
-  const uint64_t forgotten = collector_.forgotten();
   Taken taken = collector_.Take(record);
-  if (collector_.forgotten() > forgotten)
-    Refuse(Outcome::kNoRoom, fmt::format("a body was forgotten for one of worker '{}': at most {} "
-                                         "bytes are held of those that are not whole",
-                                         record.origin.worker, options_.held_bytes_most));
+  for (const std::string& worker : collector_.forgotten()) {
+    Refuse(Outcome::kNoRoom,
+           fmt::format("a body of worker '{}' was forgotten for one of worker '{}': at most {} "
+                       "bytes are held of those that are not whole",
+                       worker, record.origin.worker, options_.held_bytes_most));
+    GiveBack(worker);
+  }
   switch (taken.outcome) {
     case Outcome::kPart:
     case Outcome::kOldHead:
@@ -189,10 +193,12 @@ Status Dealer::TakeChunk(const SealedRecord& record) {
                       .from = record.origin.worker,
                       .summed = RecordsOf(taken.body)});
       return {};
+    case Outcome::kNoRoom:
+      GiveBack(record.origin.worker);
+      [[fallthrough]];
     case Outcome::kOtherBuild:
     case Outcome::kUnsealed:
     case Outcome::kRefused:
-    case Outcome::kNoRoom:
     case Outcome::kOtherTopic:
       Refuse(taken.outcome, taken.why);
       return {};
@@ -200,6 +206,11 @@ Status Dealer::TakeChunk(const SealedRecord& record) {
       break;
   }
   return Fail(ErrorCode::kRefused, std::move(taken.why));
+}
+
+void Dealer::GiveBack(const std::string& worker) {
+  board_.GiveBack(worker, clock_.Now());
+  next_plan_ = {};
 }
 
 void Dealer::Refuse(Outcome outcome, const std::string& why) {
@@ -234,7 +245,7 @@ PeriodPiece Dealer::Look() {
     Announce();
   TakeBack();
   NoteWorkers();
-  workers_.Set(static_cast<double>(board_.Workers().size()));
+  if (period_.store.sequence > 0) workers_.Set(static_cast<double>(board_.Workers().size()));
   return LeaveOwn();
 }
 
@@ -254,7 +265,8 @@ bool Dealer::MayDeal() {
 
 void Dealer::Deal() {
   dealt_ = true;
-  board_.Deal(collector_.Gaps(), clock_.Now());
+  const Ranges gaps = collector_.Gaps(), there = Without(gaps, period_.lost);
+  board_.Deal(there, clock_.Now(), /*own=*/Without(gaps, there));
   Announce();
 }
 
@@ -358,7 +370,7 @@ void Dealer::Note(Trouble trouble, const Status& status) {
       "growing pauses",
       "a slice has ended three workers: learning waits until a worker has summed it, and the "
       "trainer does not try it",
-      "sums of workers have no room here, and their slices are summed again (shorter periods, or "
+      "sums of workers have no room here, and this trainer sums their slices (shorter periods, or "
       "fewer workers, need less room)"};
   std::string text = status ? "" : fmt::format("{}: {}", kDoing[trouble], status.error().message);
   {

@@ -112,6 +112,8 @@ class Dealer final : public stream::PeriodShare {
   // Each offset of a body is an event of each learner's sums, or is counted as none.
   Status Check(const Body& body) const;
   Status TakeChunk(const SealedRecord& record);
+  // Has the trainer sum what a worker had, whose sums have no room here.
+  void GiveBack(const std::string& worker);
   void TakeHello(const SealedRecord& record);
   // Tells whether a hello was said just now, and notes that it was heard.
   bool IsFresh(const Hello& hello);

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <span>
+#include <string_view>
+#include <utility>
+
 #include "mechanism/partial_sums.h"
 
 // The query of a part whose bytes are few, and such bytes: for the tests of bytes and their fuzzer.
@@ -26,6 +30,17 @@ inline mechanism::PartialSums SmallPart() {
   unit.AddPair(sums.SumOf(late), -2 * kPartStep, 5 * kPartStep);
   sums.Add(unit);
   return mechanism::PartialSums(std::move(sums));
+}
+
+// The part that bytes are of.
+inline Result<mechanism::PartialSums> ReadPart(
+    std::string_view bytes, const mechanism::RowSumsOptions& query = kPartOptions,
+    std::span<const mechanism::SumTable> tables = kPartTables) {
+  mechanism::RowSums whole(query, tables);
+  mechanism::PartialSums part(query, tables);
+  TACIT_RETURN_IF_ERROR(part.AddBytes(bytes, &whole));
+  part.Add(mechanism::PartialSums(std::move(whole)));
+  return part;
 }
 
 }  // namespace tacit::testing

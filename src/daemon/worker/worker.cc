@@ -110,7 +110,9 @@ void Worker::ForgetModel() {
   loaded_.reset();
   summers_.clear();
   std::vector<store::LearnerLayout> layouts = wiring::MakeLayouts(parts_.assembly);
-  model_ = std::make_unique<WorkerModel>(layouts);
+  // Behind the learners come accounts of their quality, which no version's mark is of.
+  layouts.erase(layouts.begin() + std::ssize(parts_.assembly.learners), layouts.end());
+  model_ = std::make_unique<WorkerModel>(layouts, wiring::FeedMarkKey(key_));
   replica_ = std::make_unique<feed::Replica>(
       *model_, std::move(layouts),
       feed::ReplicaSource{.properties = properties_,
@@ -219,7 +221,7 @@ Result<std::vector<SummedLearner>> Worker::LoadLearners() {
   std::vector<SummedLearner> learners;
   for (const workers::LearnerStep& step : plan_->learners) {
     const auto place = model_->PlaceOf(step.key);
-    if (!place || *place >= summers_.size() || summers_[*place] == nullptr)
+    if (!place || summers_[*place] == nullptr)
       return Fail(
           ErrorCode::kRefused,
           fmt::format("learner {} of the plan has no model here that can be summed by", step.key));

@@ -39,13 +39,18 @@ class Version final : public store::Snapshot {
 
 }  // namespace
 
-void SummedRows::Put(uint64_t row, std::span<const float> floats) {
+std::optional<std::array<float, SummedRows::kFloats>> SummedRows::Put(
+    uint64_t row, std::span<const float> floats) {
+  namespace linear = model::linear;
   const auto [place, is_new] = places_.try_emplace(row, static_cast<uint32_t>(held_.size()));
   if (is_new) held_.emplace_back();
   Held& held = held_[place->second];
-  held[model::linear::kWeight] = floats[0];
-  held[model::linear::kMove] = floats[1];
-  held[model::linear::kPeriod] = floats[2];
+  const std::array<float, kFloats> before = {held[linear::kWeight], held[linear::kMove],
+                                             held[linear::kPeriod]};
+  held[linear::kWeight] = floats[0];
+  held[linear::kMove] = floats[1];
+  held[linear::kPeriod] = floats[2];
+  return is_new ? std::nullopt : std::optional(before);
 }
 
 Status SummedRows::Gather(std::span<const uint64_t> rows, std::span<float*> out) {
@@ -56,8 +61,8 @@ Status SummedRows::Gather(std::span<const uint64_t> rows, std::span<float*> out)
   return {};
 }
 
-WorkerModel::WorkerModel(std::vector<store::LearnerLayout> learners)
-    : configured_(std::move(learners)), released_(configured_.size()) {
+WorkerModel::WorkerModel(std::vector<store::LearnerLayout> learners, const SipHash::Key& mark_key)
+    : configured_(std::move(learners)), mark_(mark_key), released_(configured_.size()) {
   for (size_t i = 0; i < configured_.size(); ++i) rows_.push_back(std::make_unique<SummedRows>());
 }
 
@@ -95,7 +100,10 @@ Status WorkerModel::Put(const store::ReplicaLearner& from) {
                   fmt::format("row {} of learner '{}' has {} floats, and is none of a feed for "
                               "workers",
                               from.rows->rows[i], configured_[*place].name, floats.size()));
-    rows_[*place]->Put(from.rows->rows[i], floats);
+    const uint64_t row = from.rows->rows[i];
+    const auto before = rows_[*place]->Put(row, floats);
+    mark_.Replace(before ? mark_.OfRow(from.key, row, *before) : 0,
+                  mark_.OfRow(from.key, row, floats));
   }
   return {};
 }
@@ -105,8 +113,21 @@ Status WorkerModel::Fill(const std::vector<store::ReplicaLearner>& learners) {
   return {};
 }
 
+// Else anybody who may write to the feed's topic could have workers sum by another model.
+Status WorkerModel::CheckMark(const store::ReplicaVersion& version) const {
+  std::vector<std::shared_ptr<const std::string>> released;
+  for (const std::optional<size_t>& place : place_)
+    released.push_back(place ? released_[*place] : nullptr);
+  if (version.mark == mark_.Of(version.tip.head, released)) return {};
+  return Fail(ErrorCode::kRefused,
+              fmt::format("version {} has no mark of workers.key_file that fits its rows: the "
+                          "trainer has another key, or another program has written to the feed",
+                          version.tip.seq.value));
+}
+
 Status WorkerModel::Apply(store::ReplicaVersion version) {
   TACIT_RETURN_IF_ERROR(Fill(version.learners));
+  TACIT_RETURN_IF_ERROR(CheckMark(version));
   position_ = std::move(version.position);
   latest_ = std::make_shared<Version>(std::move(version.tip), lineage_);
   return {};

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/siphash.h"
+#include "feed/model_mark.h"
 #include "model/linear/row.h"
 #include "store/replica/replica_store.h"
 #include "store/rows/working_rows.h"
@@ -25,7 +27,8 @@ class SummedRows final : public store::WorkingRows {
   // The floats of a row as a feed with moves has them: weight, move, release.
   static constexpr size_t kFloats = 3;
 
-  void Put(uint64_t row, std::span<const float> floats);
+  // Returns what the row was; nothing if it is new.
+  std::optional<std::array<float, kFloats>> Put(uint64_t row, std::span<const float> floats);
   // A row that was never released is all 0.
   Status Gather(std::span<const uint64_t> rows, std::span<float*> out) override;
   void MarkChanged(std::span<const uint64_t>) override {}
@@ -46,8 +49,8 @@ class SummedRows final : public store::WorkingRows {
 // that is refused is followed anew into another one. Not thread-safe.
 class WorkerModel final : public store::ReplicaStore {
  public:
-  // Learners as the configuration has them.
-  explicit WorkerModel(std::vector<store::LearnerLayout> learners);
+  // Learners as the configuration has them, and the key of a version's mark.
+  WorkerModel(std::vector<store::LearnerLayout> learners, const SipHash::Key& mark_key);
 
   std::shared_ptr<const store::Snapshot> Latest() const override { return latest_; }
   std::string feed() const override { return feed_; }
@@ -55,6 +58,7 @@ class WorkerModel final : public store::ReplicaStore {
   const std::vector<store::LearnerRecord>& learners() const override { return records_; }
   Status Begin(const store::ReplicaOrigin& origin) override;
   Status Fill(const std::vector<store::ReplicaLearner>& learners) override;
+  // kRefused too where the version is not the one that its publisher marked.
   Status Apply(store::ReplicaVersion version) override;
   Status Settle() override { return {}; }
   uint64_t unfolded() const override { return 0; }
@@ -69,8 +73,10 @@ class WorkerModel final : public store::ReplicaStore {
 
  private:
   Status Put(const store::ReplicaLearner& from);
+  Status CheckMark(const store::ReplicaVersion& version) const;
 
   const std::vector<store::LearnerLayout> configured_;
+  feed::ModelMark mark_;  // of what is held
   std::vector<std::unique_ptr<SummedRows>> rows_;
   std::vector<std::shared_ptr<const std::string>> released_;
   std::vector<store::LearnerRecord> records_;

@@ -4,11 +4,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "base/siphash.h"
 #include "store/store.h"
 #include "store/types/learner_record.h"
 #include "store/types/snapshot.h"
@@ -54,6 +56,7 @@ struct ReplicaVersion {
   std::vector<ReplicaLearner> learners;
   std::map<uint64_t, std::string> entries;  // of the ledger, encoded: new, changed, or the same
   std::string position;                     // for the caller of Apply; opaque here
+  std::optional<Hash128> mark = {};         // of the feed's version, for workers
 };
 
 // Apply and Begin belong to one thread; the rest is thread-safe.

@@ -22,6 +22,7 @@ struct SharedPeriod {
   uint64_t step = 0;                       // its number
   std::vector<LearnerIndex> learners{};    // that learn from it
   std::vector<OffsetRange> ranges{};       // one a partition; none is empty
+  std::vector<OffsetRange> lost{};         // the begins of some: no record is there any more
 };
 
 // The next piece of a period.

@@ -145,6 +145,10 @@ Result<bool> KafkaPeriods::TakeShared(MessageFetcher& fetcher, Deadline deadline
     period->step = step_;
     period->learners = Learners();
     period->ranges = period_;
+    for (const OffsetRange& range : period_)
+      if (const auto lost = lost_until_.find(range.partition);
+          lost != lost_until_.end() && lost->second > range.begin)
+        period->lost.push_back({range.partition, range.begin, std::min(range.end, lost->second)});
     share.Begin(*std::move(period));
     begun_ = true;
   }

@@ -1,6 +1,8 @@
 #include "wiring/plans/workers.h"
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "http/kept_file.h"
@@ -14,6 +16,14 @@ Result<workers::SharedKey> ReadWorkersKey(const config::Workers& config) {
   auto key = workers::ParseKey(text);
   if (!key) return Fail(std::move(key.error()).Context(kName + ": " + config.key_file));
   return workers::KeyOfTopics(*key, config.topic);
+}
+
+SipHash::Key FeedMarkKey(const workers::SharedKey& key) {
+  SipHash::Key mark_key{};
+  const std::string_view text(reinterpret_cast<const char*>(key.data()), key.size());
+  const std::string made = workers::Hkdf(text, "", "tacit.workers.feed.v1", mark_key.size());
+  std::ranges::copy(made, mark_key.begin());
+  return mark_key;
 }
 
 }  // namespace tacit::wiring

@@ -33,9 +33,9 @@ class WorkersTest : public TopicPeriodsTest {
   std::string KeyFile() const { return dir_ / "workers.key"; }
   // Topics of a feed and of workers. Returns the sections that name them.
   std::string NewTopics(bool of_workers = true) {
-    const std::string feed = FreshName("feed");
+    feed_ = FreshName("feed");
     workers_ = FreshName("workers");
-    SharedBroker().CreateTopic(feed, 2, {{"cleanup.policy", "compact"}});
+    SharedBroker().CreateTopic(feed_, 2, {{"cleanup.policy", "compact"}});
     if (of_workers) {
       SharedBroker().CreateTopic(workers_ + ".plan");
       SharedBroker().CreateTopic(workers_ + ".sums", 2);
@@ -43,7 +43,7 @@ class WorkersTest : public TopicPeriodsTest {
     return fmt::format(
         "feed: {{topic: {}, interval_ms: 60000, max_age_ms: 3600000}}\n"
         "workers: {{topic: {}, key_file: \"{}\", patience_ms: 1000, check: {}}}\n",
-        feed, workers_, KeyFile(), kCheck);
+        feed_, workers_, KeyFile(), kCheck);
   }
   // Learns the topic without workers.
   void LearnPlain(const std::string& topic,
@@ -67,11 +67,13 @@ class WorkersTest : public TopicPeriodsTest {
            Learner("fewer", kBatch, "linear", "event", 6);
   }
   // It has the trainer's file, and answers elsewhere.
-  std::unique_ptr<Process> Worker(const std::string& name) const {
+  std::unique_ptr<Process> Worker(const std::string& name,
+                                  std::vector<std::string> environment = {}) const {
+    environment.push_back("TACIT_SERVE_OPERATOR_LISTEN=unix:" +
+                          (dir_ / (FreshName("worker") + ".operator")));
     return std::make_unique<Process>(
         std::vector<std::string>{TACITD_CRASH, "--config", dir_ / (name + ".yaml"), "--worker"},
-        std::vector<std::string>{"TACIT_SERVE_OPERATOR_LISTEN=unix:" +
-                                 (dir_ / (FreshName("worker") + ".operator"))});
+        std::move(environment));
   }
   // A number on the trainer's page of metrics; nothing where it does not answer.
   std::optional<double> Metric(const std::string& name, const std::string& metric) const {
@@ -160,7 +162,7 @@ class WorkersTest : public TopicPeriodsTest {
   }
   static constexpr int kBatch = 2000;
   static constexpr double kCheck = 0.3;  // often enough to be seen
-  std::string workers_;
+  std::string feed_, workers_;
 };
 
 }  // namespace tacit::test

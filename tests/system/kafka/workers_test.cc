@@ -12,6 +12,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "support/feed_forger.h"
 #include "system/kafka/workers_rig.h"
 
 namespace tacit::test {
@@ -231,6 +232,37 @@ TEST_F(WorkersTest, ALearnerThatIsAddedCatchesUp) {
   }
   ExpectSame(Outcome("added", 0), Outcome("plain", 1));
   ExpectSame(Outcome("added", 1), Outcome("plain", 0));
+}
+
+// Another program has written a model into the feed that the worker reads. The worker says so and
+// sums nothing by it, and the trainer goes on alone.
+TEST_F(WorkersTest, AModelThatAnotherProgramHasWrittenIsNotSummedBy) {
+  const std::string topic = NewTopic(4000);
+  const std::string sections = NewTopics();
+  WriteShared("deceived", topic, sections);
+  Write("plain", SourceOf(topic), Learner("ctr", kBatch));
+  const auto learn = [&] {
+    for (const char* name : {"plain", "deceived"}) {
+      const Ended ended = test::Run(CrashCommand(dir_, name));
+      ASSERT_EQ(ended.exit_code, 0) << ended.err;
+    }
+  };
+  learn();
+  const std::string forged = FreshName("forged");
+  SharedBroker().CreateTopic(forged, 2, {{"cleanup.policy", "compact"}});
+  std::vector<TopicRecord> records = ReadTopic(SharedBroker().bootstrap(), feed_);
+  FeedForger forger;
+  for (TopicRecord& record : records)
+    record.value = forger.Forge(record.partition, *record.key, *record.value);
+  EXPECT_GT(forger.changed(), 0u);
+  WriteTopic(SharedBroker().bootstrap(), forged, records);
+  const auto worker = Worker("deceived", {"TACIT_FEED_TOPIC=" + forged});
+  AwaitHellos(1);
+  Add(topic, 4000);
+  learn();
+  ExpectSame(Outcome("deceived"), Outcome("plain"));
+  worker->Signal(SIGTERM);
+  EXPECT_THAT(worker->Wait()->err, HasSubstr("has no mark of workers.key_file that fits its rows"));
 }
 
 // SIGKILL at any time, and started again.

@@ -31,7 +31,8 @@
 #include "workers/collector.h"
 
 // A worker beside a broker (`Kafka`: MockKafka, or a real one), with a trainer that the test plays:
-// a store, its feed, and the plans. The oracle is one summer of one thread.
+// a store of two learners with private quality beside them, its feed, and the plans. The oracle is
+// one summer of one thread.
 namespace tacit::daemon {
 
 inline constexpr int32_t kEventPartitions = 3;
@@ -52,6 +53,12 @@ learners:
   - id: linear
     model: {kind: linear, crosses: [ad*place]}
     mechanism: {kind: sums, whole_columns: 1000, deviations: 3}
+    participation: {mode: once, batch: 1000}
+    privacy: {unit: event, epsilon: 50, delta: 1.0e-6}
+    quality: {steps: 2, bins: 8, epsilon: 1, delta: 1.0e-6}
+  - id: fewer
+    model: {kind: linear}
+    mechanism: {kind: sums, whole_columns: 100, deviations: 6}
     participation: {mode: once, batch: 1000}
     privacy: {unit: event, epsilon: 50, delta: 1.0e-6}
 feed: {topic: model}
@@ -175,40 +182,53 @@ class WorkerRig : public ::testing::Test {
     return step;
   }
 
-  // Learns a period of these ranges and commits it.
+  // Learns a period of these ranges and commits it, with a window of the first learner's quality.
   void Learn(const workers::Ranges& ranges) {
-    const wiring::LearnerPlan& plan = assembly_->learners[0];
-    if (learner_ == nullptr) {
-      auto learner = plan.model->Make({.noise = std::make_unique<noise::SilentNoise>(),
-                                       .backend = [this]() -> ops::Backend& { return *backend_; },
-                                       .workers = pool_,
-                                       .rows = store_->working_rows(plan.index)});
-      ASSERT_TRUE(learner) << learner.error().message;
-      learner_ = *std::move(learner);
+    stream::Position position;
+    position.step = ++steps_;
+    store::CommitRequest request;
+    for (size_t i = 0; i < assembly_->learners.size(); ++i) {
+      const wiring::LearnerPlan& plan = assembly_->learners[i];
+      if (learners_.size() <= i) learners_.push_back(MakeLearner(plan));
+      TakeStep(*learners_[i], ranges);
+      privacy::Bill bill(plan.id, "events");
+      bill.Add({.ranges = ranges}, learners_[i]->charge(), std::nullopt);
+      request.learners.push_back({.learner = plan.index,
+                                  .rows = store_->working_rows(plan.index).TakeDelta(),
+                                  .position = train::EncodePosition(position),
+                                  .charges = bill.Take(),
+                                  .released = learners_[i]->TakeReleased()});
     }
+    const wiring::QualityPlan& quality = assembly_->qualities.at(0);
+    privacy::Bill window(quality.promise.learner, "events");
+    window.Add({.ranges = ranges}, quality.charge, std::nullopt);
+    request.learners.push_back({.learner = quality.index,
+                                .position = train::EncodePosition(position),
+                                .charges = window.Take(),
+                                .released = std::make_shared<std::string>("a window")});
+    ASSERT_TRUE(store_->Commit(std::move(request), [](const Status& done) { EXPECT_TRUE(done); }));
+    ASSERT_TRUE(store_->Flush());
+  }
+  std::unique_ptr<train::Learner> MakeLearner(const wiring::LearnerPlan& plan) {
+    auto learner = plan.model->Make({.noise = std::make_unique<noise::SilentNoise>(),
+                                     .backend = [this]() -> ops::Backend& { return *backend_; },
+                                     .workers = pool_,
+                                     .rows = store_->working_rows(plan.index)});
+    EXPECT_TRUE(learner) << learner.error().message;
+    return *std::move(learner);
+  }
+  void TakeStep(train::Learner& learner, const workers::Ranges& ranges) const {
     train::StepReport report;
     stream::StepBatch last;
     for (const OffsetRange& range : ranges) {
       workers::SummedRange counts;
       stream::StepBatch part = StepOf(range, &counts);
       part.kind = stream::StepBatch::Kind::kPreview;
-      ASSERT_TRUE(learner_->Preview(part, &report));
+      EXPECT_TRUE(learner.Preview(part, &report));
       last.examples = EmptyLike(part.examples);
     }
     const std::atomic<bool> go_on = false;
-    ASSERT_TRUE(learner_->TakeStep(last, go_on, &report));
-    privacy::Bill bill("linear", "events");
-    bill.Add({.ranges = ranges}, learner_->charge(), std::nullopt);
-    stream::Position position;
-    position.step = ++steps_;
-    ASSERT_TRUE(store_->Commit({.learners = {{.learner = plan.index,
-                                              .rows = store_->working_rows(plan.index).TakeDelta(),
-                                              .position = train::EncodePosition(position),
-                                              .charges = bill.Take(),
-                                              .released = learner_->TakeReleased()}},
-                                .source_identity = ""},
-                               [](const Status& done) { EXPECT_TRUE(done); }));
-    ASSERT_TRUE(store_->Flush());
+    EXPECT_TRUE(learner.TakeStep(last, go_on, &report));
   }
   void Publish() {
     ASSERT_TRUE(test::Eventually("a version is published", [&] {
@@ -220,25 +240,29 @@ class WorkerRig : public ::testing::Test {
   // The bytes that a worker should send for the slice: one thread, each range in one piece, by the
   // trainer's own rows.
   workers::Body BodyOf(const workers::Ranges& ranges) {
-    const wiring::LearnerPlan& plan = assembly_->learners[0];
-    const store::RowLayout layout = plan.model->Rows();
-    train::MemoryRows rows(layout);
-    for (uint64_t row = 0; row < layout.space.rows(); ++row) {
-      float *from = nullptr, *to = nullptr;
-      EXPECT_TRUE(store_->working_rows(plan.index).Gather({&row, 1}, {&from, 1}));
-      EXPECT_TRUE(rows.Gather({&row, 1}, {&to, 1}));
-      std::copy_n(from, layout.RowFloats(0), to);
-    }
-    WorkerPool one({.workers = 1});
-    const auto summer = plan.model->MakeSummer(rows, one);
-    EXPECT_TRUE(summer->Load(*store_->Latest()->Released(plan.index)));
     workers::Body body;
-    for (const OffsetRange& range : ranges) {
-      workers::SummedRange counts;
-      EXPECT_TRUE(summer->Add(StepOf(range, &counts)));
-      body.ranges.push_back(counts);
+    std::vector<workers::LearnerPart> parts;
+    for (const wiring::LearnerPlan& plan : assembly_->learners) {
+      const store::RowLayout layout = plan.model->Rows();
+      train::MemoryRows rows(layout);
+      for (uint64_t row = 0; row < layout.space.rows(); ++row) {
+        float *from = nullptr, *to = nullptr;
+        EXPECT_TRUE(store_->working_rows(plan.index).Gather({&row, 1}, {&from, 1}));
+        EXPECT_TRUE(rows.Gather({&row, 1}, {&to, 1}));
+        std::copy_n(from, layout.RowFloats(0), to);
+      }
+      WorkerPool one({.workers = 1});
+      const auto summer = plan.model->MakeSummer(rows, one);
+      EXPECT_TRUE(summer->Load(*store_->Latest()->Released(plan.index)));
+      body.ranges.clear();
+      for (const OffsetRange& range : ranges) {
+        workers::SummedRange counts;
+        EXPECT_TRUE(summer->Add(StepOf(range, &counts)));
+        body.ranges.push_back(counts);
+      }
+      parts.push_back({plan.index.value, summer->Take()});
     }
-    body.sums = workers::EncodeParts({{0, summer->Take()}});
+    body.sums = workers::EncodeParts(parts);
     return body;
   }
 
@@ -257,7 +281,7 @@ class WorkerRig : public ::testing::Test {
     return {.head = store_->Latest()->head(),
             .build = build_,
             .version = store_->Latest()->version().value,
-            .learners = {{.key = 0, .step = steps_}},
+            .learners = {{.key = 0, .step = steps_}, {.key = 1, .step = steps_}},
             .slices = {{worker, ranges}}};
   }
   // Writes the plan, as the newest one. Returns its bytes.
@@ -325,10 +349,13 @@ class WorkerRig : public ::testing::Test {
     EXPECT_EQ(bodies[0].ranges, expected.ranges);
     EXPECT_TRUE(bodies[0].sums == expected.sums);
     const auto parts = workers::DecodeParts(bodies[0].sums);
-    ASSERT_TRUE(parts && parts->size() == 1);
-    const auto figures = learner_->AddPart((*parts)[0].bytes);
-    ASSERT_TRUE(figures) << figures.error().message;
-    uint64_t counted = figures->examples;
+    ASSERT_TRUE(parts && parts->size() == learners_.size());
+    uint64_t counted = 0;
+    for (size_t i = 0; i < learners_.size(); ++i) {
+      const auto figures = learners_[i]->AddPart((*parts)[i].bytes);
+      ASSERT_TRUE(figures) << figures.error().message;
+      counted = figures->examples;
+    }
     const event::SummedRecords records = workers::RecordsOf(expected);
     for (const workers::SummedRange& range : expected.ranges) {
       counted += range.empty;
@@ -393,7 +420,7 @@ class WorkerRig : public ::testing::Test {
   std::unique_ptr<event::Codec> codec_;
   WorkerPool pool_{{.workers = 1}};
   std::unique_ptr<ops::Backend> backend_ = ops::MakeCpuBackend(pool_);
-  std::unique_ptr<train::Learner> learner_;
+  std::vector<std::unique_ptr<train::Learner>> learners_;
   std::unique_ptr<feed::Publisher> publisher_;
   uint64_t steps_ = 0;
   int64_t plan_ms_ = 0;

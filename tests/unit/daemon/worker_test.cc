@@ -5,12 +5,14 @@
 
 #include <atomic>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "metrics/families.h"
+#include "support/feed_forger.h"
 #include "unit/stream/http_responder.h"
 #include "unit/stream/mock_kafka.h"
 #include "worker_rig.h"
@@ -170,6 +172,36 @@ TEST_F(WorkerTest, DeadLettersThatCannotBeWrittenAreTold) {
   EXPECT_EQ(registry_.AddGauge("tacit_dead_letters_waiting").value(), 1);
   std::filesystem::create_directory(folder);
   AwaitBodies(PeriodOf(second));
+}
+
+// A stranger who may write to the feed's topic has written another model.
+TEST_F(WorkerTest, AFeedOfOtherWeightsIsNotSummedBy) {
+  Begin(12);
+  Learn(All());  // the first period moves no weight
+  Publish();
+  kafka_.Create("forged", 2);
+  test::FeedForger forger;
+  const auto forge = [&](const stream::KafkaTopicRecord& record) -> Status {
+    kafka_.WriteKeyed("forged", record.partition, std::string(*record.key),
+                      forger.Forge(record.partition, *record.key, *record.value));
+    return {};
+  };
+  ASSERT_TRUE(stream::ReadKafkaTail(properties(), "model", 1'000'000, test::kPatience, forge));
+  kafka_.Flush();
+  EXPECT_GT(forger.changed(), 0u);
+  const auto deceived = Start("w-deceived", {"feed.topic=forged"});
+  const auto worker = Start("w-1");
+  workers::Plan plan = PlanOf({{0, 10, 60}}, "w-deceived");
+  plan.slices.push_back({"w-1", {{1, 10, 60}}});
+  Announce(plan);
+  AwaitReady(*deceived, false, "the feed has no version yet");
+  ASSERT_TRUE(test::Eventually("the worker says why", [&] {
+    return deceived->readiness().degraded_for_operators.find(
+               "has no mark of workers.key_file that fits its rows") != std::string::npos;
+  }));
+  AwaitBodies(PeriodOf({{1, 10, 60}}));
+  for (const auto& [key, value] : ReadSums().chunks)
+    EXPECT_EQ(workers::ReadSums(key, value)->origin.worker, "w-1");
 }
 
 TEST_F(WorkerTest, AProducerThatHasFailedIsReplaced) {

@@ -1,9 +1,15 @@
 // Tests a feed whose rows tell how they moved, for workers. The oracle is the trainer's own store.
 #include <gmock/gmock.h>
 
+#include <array>
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
+#include <string>
+#include <vector>
 
+#include "feed/model_mark.h"
 #include "feed/row_blocks.h"
 #include "replica_rig.h"
 
@@ -26,6 +32,9 @@ class KeptRows final : public store::ReplicaStore {
     return {};
   }
   Status Fill(const std::vector<store::ReplicaLearner>& learners) override {
+    released_.resize(learners_.size());
+    for (const store::ReplicaLearner& learner : learners)
+      if (learner.released) released_[learner.key] = learner.released;
     for (const store::ReplicaLearner& learner : learners)
       for (size_t i = 0; learner.rows && i < learner.rows->size(); ++i)
         rows[{learner.key, learner.rows->rows[i]}] = {learner.rows->Row(i).begin(),
@@ -34,14 +43,28 @@ class KeptRows final : public store::ReplicaStore {
   }
   Status Apply(store::ReplicaVersion version) override {
     position_ = version.position;
+    mark = version.mark;
+    head_ = version.tip.head;
     return Fill(version.learners);
+  }
+  // The mark of what is kept.
+  Hash128 MarkUnder(const SipHash::Key& key) const {
+    ModelMark made(key);
+    for (const auto& [place, floats] : rows)
+      if (place.first == 0) made.Replace(0, made.OfRow(place.first, place.second, floats));
+    std::vector<std::shared_ptr<const std::string>> released(released_.size());
+    released.at(0) = released_.at(0);
+    return made.Of(head_, released);
   }
   Status Settle() override { return {}; }
   uint64_t unfolded() const override { return 0; }
 
   Rows rows;
+  std::optional<Hash128> mark;
 
  private:
+  Digest head_{};
+  std::vector<std::shared_ptr<const std::string>> released_;
   std::string feed_, position_;
   std::vector<store::LearnerRecord> learners_;
 };
@@ -50,11 +73,15 @@ class MovesTest : public ReplicaTest {
  protected:
   // Any two of a row's state; the feed does not know what they are.
   static constexpr std::array<size_t, kMoveFloats> kPlaces = {1, 0};
+  static constexpr SipHash::Key kKey = {3, 1, 4};
 
   std::unique_ptr<Publisher> MakeWith(bool moves) {
     PublisherOptions options{
         .properties = properties(), .topic = kTopic, .check_topic = [] { return Status(); }};
     if (moves) options.moves = kPlaces;
+    // The first one alone: workers need not have others.
+    if (moves) options.mark = PublisherOptions::Mark{.key = kKey, .learners = {}};
+    if (moves) options.mark->learners = {options_.learners[0].name};
     return std::make_unique<Publisher>(*store_, clock_, std::move(options));
   }
   ReplicaSource NeedsMoves() const {
@@ -111,6 +138,46 @@ TEST_F(MovesTest, AWorkerHasEachRowWithItsMove) {
   std::set<float> moves;
   for (const auto& [row, floats] : kept.rows) moves.insert(floats[floats.size() - 2]);
   EXPECT_GT(moves.size(), 2u) << "the store's states are too alike to tell anything";
+}
+
+// Each version has the mark of all that a worker then has, under the key, also after another start
+// of the publisher, and for a worker that comes late.
+TEST_F(MovesTest, AVersionIsMarkedAsAWorkerHasIt) {
+  KeptRows kept;
+  Replica worker(kept, options_.learners, NeedsMoves());
+  std::set<Hash128> marks;
+  const auto expect_marked = [&](const KeptRows& rows) {
+    ASSERT_TRUE(rows.mark);
+    EXPECT_EQ(*rows.mark, rows.MarkUnder(kKey));
+    EXPECT_NE(*rows.mark, rows.MarkUnder({2, 7}));
+    marks.insert(*rows.mark);
+  };
+  for (int start = 0; start < 2; ++start) {
+    const auto publisher = MakeWith(true);
+    for (const int steps : {3, 1, 4}) {
+      Steps(steps);
+      MustPublish(*publisher);
+      FollowTo(worker, store_->Latest()->version());
+      expect_marked(kept);
+    }
+  }
+  EXPECT_EQ(marks.size(), 6u);
+  KeptRows late;
+  Replica other(late, options_.learners, NeedsMoves());
+  FollowTo(other, store_->Latest()->version());
+  expect_marked(late);
+  EXPECT_EQ(marks.size(), 6u);
+  // A row that another program has written, or left out, or put at another place.
+  const Rows all = late.rows;
+  const auto [place, floats] = *all.begin();
+  late.rows[place][0] += 1;
+  EXPECT_NE(*late.mark, late.MarkUnder(kKey));
+  late.rows.erase(place);
+  EXPECT_NE(*late.mark, late.MarkUnder(kKey));
+  late.rows[{place.first, 1 << 30}] = floats;
+  EXPECT_NE(*late.mark, late.MarkUnder(kKey));
+  late.rows = all;
+  EXPECT_EQ(*late.mark, late.MarkUnder(kKey));
 }
 
 // Workers come and go: the first version of the other kind is sent whole, and a replica goes on.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <optional>
 #include <random>
 
 namespace tacit::feed {
@@ -57,6 +58,19 @@ TEST(VersionEndTest, ReadsBackWhatWasWritten) {
   EXPECT_EQ(read->all_bytes, 6000u);
   EXPECT_EQ(store::EncodeTip(read->tip), store::EncodeTip(end.tip));
   EXPECT_EQ(read->learners, end.learners);
+  EXPECT_EQ(read->mark, std::nullopt);
+}
+
+TEST(VersionEndTest, AMarkIsReadBack) {
+  VersionEnd end = MakeVersionEnd();
+  end.mark = Hash128{.low = 0, .high = 5};
+  const std::string bytes = EncodeVersionEnd(end);
+  const auto read = DecodeVersionEnd(bytes);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->mark, end.mark);
+  for (size_t cut = 1; cut < 16; ++cut)
+    EXPECT_FALSE(DecodeVersionEnd(bytes.substr(0, bytes.size() - cut))) << cut;
+  EXPECT_FALSE(DecodeVersionEnd(bytes + '\0'));
 }
 
 TEST(VersionEndTest, PartsThatDoNotBelongTogetherAreAnError) {

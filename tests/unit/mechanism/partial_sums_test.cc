@@ -89,7 +89,7 @@ struct Summed {
 
 PartialSums Sent(const PartialSums& part) {
   const std::string bytes = part.Encode();
-  auto read = PartialSums::Decode(bytes, kQuery, kTables);
+  auto read = testing::ReadPart(bytes, kQuery, kTables);
   EXPECT_TRUE(read.has_value()) << read.error().message;
   if (!read) return part;
   EXPECT_EQ(read->Encode(), bytes) << "a part has one form";
@@ -256,7 +256,7 @@ const std::string kSmallBytes =
 TEST(PartialSumsBytes, AreOfTheGrammar) {
   ASSERT_EQ(RowSums(kPartOptions, kPartTables).step(), kPartStep);
   EXPECT_EQ(testing::SmallPart().Encode(), kSmallBytes);
-  auto read = PartialSums::Decode(kSmallBytes, kPartOptions, kPartTables);
+  auto read = testing::ReadPart(kSmallBytes);
   ASSERT_TRUE(read.has_value()) << read.error().message;
   EXPECT_EQ(read->Encode(), kSmallBytes);
 }
@@ -320,21 +320,21 @@ TEST(PartialSumsBytes, ThatNoPartHasAreRefused) {
       {SmallBytes(Bytes({1, 0x86, 0, 3, 0, 0, 0, 0, 0, 0})), "byte 11: a number is not in its"},
       {kSmallBytes + "x", "bytes follow"}};
   for (const Refusal& refusal : refusals) {
-    const auto read = PartialSums::Decode(refusal.bytes, kPartOptions, kPartTables);
+    const auto read = testing::ReadPart(refusal.bytes);
     ASSERT_FALSE(read.has_value()) << refusal.words;
     EXPECT_THAT(read.error().message, HasSubstr(refusal.words));
   }
   // The largest numbers are read.
   const std::string large = SmallBytes(Bytes({1}) + most + Bytes({3, 1}) + top + Bytes({0}) + most +
                                        Bytes({1, 0, 0, 0, 0}));
-  const auto read = PartialSums::Decode(large, kPartOptions, kPartTables);
+  const auto read = testing::ReadPart(large);
   ASSERT_TRUE(read.has_value()) << read.error().message;
   EXPECT_EQ(read->Encode(), large);
 }
 
 TEST(PartialSumsBytes, EveryPrefixIsRefused) {
   for (size_t n = 0; n < kSmallBytes.size(); ++n) {
-    const auto read = PartialSums::Decode(kSmallBytes.substr(0, n), kPartOptions, kPartTables);
+    const auto read = testing::ReadPart(kSmallBytes.substr(0, n));
     ASSERT_FALSE(read.has_value()) << n;
     EXPECT_THAT(read.error().message, HasSubstr("the bytes end"));
   }
@@ -343,8 +343,7 @@ TEST(PartialSumsBytes, EveryPrefixIsRefused) {
 // Sums of hostile parts may be wrong, but they are sums.
 TEST(PartialSumsBytes, HostileSumsWrap) {
   const std::string most = Bytes({0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 3});  // of 2^50 - 1
-  auto part = PartialSums::Decode(SmallBytes(Bytes({1}) + most + Bytes({3, 0, 0, 0, 0, 0, 0})),
-                                  kPartOptions, kPartTables);
+  auto part = testing::ReadPart(SmallBytes(Bytes({1}) + most + Bytes({3, 0, 0, 0, 0, 0, 0})));
   ASSERT_TRUE(part.has_value()) << part.error().message;
   for (int i = 0; i < 20; ++i) part->Add(PartialSums(*part));
   const RowSums sums = std::move(*part).Open();

@@ -530,10 +530,27 @@ TEST(KafkaPeriodsTest, ANewPartitionIsReadFromItsBeginning) {
   EXPECT_EQ(course.position.next.back().begin, script.EndAt(2, script.last_arrival_ms()));
 }
 
-// Retention took the first records: they are in the first period, and so on the ledger.
-TEST(KafkaPeriodsTest, LostOffsetsAreInThePeriodThatComesNext) {
+// Another process that would sum up all of a period, and notes it.
+class NotingShare final : public PeriodShare {
+ public:
+  void Begin(SharedPeriod period) override { noted = std::move(period); }
+  Result<PeriodPiece> Next(milliseconds) override {
+    return PeriodPiece{.kind = PeriodPiece::Kind::kEnd};
+  }
+  Status HaveRead(const std::vector<std::optional<LastRecord>>&) override { return {}; }
+  std::map<int32_t, LastRecord> Last() const override { return {}; }
+
+  SharedPeriod noted;
+};
+
+// Retention took the first records: they are in the first period, and so on the ledger. Another
+// process is told which, if the period is shared.
+class LostOffsetsTest : public testing::TestWithParam<bool> {};
+
+TEST_P(LostOffsetsTest, AreInThePeriodThatComesNext) {
   std::mt19937_64 random(6);
   const TopicScript script = TopicScript::Draw(random, 1, kPeriodLiveMs);
+  NotingShare share;
   SetClock clock;
   clock.Advance(100'000);
   RoundQueue rounds;
@@ -541,7 +558,10 @@ TEST(KafkaPeriodsTest, LostOffsetsAreInThePeriodThatComesNext) {
   BrokerDouble broker(script, {}, clock, 1);
   KafkaPeriods periods(
       {.options = {.topic = "t"}, .clock = clock, .envelope = nullptr, .rounds = rounds}, times,
-      {.periods = {.sizes = {.full = 1000}, .next = 0, .learners = {}}, .until_end = true});
+      {.periods = {.sizes = {.full = 1000}, .next = 0, .learners = {}},
+       .until_end = true,
+       .share = GetParam() ? &share : nullptr,
+       .begin = [](auto) { return SharedPeriod(); }});
   ASSERT_GT(script.EndAt(0, 0), 1000u);
   ASSERT_TRUE(broker.Seek(0, 400));
   periods.Start({.partition = 0, .offset = 400, .lost = 390});
@@ -557,7 +577,11 @@ TEST(KafkaPeriodsTest, LostOffsetsAreInThePeriodThatComesNext) {
   }
   EXPECT_EQ(period, (std::vector<OffsetRange>{{0, 10, 1010}}));
   EXPECT_TRUE(told);
+  if (!GetParam()) return;
+  EXPECT_EQ(share.noted.ranges, period);
+  EXPECT_EQ(share.noted.lost, (std::vector<OffsetRange>{{0, 10, 400}}));
 }
+INSTANTIATE_TEST_SUITE_P(Shared, LostOffsetsTest, testing::Bool());
 
 }  // namespace
 }  // namespace tacit::stream

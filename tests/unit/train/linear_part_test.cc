@@ -353,13 +353,16 @@ class PartInHand {
     auto part = ReadPart(bytes, query_, kBins);
     EXPECT_TRUE(part);
     figures = part->figures;
-    const auto sums =
-        mechanism::PartialSums::Decode(part->sums.Encode(), query_.sums, query_.tables);
-    const mechanism::PartialSums::Cells all = sums->cells();
-    numbers.assign(all.numbers.begin(), all.numbers.end());
-    rows_.assign(all.rows.begin(), all.rows.end());
-    cells.assign(all.sums_and_counts.begin(), all.sums_and_counts.end());
-    step_ = part->sums.step();
+    const std::string sums = part->sums.Encode();
+    mechanism::PartReader reader(sums, query_.sums, query_.tables);
+    mechanism::PartRows all;
+    numbers.resize(query_.sums.numbers);
+    EXPECT_TRUE(reader.ReadHead(numbers));
+    for (size_t table = 0; table < query_.tables.size(); ++table)
+      EXPECT_TRUE(reader.ReadTable(&all));
+    rows_ = std::move(all.rows);
+    cells = std::move(all.cells);
+    step_ = reader.step();
   }
 
   // The first place of a row of this column.

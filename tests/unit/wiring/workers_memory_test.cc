@@ -46,9 +46,9 @@ TEST(PlanWorkers, SumsOfWorkersCount) {
     return queue(buckets, workers) - queue(buckets, "");
   };
   EXPECT_EQ(of_workers("900", checked) - of_workers("900", unchecked), 3u * (16 + 900) * 32);
-  // The feed has three floats a row for workers, and one without.
+  // The feed has three floats a row for workers and a number of its mark, and one float without.
   EXPECT_EQ(of_workers("900", unchecked) - of_workers("500", unchecked),
-            6u * 400 * 24 + 2 * 400 * 4);
+            6u * 400 * 24 + 2 * 400 * 4 + 400 * 8);
   const auto plan = [](const Config& config) {
     auto assembly = Assemble(config);
     EXPECT_TRUE(assembly) << assembly.error().message;

@@ -15,6 +15,7 @@ namespace tacit::workers {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -38,7 +39,10 @@ class CollectorTest : public ::testing::Test {
   Taken Take(const KafkaRecord& record) {
     const auto read = ReadSums(record.key, record.value);
     EXPECT_TRUE(read) << read.error().message;
-    return collector_.Take(*read);
+    Taken taken = collector_.Take(*read);
+    const auto& forgotten = collector_.forgotten();
+    forgotten_.insert(forgotten_.end(), forgotten.begin(), forgotten.end());
+    return taken;
   }
   // The outcome of the last chunk.
   Taken TakeAll(const std::vector<KafkaRecord>& records) {
@@ -55,7 +59,8 @@ class CollectorTest : public ::testing::Test {
   const Digest head_{1, 2}, build_{3};
   const ToyTopic topic_{1, 3, 100};
   Collector collector_{key_, kHeld};
-  std::string sealed_;  // bytes of a record that a test has made
+  std::vector<std::string> forgotten_;  // workers whose bodies were
+  std::string sealed_;                  // bytes of a record that a test has made
 };
 
 TEST_F(CollectorTest, APeriodIsCompleteWhenAllIsCovered) {
@@ -309,12 +314,13 @@ TEST_F(CollectorTest, BytesThatAreNoBodyAreRefused) {
 
 // Each body has 9 chunks, and 16 chunks are held.
 TEST_F(CollectorTest, MemoryIsBounded) {
-  const auto body = [&](const Ranges& ranges) {
+  const auto body = [&](const std::string& worker, const Ranges& ranges) {
     Body made = Sum(ranges);
     made.sums.assign(8 * kChunkBytes, 'x');
-    return Sealed(made);
+    return Sealed(made, worker);
   };
-  const auto one = body({{0, 20, 60}}), other = body({{1, 5, 45}}), third = body({{0, 20, 30}});
+  const auto one = body("one", {{0, 20, 60}}), other = body("other", {{1, 5, 45}}),
+             third = body("third", {{0, 20, 30}});
   ASSERT_EQ(one.size(), 9u);
   EXPECT_EQ(Take(third[0]).outcome, Outcome::kPart);
   for (size_t i = 0; i < 8; ++i) {
@@ -322,20 +328,19 @@ TEST_F(CollectorTest, MemoryIsBounded) {
     EXPECT_EQ(Take(other[i]).outcome, Outcome::kPart);
   }
   // A body that has just begun does not cost those that are nearly whole.
-  EXPECT_EQ(collector_.forgotten(), 1u);
+  EXPECT_THAT(forgotten_, ElementsAre("third"));
   Taken taken = Take(third[1]);
   EXPECT_EQ(taken.outcome, Outcome::kNoRoom);
-  EXPECT_THAT(taken.why, AllOf(HasSubstr("worker 'w'"), HasSubstr("at most 8388608 bytes")));
+  EXPECT_THAT(taken.why, AllOf(HasSubstr("worker 'third'"), HasSubstr("at most 8388608 bytes")));
   EXPECT_EQ(Take(other[8]).outcome, Outcome::kCounted);
-  EXPECT_EQ(collector_.forgotten(), 2u);
+  EXPECT_THAT(forgotten_, ElementsAre("third", "one"));
   EXPECT_EQ(Take(one[8]).outcome, Outcome::kPart);  // its other chunks were forgotten
   EXPECT_EQ(TakeAll(one).outcome, Outcome::kCovered);
-  EXPECT_EQ(collector_.forgotten(), 2u);
+  EXPECT_EQ(forgotten_.size(), 2u);
 
   Body great = Sum({{0, 20, 60}});
   great.sums.assign(kHeld, 'x');
   collector_.Begin(SomePeriod());
-  EXPECT_EQ(collector_.forgotten(), 0u);
   taken = Take(Sealed(great)[0]);
   EXPECT_EQ(taken.outcome, Outcome::kNoRoom);
   EXPECT_THAT(taken.why, HasSubstr("at most 8388608 are held"));

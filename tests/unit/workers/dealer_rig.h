@@ -82,13 +82,15 @@ class DealerTest : public ::testing::Test {
   explicit DealerTest(double check = 0) : check_(check) {}
 
   void Begin(uint64_t version, const Ranges& ranges = {{0, 10, 50}, {1, 20, 60}},
-             const std::vector<LearnerIndex>& learners = {LearnerIndex(0)}) {
+             const std::vector<LearnerIndex>& learners = {LearnerIndex(0)},
+             const Ranges& lost = {}) {
     head_ = Digest{static_cast<uint8_t>(100 + version)};
     stream::SharedPeriod period{
         .store = {.lineage = "a", .sequence = version, .head = ToHex(head_)},
         .step = version,
         .learners = learners,
-        .ranges = ranges};
+        .ranges = ranges,
+        .lost = lost};
     for (const OffsetRange& range : ranges)
       period.before[range.partition] = *topic_.Before(range.partition, range.begin);
     dealer_->Begin(std::move(period));

@@ -19,6 +19,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 TEST_F(DealerTest, TheFirstPeriodOfAStoreIsTheTrainers) {
   Hello("w-1");
@@ -32,6 +33,12 @@ TEST_F(DealerTest, TheFirstPeriodOfAStoreIsTheTrainers) {
   Read(piece.ranges);
   EXPECT_EQ(Next().kind, PeriodPiece::Kind::kEnd);
   EXPECT_EQ(dealer_->Last().at(1), *topic_.Before(1, 60));
+  // No worker could have a model: an alert would be wrong.
+  const metrics::Gauge workers = registry_.AddGauge("tacit_workers");
+  EXPECT_TRUE(std::isnan(workers.value()));
+  Begin(1);
+  Join({});
+  EXPECT_EQ(workers.value(), 0);
 }
 
 TEST_F(DealerTest, WorkersSumAllWhereTheyAreThere) {
@@ -233,30 +240,58 @@ TEST_F(DealerTest, RecordsThatGoMeanwhileStopNothing) {
   EXPECT_EQ(Next().kind, PeriodPiece::Kind::kEnd);
 }
 
-// Sums that find no room are counted and told, until a period has gone without.
-TEST_F(DealerTest, SumsWithoutRoomAreTold) {
+// Sums that find no room are counted and told, until a period has gone without. The trainer sums
+// their slice at once.
+TEST_F(DealerTest, SumsWithoutRoomAreToldAndTheTrainers) {
   const auto deliver = [&](const std::string& worker, size_t bytes, size_t chunks) {
     const size_t before = topics_.sums.size();
     Body body = Sum({{0, 10, 50}});
     body.sums.assign(bytes, 'x');
     Deliver(worker, body);
     topics_.sums.resize(before + chunks);
-    EXPECT_EQ(Next().kind, PeriodPiece::Kind::kNothing);
-    return Count("tacit_slices_refused_total", {{"why", "memory"}});
+    return Next();
   };
+  const auto refused = [&] { return Count("tacit_slices_refused_total", {{"why", "memory"}}); };
   const size_t chunk = kChunkBytes;
   Begin(1);
   Join({"w-1", "w-2"});
-  EXPECT_EQ(deliver("w-1", 4 * chunk, 1), 1) << "a body that is too large by itself";
+  const Ranges slice = Planned("w-1"), others = Planned("w-2");
+  PeriodPiece piece = deliver("w-1", 4 * chunk, 1);
+  EXPECT_EQ(refused(), 1) << "a body that is too large by itself";
+  EXPECT_EQ(piece.kind, PeriodPiece::Kind::kRanges);
+  EXPECT_EQ(piece.ranges, slice);
+  EXPECT_EQ(Planned(""), slice);
+  EXPECT_EQ(Planned("w-2"), others);
   EXPECT_THAT(dealer_->trouble(), AllOf(HasSubstr("have no room here"), HasSubstr("'w-1'")));
   Begin(2);
   EXPECT_THAT(dealer_->trouble(), HasSubstr("have no room here"));
   Begin(3);
   EXPECT_EQ(dealer_->trouble(), "");
   // A body that goes for another one.
-  EXPECT_EQ(deliver("w-1", 2 * chunk, 1), 1);
-  EXPECT_EQ(deliver("w-2", 4 * chunk - 1000, 4), 2);
-  EXPECT_THAT(dealer_->trouble(), AllOf(HasSubstr("have no room here"), HasSubstr("forgotten")));
+  EXPECT_EQ(deliver("w-1", 2 * chunk, 1).kind, PeriodPiece::Kind::kNothing);
+  EXPECT_EQ(refused(), 1);
+  const Ranges forgotten = Planned("w-1");
+  EXPECT_THAT(forgotten, Not(IsEmpty()));
+  piece = deliver("w-2", 4 * chunk - 1000, 4);
+  EXPECT_EQ(refused(), 2);
+  EXPECT_EQ(piece.ranges, forgotten);
+  EXPECT_THAT(dealer_->trouble(),
+              AllOf(HasSubstr("have no room here"), HasSubstr("'w-1'"), HasSubstr("forgotten")));
+}
+
+// No worker could read offsets that retention took. The trainer decides about them: they are in the
+// period and on the ledger.
+TEST_F(DealerTest, OffsetsThatAreLostAreTheTrainers) {
+  Begin(1, {{0, 10, 50}, {1, 20, 60}}, {LearnerIndex(0)}, /*lost=*/{{0, 10, 30}});
+  Join({"w-1"});
+  EXPECT_EQ(Planned(""), (Ranges{{0, 10, 30}}));
+  EXPECT_EQ(Planned("w-1"), (Ranges{{0, 30, 50}, {1, 20, 60}}));
+  EXPECT_TRUE(dealer_->HaveRead({std::nullopt}));
+  Body rest = Sum(Planned("w-1"));
+  rest.ranges[0].before.reset();  // it is gone as well
+  Deliver("w-1", rest);
+  EXPECT_EQ(Next().kind, PeriodPiece::Kind::kSums);
+  EXPECT_EQ(Next().kind, PeriodPiece::Kind::kEnd);
 }
 
 TEST_F(DealerTest, PartsThatDoNotFitTheLearnerDoNotCount) {
