@@ -1,14 +1,17 @@
 #include "system/kafka/broker.h"
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <random>
 #include <string_view>
@@ -153,7 +156,19 @@ void Broker::Certify(int first_day, int days) {
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
 }
 
-void Broker::Suspend() { ASSERT_EQ(::kill(Pid(), SIGSTOP), 0); }
+// One thread takes the signal and stops the others, which go on meanwhile.
+void Broker::Suspend() {
+  ASSERT_EQ(::kill(Pid(), SIGSTOP), 0);
+  const auto stopped = [](const std::filesystem::directory_entry& thread) {
+    const std::string stat = ReadFile(thread.path() / "stat");
+    const size_t name_end = stat.rfind(')');
+    return name_end == std::string::npos || stat.substr(name_end, 4) == ") T ";
+  };
+  EXPECT_TRUE(Eventually("all threads of the broker stand still", [&] {
+    return std::ranges::all_of(
+        std::filesystem::directory_iterator(fmt::format("/proc/{}/task", Pid())), stopped);
+  }));
+}
 void Broker::Continue() {
   if (running()) ::kill(Pid(), SIGCONT);
 }
