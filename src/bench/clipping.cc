@@ -200,7 +200,8 @@ double Apart(const std::vector<float>& want, ConstMatrix have) {
 
 Status AddShape(size_t width, size_t length, bool quick, std::vector<BenchRow>* rows) {
   WorkerPool workers({.workers = 1});
-  const double formed = 4.0 * static_cast<double>(kRows / length * width * width);
+  const double formed =
+      4.0 * static_cast<double>(kRows * width * width) / static_cast<double>(length);
   const auto about = std::chrono::milliseconds(quick ? 1 : 300);
   double plain = 0;
   std::vector<float> want;

@@ -215,7 +215,7 @@ Result<std::unique_ptr<TrainingRig>> MakeRig() {
                                            .topic = "bench",
                                            .ranges = {{0, 0, 1}}}},
                               .histories = HistoryOfKnown(rig->store())});
-  TACIT_RETURN_IF_ERROR(rig->store().Commit(std::move(request), [](Status) {}));
+  TACIT_RETURN_IF_ERROR(rig->store().Commit(std::move(request), [](const Status&) {}));
   TACIT_RETURN_IF_ERROR(rig->store().Flush());
   return rig;
 }

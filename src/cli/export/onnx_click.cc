@@ -77,7 +77,7 @@ class ClickGraph {
     const auto sum = [&](const std::string& of) {
       return graph_.Node("ReduceSum", {of, graph_.Axis(1)}, {{"keepdims", 0}});
     };
-    const std::string all = sum(graph_.Node("Mul", {rows, times}));
+    std::string all = sum(graph_.Node("Mul", {rows, times}));
     if (model_.form.network) return all;
     const std::string many = graph_.Node("Max", {sum(times), graph_.Number(1)});
     return graph_.Node("Div", {all, graph_.Node("Sqrt", {many})});
