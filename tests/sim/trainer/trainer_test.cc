@@ -9,12 +9,20 @@
 #include <cstdlib>
 #include <set>
 
+#include "sim/border.h"
 #include "sim/planted.h"
 #include "sim/seeds.h"
 #include "sim/trainer/world.h"
 
 namespace tacit::sim {
 namespace {
+
+// A schema registry alone is asked through libcurl, and no run has one.
+TEST(SimulatedTrainer, EachOfItsCallsIsInTheListAndOursAreOurs) {
+  for (const std::string& complaint :
+       CheckBorder(TACIT_SOURCE_DIR "/tests/sim/calls.txt", "libcurl."))
+    ADD_FAILURE() << complaint;
+}
 
 TEST(SimulatedTrainer, OneSeedGivesOneDisk) {
   std::set<std::pair<uint64_t, double>> ends;
