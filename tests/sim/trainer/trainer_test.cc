@@ -13,9 +13,21 @@
 #include "sim/planted.h"
 #include "sim/seeds.h"
 #include "sim/trainer/world.h"
+#include "support/process.h"
 
 namespace tacit::sim {
 namespace {
+
+// Its bookkeeping is its own.
+TEST(SimulatedTrainer, ItsAuditorIncludesNothingOfTheRoomsThatItJudges) {
+  for (const char* file : {"auditor.h", "auditor.cc"}) {
+    const std::string text =
+        test::ReadFile(std::string(TACIT_SOURCE_DIR "/tests/sim/trainer/") + file);
+    EXPECT_THAT(text, testing::HasSubstr("#include \"sim/"));
+    for (const char* room : {"daemon", "feed", "privacy", "store", "stream", "train", "wiring"})
+      EXPECT_THAT(text, testing::Not(testing::HasSubstr(fmt::format("#include \"{}/", room))));
+  }
+}
 
 // A schema registry alone is asked through libcurl, and no run has one.
 TEST(SimulatedTrainer, EachOfItsCallsIsInTheListAndOursAreOurs) {

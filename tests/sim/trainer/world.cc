@@ -76,6 +76,7 @@ class World::Weather {
       Sleep(Draw(0, 20'000));
       WriteSome();
       if (Draw(1, 24) == 0) Grow();
+      if (Draw(9, 3) == 0) Refuse();
       if (Draw(2, 3) == 0) GoAway();
     }
     Decide();
@@ -140,6 +141,20 @@ class World::Weather {
   void Grow() {
     OnCluster act(*world_.cluster_);
     if (act->Partitions("t") < kPartitionsMost) act->GrowTopic("t", act->Partitions("t") + 1);
+  }
+
+  // The next requests of a kind meet a leader that has moved, a broker whose disk fails, or a
+  // coordinator that is away.
+  void Refuse() {
+    static constexpr std::array kRefusals = {
+        std::pair(Request::kFetch, RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION),
+        std::pair(Request::kFetch, RD_KAFKA_RESP_ERR_KAFKA_STORAGE_ERROR),
+        std::pair(Request::kOffsets, RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION),
+        std::pair(Request::kCommitOffsets, RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE)};
+    const auto [request, error] = kRefusals[Draw(10, kRefusals.size())];
+    const int times = 1 + static_cast<int>(Draw(11, 6));
+    OnCluster(*world_.cluster_)->Plan(request, times, Fate::kRefused, error);
+    world_.shared_.refusals += static_cast<uint64_t>(times);
   }
 
   // One broker, or all, do not answer for a while, in one of three ways.
@@ -368,6 +383,7 @@ World::Figures& World::Figures::operator+=(const Figures& other) {
   hours += other.hours;
   kills += other.kills, power_losses += other.power_losses, ends += other.ends;
   disk_faults += other.disk_faults, outages += other.outages, losses += other.losses;
+  refusals += other.refusals;
   growths += other.growths, events += other.events, steps += other.steps;
   return *this;
 }
@@ -375,8 +391,11 @@ World::Figures& World::Figures::operator+=(const Figures& other) {
 std::string World::Figures::Text() const {
   return fmt::format(
       "{:.2f} simulated hours: {} kills, {} losses of power, {} orderly ends; {} failures of the "
-      "disk, {} outages, {} lost requests and answers, {} growths; {} events, {} private steps",
-      hours, kills, power_losses, ends, disk_faults, outages, losses, growths, events, steps);
+      "disk, {} outages, {} lost requests and answers, {} refusals, {} growths; {} events, {} "
+      "private "
+      "steps",
+      hours, kills, power_losses, ends, disk_faults, outages, losses, refusals, growths, events,
+      steps);
 }
 
 World::Figures World::figures() const {
@@ -385,6 +404,7 @@ World::Figures World::figures() const {
   all.hours = static_cast<double>(now_ms - kFirstMs) / 3'600'000;
   all.losses = cluster_->losses();
   all.outages = shared_.outages;
+  all.refusals = shared_.refusals;
   all.events = shared_.events;
   all.steps = auditor_.steps_released();
   all.growths = static_cast<uint64_t>(cluster_->Partitions("t") - 2);

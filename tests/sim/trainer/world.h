@@ -33,7 +33,7 @@ class World {
   struct Figures {
     double hours = 0;
     uint64_t kills = 0, power_losses = 0, ends = 0;  // of processes
-    uint64_t disk_faults = 0, outages = 0, losses = 0, growths = 0;
+    uint64_t disk_faults = 0, outages = 0, losses = 0, refusals = 0, growths = 0;
     uint64_t events = 0, steps = 0;
 
     Figures& operator+=(const Figures& other);
@@ -45,7 +45,7 @@ class World {
   // The memory that processes of a run share.
   struct Shared {
     bool asked_to_end = false;
-    uint64_t outages = 0, events = 0;
+    uint64_t outages = 0, refusals = 0, events = 0;
     Told told;
     Draws draws;
   };
