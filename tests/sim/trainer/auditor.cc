@@ -80,8 +80,8 @@ Auditor::Mark Auditor::MarkOf(const Cluster& cluster, int32_t partition) {
           .lineage = FieldOf(told->metadata, "lineage")};
 }
 
-std::string Auditor::Judge(const Told& told, const Cluster& cluster, const Draws& draws,
-                           bool at_end) {
+std::string Auditor::Judge(const Told& told, const std::string& anchors, const Cluster& cluster,
+                           const Draws& draws, bool at_end) {
   complaints_.clear();
   complained_ = 0;
   in_log_.assign(oracle_.size(), false);
@@ -94,6 +94,7 @@ std::string Auditor::Judge(const Told& told, const Cluster& cluster, const Draws
     if (!in_log_[event] && told.applied[event] != 0)
       Complain(fmt::format("R1: event {} is learnt, and is not in the log", event));
   JudgeLetters(cluster);
+  JudgeAnchors(told, anchors);
   JudgeOrder(told);
   JudgeReleases(told, draws);
   if (told.there) last_ = told;
@@ -163,12 +164,33 @@ void Auditor::JudgeMark(const Told& told, const Mark& mark) {
   if (mark.commit > told.commit)
     Complain(fmt::format("R3: brokers were told of commit {}, the store is at {}", mark.commit,
                          told.commit));
-  if (mark.commit == told.commit && mark.head != told.head.data())
-    Complain(fmt::format("R4: brokers were told of head {} of commit {}, the store has {}",
-                         mark.head, mark.commit, told.head.data()));
+  JudgeHead(mark.commit, mark.head, "brokers");
+}
+
+// Whole lines are on disk for good, so none names a commit that is not there.
+void Auditor::JudgeAnchors(const Told& told, const std::string& anchors) {
+  for (size_t begin = 0, end; (end = anchors.find('\n', begin)) != std::string::npos;
+       begin = end + 1) {
+    const std::string line = anchors.substr(begin, end - begin);
+    const std::string commit = FieldOf(line, "\"commit\""), head = FieldOf(line, "\"head\"");
+    if (commit.empty() || head.size() < 8 + 64)
+      return Complain("R4: a line of the anchors is none: " + line);
+    JudgeHead(std::stoull(commit), head.substr(8, 64), "an anchor");
+    if (std::stoull(commit) > told.commit)
+      Complain(
+          fmt::format("R3: an anchor is of commit {}, the store is at {}", commit, told.commit));
+  }
+}
+
+void Auditor::JudgeHead(uint64_t commit, const std::string& head, const char* who) {
+  const auto [first, fresh] = heads_.try_emplace(commit, head);
+  if (!fresh && first->second != head)
+    Complain(fmt::format("R4: commit {} has head {} by {}, and {} before", commit, head, who,
+                         first->second));
 }
 
 void Auditor::JudgeOrder(const Told& told) {
+  if (told.there) JudgeHead(told.commit, told.head.data(), "the store");
   if (!last_.there) return;
   if (!told.there)
     return Complain(fmt::format("R3: the store was at commit {}, and cannot be read: {}",
@@ -182,8 +204,6 @@ void Auditor::JudgeOrder(const Told& told) {
   goes_on("epsilon", last_.paid.epsilon, told.paid.epsilon);
   if (std::string(last_.lineage.data()) != told.lineage.data())
     Complain("R4: the store has another lineage than before");
-  if (last_.commit == told.commit && std::string(last_.head.data()) != told.head.data())
-    Complain(fmt::format("R4: commit {} has another head than before", told.commit));
 }
 
 // Finds which of the sums have moved the parameters since the last look: the first ones of this

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -57,9 +58,10 @@ class Auditor {
   // `users`: the unit of the learner that pays is a user.
   Auditor(const test::Oracle& oracle, bool users) : oracle_(oracle), users_(users) {}
 
-  // Each returns its complaints, a line each.
+  // Each returns its complaints, a line each. `anchors`: the file of the ledger's heads.
   static std::string JudgeEnd(const End& end);
-  std::string Judge(const Told& told, const Cluster& cluster, const Draws& draws, bool at_end);
+  std::string Judge(const Told& told, const std::string& anchors, const Cluster& cluster,
+                    const Draws& draws, bool at_end);
 
   uint64_t steps_released() const { return released_; }
 
@@ -75,6 +77,8 @@ class Auditor {
   void JudgePartition(const Told& told, const Cluster& cluster, int32_t partition, bool at_end);
   void JudgeLetters(const Cluster& cluster);
   void JudgeMark(const Told& told, const Mark& mark);
+  void JudgeAnchors(const Told& told, const std::string& anchors);
+  void JudgeHead(uint64_t commit, const std::string& head, const char* who);
   void JudgeReleases(const Told& told, const Draws& draws);
   void JudgeOrder(const Told& told);
   void Complain(std::string words);
@@ -86,8 +90,9 @@ class Auditor {
   std::vector<bool> in_log_;  // by event
   std::vector<std::pair<int32_t, int64_t>> bad_passed_, bad_, letters_;
   Told last_{};
-  uint64_t seen_ = 0;       // draws until the last look
-  uint64_t left_from_ = 0;  // those from here on were not visible then
+  std::map<uint64_t, std::string> heads_;  // by commit, as they were told first
+  uint64_t seen_ = 0;                      // draws until the last look
+  uint64_t left_from_ = 0;                 // those from here on were not visible then
   uint64_t released_ = 0;
 };
 

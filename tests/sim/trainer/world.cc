@@ -24,7 +24,7 @@
 namespace tacit::sim {
 namespace {
 
-const std::string kConfig = "/disk/tacit.yaml";
+const std::string kConfig = "/disk/tacit.yaml", kAnchors = "/disk/anchors";
 constexpr int64_t kFirstMs = 2'000'000'000'000;  // when the simulated clock begins
 constexpr uint64_t kRounds = 8, kMost = 40;      // of a life, and events of a round
 constexpr int32_t kPartitionsMost = 5;
@@ -217,10 +217,11 @@ std::string World::Play() {
                     "kafka: {{bootstrap.servers: \"{}\", group.id: trainer, "
                     "topic.metadata.refresh.interval.ms: 10000, "
                     "errors.deadletterqueue.topic.name: dead}}\n"
-                    "store: {{path: /disk/store, commit_interval_ms: 200, on_failure: exit}}\n"
+                    "store: {{path: /disk/store, commit_interval_ms: 200, on_failure: exit, "
+                    "anchors: {{path: {}, every: 10s}}}}\n"
                     "serve: {{listen: \"\"}}\n"
                     "training: {{idle_priority: false, workers: 1}}\n",
-                    users_ ? "json" : "criteo_tsv", cluster_->address()) +
+                    users_ ? "json" : "criteo_tsv", cluster_->address(), kAnchors) +
             test::Oracle::Yaml(/*periods=*/false, users_));
     return 0;
   });
@@ -340,7 +341,8 @@ std::string World::Look(uint64_t life, bool at_end) {
   if (shown.exit_code != 0)
     return fmt::format("R12: a reader ended with {}, signal {}\n{}", shown.exit_code, shown.signal,
                        shown.words);
-  return auditor_.Judge(shared_.told, *cluster_, shared_.draws, at_end);
+  return auditor_.Judge(shared_.told, disk_->Contents(kAnchors).value_or(""), *cluster_,
+                        shared_.draws, at_end);
 }
 
 // Reads what the store says, as a command that does not own it.
