@@ -23,6 +23,7 @@ enum class Planted {
   kAbortedRead,
   kLettersOfOnePartition,
   kStepUncharged,
+  kAnchorOfCommitBefore,
   kEndsWithoutBrokers,
   kWatcherGivesUp,
 };

@@ -81,6 +81,7 @@ constexpr std::array kPlanted = {
     Row{Planted::kLogNotSynced, "the store's log is not synced", "R3"},
     Row{Planted::kEndsWithoutBrokers, "no broker ends training", "R12"},
     Row{Planted::kWatcherGivesUp, "the ends of a topic are asked for until it fails", "R13"},
+    Row{Planted::kAnchorOfCommitBefore, "an anchor names the commit before", "R4"},
 };
 
 // A campaign plants all, and another run a third of them, in turn.
