@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <link.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <set>
@@ -23,6 +24,16 @@ class Image {
   }
 
   const std::string& name() const { return name_; }
+  bool IsCalled(const std::string& library) const {
+    return name_.find("/" + library) != std::string::npos;
+  }
+
+  // The names of the libraries that it asks for.
+  std::vector<std::string> Libraries() const {
+    std::vector<std::string> libraries;
+    for (const ElfW(Xword) at : libraries_) libraries.emplace_back(strings_ + at);
+    return libraries;
+  }
 
   // The names that the C library has to define for it.
   std::set<std::string> Wanted() const {
@@ -45,6 +56,7 @@ class Image {
       // The loader turns some of the offsets into addresses.
       ElfW(Addr) at = entry->d_un.d_ptr;
       if (at < base) at += base;
+      if (entry->d_tag == DT_NEEDED) libraries_.push_back(entry->d_un.d_val);
       if (entry->d_tag == DT_STRTAB) strings_ = reinterpret_cast<const char*>(at);
       if (entry->d_tag == DT_SYMTAB) symbols_ = reinterpret_cast<const ElfW(Sym)*>(at);
       if (entry->d_tag == DT_GNU_HASH) hash_ = reinterpret_cast<const uint32_t*>(at);
@@ -74,6 +86,7 @@ class Image {
   }
 
   std::string name_;
+  std::vector<ElfW(Xword)> libraries_;  // places of their names
   const char* strings_ = nullptr;
   const ElfW(Sym) * symbols_ = nullptr;
   const uint32_t* hash_ = nullptr;
@@ -87,7 +100,8 @@ bool IsTheCLibrary(const std::string& name) {
   return false;
 }
 
-std::vector<Image> Images() {
+// The program and the libraries that it reaches.
+std::vector<Image> Images(const std::string& without) {
   std::vector<Image> images;
   dl_iterate_phdr(
       [](dl_phdr_info* info, size_t, void* to) {
@@ -96,7 +110,17 @@ std::vector<Image> Images() {
         return 0;
       },
       &images);
-  return images;
+  std::vector<Image> reached = {images.front()};
+  for (size_t i = 0; i < reached.size(); ++i)
+    for (const std::string& library : reached[i].Libraries()) {
+      const auto image =
+          std::ranges::find_if(images, [&](const Image& one) { return one.IsCalled(library); });
+      if (image == images.end() || (!without.empty() && library.starts_with(without))) continue;
+      if (std::ranges::none_of(reached,
+                               [&](const Image& one) { return one.name() == image->name(); }))
+        reached.push_back(*image);
+    }
+  return reached;
 }
 
 // The section of each name. A section begins with its name in brackets.
@@ -123,10 +147,10 @@ bool IsOurs(const std::string& name) {
 
 }  // namespace
 
-std::vector<std::string> CheckBorder(const std::string& list) {
+std::vector<std::string> CheckBorder(const std::string& list, const std::string& without) {
   const auto sections = Sections(list);
   std::vector<std::string> complaints;
-  for (const Image& image : Images()) {
+  for (const Image& image : Images(without)) {
     const std::string who = image.name().empty() ? "the program" : image.name();
     for (const std::string& name : image.Wanted()) {
       const auto found = sections.find(name);

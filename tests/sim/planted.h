@@ -2,8 +2,8 @@
 
 namespace tacit::sim {
 
-// Faults in copies of the store's sources, which CMake makes from today's. Each does nothing until
-// it is switched on.
+// Faults in copies of the product's sources, which CMake makes from today's. Each does nothing
+// until it is switched on.
 enum class Planted {
   kNothing,
   kLogNotSynced,
@@ -17,6 +17,15 @@ enum class Planted {
   kListNotNamed,
   kFailuresIgnored,
   kRestoreNotNamed,
+  // A trainer's.
+  kStartsOneLate,
+  kNewPartitionFromItsEnd,
+  kAbortedRead,
+  kLettersOfOnePartition,
+  kStepUncharged,
+  kAnchorOfCommitBefore,
+  kEndsWithoutBrokers,
+  kWatcherGivesUp,
 };
 inline Planted planted = Planted::kNothing;
 inline bool Has(Planted fault) { return planted == fault; }

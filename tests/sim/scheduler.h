@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/simulation.h"
@@ -106,6 +107,9 @@ class Scheduler {
   int Create(pthread_t* id, void* (*start)(void*), void* argument);
   Thread* Find(pthread_t id);
   Disk* disk() const { return disk_; }
+  // Sends the process SIGTERM. The thread that waits for signals takes it.
+  void Terminate() { terminated_ = true; }
+  bool TakeTermination() { return std::exchange(terminated_, false); }
   bool chaotic() const { return policy_ != Policy::kCalm; }
 
   // Mutexes that are held; conditions and futexes have no state but their waiters.
@@ -153,6 +157,7 @@ class Scheduler {
   std::function<void()> body_;
   Outcome outcome_;
   int64_t now_ = 0;
+  bool terminated_ = false;
   Thread* ended_ = nullptr;  // its real thread is to be joined by the next that runs
   std::atomic<uint64_t> progress_{0};
   std::atomic<uint32_t> stopped_{0};  // a futex

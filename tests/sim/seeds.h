@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 
 #include "tape/seeds.h"
 
@@ -16,6 +17,12 @@ inline uint64_t FirstSeed() {
     return seed;
   }();
   return first;
+}
+
+// The runs of each kind: as many as TACIT_TEST_RUNS says, or the usual number.
+inline uint64_t Runs(uint64_t usual) {
+  const char* const runs = std::getenv("TACIT_TEST_RUNS");
+  return runs == nullptr ? usual : std::strtoull(runs, nullptr, 10);
 }
 
 }  // namespace tacit::sim

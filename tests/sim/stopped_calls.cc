@@ -1,16 +1,22 @@
 // Calls to what is not simulated. A simulated thread that makes one ends the program.
 #include <dirent.h>
+#include <glob.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -40,6 +46,12 @@ TACIT_STOPPED(int, kill, (pid_t a, int b), (a, b), noexcept)
 TACIT_STOPPED(int, pipe, (int a[2]), (a), noexcept)
 TACIT_STOPPED(int, poll, (pollfd * a, nfds_t b, int c), (a, b, c))
 TACIT_STOPPED(int, select, (int a, fd_set* b, fd_set* c, fd_set* d, timeval* e), (a, b, c, d, e))
+TACIT_STOPPED(int, epoll_create, (int a), (a), noexcept)
+TACIT_STOPPED(int, epoll_create1, (int a), (a), noexcept)
+TACIT_STOPPED(int, eventfd, (unsigned a, int b), (a, b), noexcept)
+TACIT_STOPPED(int, timerfd_create, (clockid_t a, int b), (a, b), noexcept)
+TACIT_STOPPED(unsigned, if_nametoindex, (const char* a), (a), noexcept)
+TACIT_STOPPED(int, pause, (), ())
 TACIT_STOPPED(int, socket, (int a, int b, int c), (a, b, c), noexcept)
 TACIT_STOPPED(int, getaddrinfo, (const char* a, const char* b, const addrinfo* c, addrinfo** d),
               (a, b, c, d))
@@ -68,6 +80,9 @@ TACIT_STOPPED(int, mkfifo, (const char* a, mode_t b), (a, b), noexcept)
 TACIT_STOPPED(int, mknod, (const char* a, mode_t b, dev_t c), (a, b, c), noexcept)
 TACIT_STOPPED(int, mkstemp, (char* a), (a))
 TACIT_STOPPED(int, removexattr, (const char* a, const char* b), (a, b), noexcept)
+TACIT_STOPPED(int, glob, (const char* a, int b, int (*c)(const char*, int), glob_t* d),
+              (a, b, c, d), noexcept)
+TACIT_STOPPED(void, rewinddir, (DIR * a), (a), noexcept)
 TACIT_STOPPED(void, seekdir, (DIR * a, long b), (a, b), noexcept)
 TACIT_STOPPED(int, setxattr, (const char* a, const char* b, const void* c, size_t d, int e),
               (a, b, c, d, e), noexcept)
@@ -75,5 +90,11 @@ TACIT_STOPPED(long, telldir, (DIR * a), (a), noexcept)
 TACIT_STOPPED(int, truncate, (const char* a, off_t b), (a, b), noexcept)
 TACIT_STOPPED(int, utimensat, (int a, const char* b, const timespec c[2], int d), (a, b, c, d),
               noexcept)
+
+void pthread_exit(void* result) {
+  if (Scheduler::current() == nullptr) TACIT_NATIVE(pthread_exit)(result);
+  fprintf(stderr, "a simulated thread calls pthread_exit\n");
+  abort();
+}
 
 }  // extern "C"

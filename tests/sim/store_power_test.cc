@@ -299,12 +299,7 @@ class Scene {
   bool met_ = false, aborted_ = false;
 };
 
-uint64_t Runs(uint64_t usual) {
-  const char* const runs = std::getenv("TACIT_SIM_RUNS");
-  return runs == nullptr ? usual : std::strtoull(runs, nullptr, 10);
-}
-
-// Names up to three seeds with what they found. With TACIT_SIM_RUNS=1 the seed repeats its run
+// Names up to three seeds with what they found. With TACIT_TEST_RUNS=1 the seed repeats its run
 // alone.
 class Found {
  public:
@@ -322,13 +317,13 @@ class Found {
 
 TEST(SimulatedStore, KeepsWhatWasSeenThroughLossesOfPower) {
   Found found;
-  for (uint64_t run = 0; run < Runs(14); ++run)
+  for (uint64_t run = 0; run < sim::Runs(14); ++run)
     found.Add(sim::FirstSeed() + run, Scene(sim::FirstSeed() + run).LosePower());
   EXPECT_TRUE(found.none()) << found.words();
 }
 
 TEST(SimulatedStore, ReportsFailuresOfItsDiskAndKeepsWhatWasSeen) {
-  const uint64_t runs = Runs(12);
+  const uint64_t runs = sim::Runs(12);
   uint64_t met = 0, aborted = 0;
   Found found;
   for (uint64_t run = 0; run < runs || (met == 0 && run < 60 * runs); ++run) {
@@ -356,7 +351,7 @@ int PlayUntilMet(Found& found, const std::function<std::string(Scene&)>& play) {
 
 // A campaign plays all moments, and another run a third of them.
 TEST(SimulatedStore, KeepsWhatWasSeenWhenItsProcessEndsAtEachMoment) {
-  const size_t step = std::getenv("TACIT_SIM_RUNS") == nullptr ? 3 : 1;
+  const size_t step = std::getenv("TACIT_TEST_RUNS") == nullptr ? 3 : 1;
   Found found;
   std::printf("%-28s killed without power\n", "seeds that it took");
   for (size_t i = sim::FirstSeed() % step; i < kMoments.size(); i += step) {

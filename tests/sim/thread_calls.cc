@@ -133,10 +133,11 @@ unsigned sleep(unsigned seconds) {
   return 0;
 }
 
-// No signal reaches a simulated process.
+// SIGTERM alone reaches a simulated process (Scheduler::Terminate), at the end of a wait.
 int sigtimedwait(const sigset_t* set, siginfo_t* info, const timespec* time) {
   TACIT_SIMULATED_OR(TACIT_NATIVE(sigtimedwait)(set, info, time));
   tacit::sim::Sleep(*world, time->tv_sec * 1'000'000'000 + time->tv_nsec);
+  if (world->TakeTermination()) return SIGTERM;
   errno = EAGAIN;
   return -1;
 }

@@ -23,6 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kLogBlockBytes = 32768, kSectorBytes = 512, kRecordHeaderBytes = 7;
+constexpr std::string_view kListPrefix = "MANIFEST-";
 constexpr const char* kCutShort = "it ends within a record";
 // A batch is one record of type 1, or begins with one of type 2.
 constexpr uint8_t kZeroType = 0, kFirstOfBatch = 2, kMiddle = 3, kLastPlainType = 4;
@@ -207,6 +208,22 @@ Result<bool> HeadersLeadToTheEnd(Blocks& blocks) {
   return true;
 }
 
+// The list of tables that CURRENT names; empty if it names none that is there.
+std::string ListNamedByCurrent(const std::string& store) {
+  const std::string path = store + "/CURRENT";
+  std::error_code error;
+  std::string name;
+  if (fs::is_regular_file(path, error)) {
+    std::ifstream in(path, std::ios::binary);
+    std::getline(in, name);
+    // RocksDB wants the newline, and nothing after it.
+    if (in.eof() || fs::file_size(path, error) != name.size() + 1) name.clear();
+  }
+  const bool there =
+      name.starts_with(kListPrefix) && fs::is_regular_file(store + "/" + name, error);
+  return there ? name : "";
+}
+
 }  // namespace
 
 std::string Describe(const LogDamage& damage) {
@@ -236,22 +253,12 @@ rocksdb::IOStatus CheckNothingIsPassedOver(const std::string& file, int fd, uint
 
 bool IsLog(std::string_view file) {
   file.remove_prefix(file.rfind('/') + 1);
-  return file.ends_with(".log") || file.starts_with("MANIFEST-");
+  return file.ends_with(".log") || file.starts_with(kListPrefix);
 }
 
 std::optional<LogDamage> CheckCurrent(const std::string& store) {
-  const std::string path = store + "/CURRENT";
-  std::error_code error;
-  std::string name;
-  if (fs::is_regular_file(path, error)) {
-    std::ifstream in(path, std::ios::binary);
-    std::getline(in, name);
-    // RocksDB wants the newline, and nothing after it.
-    if (in.eof() || fs::file_size(path, error) != name.size() + 1) name.clear();
-  }
-  if (name.starts_with("MANIFEST-") && fs::is_regular_file(store + "/" + name, error))
-    return std::nullopt;
-  return LogDamage{path, 0, "it names no list of tables that is there"};
+  if (!ListNamedByCurrent(store).empty()) return std::nullopt;
+  return LogDamage{store + "/CURRENT", 0, "it names no list of tables that is there"};
 }
 
 bool HoldsRecords(const std::string& store) {
@@ -266,11 +273,16 @@ bool HoldsRecords(const std::string& store) {
 Result<std::vector<LogDamage>> CheckLogs(const std::string& store) {
   std::vector<LogDamage> found;
   if (auto current = CheckCurrent(store)) found.push_back(*std::move(current));
+  // A start that dies leaves a list that it has begun and CURRENT does not name. Nobody reads it.
+  const std::string list = ListNamedByCurrent(store);
+  const auto is_in_use = [&](std::string_view name) {
+    return !name.starts_with(kListPrefix) || list.empty() || name == list;
+  };
   std::vector<std::string> logs;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(store, error)) {
     const std::string name = entry.path().filename();
-    if (IsLog(name)) logs.push_back(entry.path());
+    if (IsLog(name) && is_in_use(name)) logs.push_back(entry.path());
   }
   if (error) return Fail(ErrorCode::kIo, fmt::format("reading {}: {}", store, error.message()));
   std::ranges::sort(logs);

@@ -47,7 +47,8 @@ std::optional<LogDamage> CheckCurrent(const std::string& store);
 // makes the first of them after CURRENT: where there is none, a store was killed while it was made.
 bool HoldsRecords(const std::string& store);
 
-// Looks into all logs and the list of tables of a store, and into the file that names the latter.
+// Looks into all logs and the list of tables of a store, and into the file that names the latter;
+// where it names none, into all lists.
 // Returns what is damaged or torn, a place a file.
 Result<std::vector<LogDamage>> CheckLogs(const std::string& store);
 

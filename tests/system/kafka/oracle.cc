@@ -200,8 +200,12 @@ Result<std::vector<int>> Oracle::Applied(const std::string& config_path, size_t 
   const config::Store& config = assembly.config.store;
   TACIT_ASSIGN(const store::ReadOnlyStore opened,
                store::OpenReadOnly(config.path, config.witness, wiring::MakeLayouts(assembly)));
+  return AppliedIn(*opened.snapshot, learner);
+}
+
+Result<std::vector<int>> Oracle::AppliedIn(const store::Snapshot& snapshot, size_t learner) const {
   const LearnerIndex index(static_cast<uint16_t>(learner));
-  const auto dense = opened.snapshot->Dense(index);
+  const auto dense = snapshot.Dense(index);
   if (dense == nullptr) return std::vector<int>(events_.size());
   for (size_t i = 0; i < dense_.size(); ++i)
     if (std::abs(dense->parameters[i] - dense_[i]) > 1e-12)
@@ -209,7 +213,7 @@ Result<std::vector<int>> Oracle::Applied(const std::string& config_path, size_t 
   std::vector<uint64_t> ids(events_.size());
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = events_[i].row;
   std::vector<float> rows(ids.size() * kDim);
-  TACIT_RETURN_IF_ERROR(opened.snapshot->Rows(index, ids, rows));
+  TACIT_RETURN_IF_ERROR(snapshot.Rows(index, ids, rows));
   std::vector<int> applied(events_.size());
   for (size_t i = 0; i < applied.size(); ++i)
     applied[i] = TimesApplied(events_[i], rows.data() + i * kDim);

@@ -11,6 +11,10 @@
 #include "event/feature_transform.h"
 #include "unit/model/loop_model.h"
 
+namespace tacit::store {
+class Snapshot;
+}
+
 namespace tacit::test {
 
 // Finds from the model alone how often each event was learnt from. Every event has a value whose
@@ -63,6 +67,8 @@ class Oracle {
   // store of this configuration; -1 if no number of times leads there. Fails if the store cannot be
   // read, or if the dense parameters have moved.
   Result<std::vector<int>> Applied(const std::string& config_path, size_t learner = 0) const;
+  // The same of a store that is open.
+  Result<std::vector<int>> AppliedIn(const store::Snapshot& snapshot, size_t learner = 0) const;
   // Lists the differences, one sentence an event, at most twenty. `expected` has a number per
   // event.
   std::vector<std::string> Differences(const std::vector<int>& applied,

@@ -286,6 +286,21 @@ TEST_F(TornLogTest, ATornListOfTablesEndsBeforeItsLastRecord) {
   Script::ExpectStore(*MustOpen(options));
 }
 
+// A start that loses its power leaves a list with lost sectors that CURRENT does not name.
+TEST_F(TornLogTest, AListThatIsNotInForceIsNoDamage) {
+  std::string log = whole_;
+  Lose((synced_ / kSector + 3) * kSector, &log);
+  const StoreOptions options = CopyWith(log, older_witness_);
+  std::string name = BytesIn(options.path + "/CURRENT");
+  name.pop_back();
+  Overwrite(options.path + "/MANIFEST-999999",
+            std::string(kSector, '\0') + BytesIn(options.path + "/" + name));
+  const auto reader = OpenReadOnly(options.path, options.witness, options.learners);
+  ASSERT_TRUE(reader) << reader.error().message;
+  EXPECT_EQ(reader->snapshot->version().value, 5);
+  Script::ExpectStore(*MustOpen(options));
+}
+
 // RocksDB leaves out what follows some headers in silence: a block's rest where a header is zeros,
 // a log's where its type is of a log that is used again. Each place where a record begins is
 // damaged so, and the store never opens without the commits that were there.
