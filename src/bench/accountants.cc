@@ -45,7 +45,7 @@ T Must(Result<T> result) {
   TACIT_CHECK(result.has_value());
   return *std::move(result);
 }
-void Must(Status status) { TACIT_CHECK(status.has_value()); }
+void Must(const Status& status) { TACIT_CHECK(status.has_value()); }
 
 BenchRow Row(const char* name, double milliseconds, const CertifiedInterval& found) {
   return {.name = name,

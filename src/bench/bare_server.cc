@@ -72,7 +72,7 @@ class AsioBareServer final : public BareServer {
   void Accept() {
     acceptor_.async_accept(io_, [this](error_code error, BareSocket socket) {
       if (error) return;
-      socket.set_option(Tcp::no_delay(true), error);
+      if (socket.set_option(Tcp::no_delay(true), error)) return;
       std::make_shared<BareSession>(std::move(socket), answer_)->Read();
       Accept();
     });

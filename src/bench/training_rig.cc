@@ -78,7 +78,7 @@ Status TrainingRig::Commit() {
                                            .topic = "bench",
                                            .ranges = {{0, begin, end}}}}});
   committed_steps_ = position_.step;
-  return store_->Commit(std::move(request), [](Status) {});
+  return store_->Commit(std::move(request), [](const Status&) {});
 }
 
 double TrainingRig::RowsPerStep() const {

@@ -88,7 +88,7 @@ class StoreRig {
                       .topic = "bench",
                       .ranges = {{0, end - steps * VocabularySetting::kBatch, end}}}}});
     learner_->Rekey();
-    return store_->Commit(std::move(request), [this](Status) {
+    return store_->Commit(std::move(request), [this](const Status&) {
       ++commits_;
       commit_ms_ = commit_ms_ + store_->stats().last_commit_ms;
     });

@@ -94,7 +94,8 @@ std::string MatchPattern(std::string_view name, std::string_view pattern) {
       return path.ends_with('.') ? "" : path;
     }
     const char expected = c == '.' ? '_' : static_cast<char>(std::toupper(c));
-    if (at == name.size() || name[at++] != expected) return "";
+    if (at == name.size() || name[at] != expected) return "";
+    ++at;
     path += c;
   }
   return at == name.size() ? path : "";

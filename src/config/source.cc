@@ -404,7 +404,7 @@ Status CheckHaltAbove(const Place& place, const Source& source,
 
 std::string Source::LabelName() const {
   if (format == Format::kCriteoTsv) return "click";
-  const std::string unnamed = "label 1";
+  std::string unnamed = "label 1";
   if (shape() == nullptr) return unnamed;
   const event::LabelRule& rule = shape()->label_rule;
   std::string values;

@@ -153,7 +153,7 @@ std::string WhyInvalid(const std::string& said) {
 std::string WhyNotParsed(const CLI::App& app, const CLI::ParseError& error,
                          std::string_view program) {
   const Named named = NamedBy(app, program);
-  const std::string said = error.what();
+  std::string said = error.what();
   const std::vector<std::string> unknown = named.command->remaining();
   const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
   // A misspelt option is often one that is missing, too: the word tells more.

@@ -153,7 +153,7 @@ void AddRuns(const Statement& statement, Document* document) {
 
 // Adds a run of commits to a curve: one stair a commit, at an even pace, for a ledger's entry has
 // the times of the first and of the last alone. Many commits are drawn as kStairsMost.
-void AddStairs(double first, double last, uint64_t commits, double percent, std::string tip,
+void AddStairs(double first, double last, uint64_t commits, double percent, const std::string& tip,
                std::vector<lab::LineFigure::Point>* points) {
   constexpr uint64_t kStairsMost = 60;
   const double stairs = static_cast<double>(std::clamp<uint64_t>(commits, 1, kStairsMost));

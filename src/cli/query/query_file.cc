@@ -182,7 +182,7 @@ class CheckpointAsker final : public Asker {
 
  private:
   CheckpointAsker() = default;
-  void Serve(std::shared_ptr<const store::Snapshot> snapshot, size_t workers) {
+  void Serve(const std::shared_ptr<const store::Snapshot>& snapshot, size_t workers) {
     serve::Services services;
     services.latest = [snapshot] { return snapshot; };
     services.models = wiring::MakeScoringModels(assembly_);
