@@ -101,7 +101,8 @@ struct Scalar {
 // Returns false for a list or an object.
 bool ReadScalar(ondemand::value& value, Scalar* scalar, simdjson::error_code* broken) {
   ondemand::json_type type;
-  if ((*broken = value.type().get(type))) return false;
+  *broken = value.type().get(type);
+  if (*broken != simdjson::SUCCESS) return false;
   switch (type) {
     case ondemand::json_type::null:
       *scalar = {};
