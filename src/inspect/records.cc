@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/text.h"
 #include "inspect/topic_records.h"
@@ -10,6 +11,9 @@
 
 namespace tacit::inspect {
 namespace {
+
+// The codec reads the sample again, and so many bytes behind it at most.
+constexpr uint64_t kReadAhead = 16 << 20;
 
 class FileLines final : public Records {
  public:
@@ -31,6 +35,7 @@ class FileLines final : public Records {
     while (going) {
       lines.Clear();
       if (const Status read = reader.Read(kLinesAtOnce, kBytesAtOnce, &lines); !read) {
+        if (reader.file().waiting()) continue;
         if (reader.file().cut().empty()) return read;
         ++record.number;
         record.text = {};
@@ -52,7 +57,8 @@ class FileLines final : public Records {
     }
     if (share_read == nullptr) return {};
     // A packed file tells how much was unpacked, a plain one where the last line ended.
-    const uint64_t size = reader.file().raw_size(), read = reader.file().raw_read();
+    const uint64_t read = reader.file().raw_read();
+    TACIT_ASSIGN(const uint64_t size, SizeOf(&reader));
     const bool plain = read >= used && read <= used + kBytesAtOnce + kRecordBytesMost;
     const auto part_read = static_cast<double>(plain ? used : read);
     *share_read =
@@ -61,17 +67,34 @@ class FileLines final : public Records {
   }
 
  private:
+  // The size of a file, and of standard input once it has ended. What is behind the sample is read
+  // for that, and not kept.
+  Result<uint64_t> SizeOf(stream::LineReader* reader) const {
+    if (!reader->file().is_standard_input()) return reader->file().raw_size();
+    stream::StandardInput::Get().KeepNext(kReadAhead);
+    for (event::RawRecords lines; !input_size_; lines.Clear()) {
+      const Status read = reader->Read(SIZE_MAX, kRecordBytesMost, &lines);
+      if (!read && reader->file().waiting()) continue;
+      if (!read || lines.size() == 0) input_size_ = reader->file().raw_read();
+    }
+    return *input_size_;
+  }
+
   const std::vector<std::string> files_;
+  mutable std::optional<uint64_t> input_size_;  // of standard input
 };
 
 }  // namespace
 
 std::string Records::Whence() const {
-  return topic() != nullptr ? fmt::format("topic '{}'", topic()->topic)
-                            : Counted(origins().size(), "file");
+  return topic() != nullptr           ? fmt::format("topic '{}'", topic()->topic)
+         : IsStandardInput(origins()) ? std::string(kStandardInputShown)
+                                      : Counted(origins().size(), "file");
 }
 
 std::shared_ptr<const Records> RecordsOfFiles(std::vector<std::string> files) {
+  // The sample is read once more, as the codec of the proposal reads it.
+  if (IsStandardInput(files)) stream::StandardInput::Get().Keep(UINT64_MAX);
   return std::make_shared<FileLines>(std::move(files));
 }
 

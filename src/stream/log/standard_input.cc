@@ -33,6 +33,11 @@ void StandardInput::Keep(uint64_t bytes) {
   if (come_ == kept_.size()) keep_ = std::max(keep_, bytes);
 }
 
+void StandardInput::KeepNext(uint64_t bytes) {
+  const MutexLock lock(mutex_);
+  if (come_ == kept_.size()) keep_ = come_ + bytes;
+}
+
 Result<StandardInput::Got> StandardInput::ReadNext(std::span<char> out) {
   if (ended_) return Got{};
   pollfd ready{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};

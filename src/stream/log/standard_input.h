@@ -20,8 +20,11 @@ class StandardInput {
 
   static StandardInput& Get();
 
-  // Keeps this many bytes from the beginning. REQUIRES that fewer were read.
+  // Keeps this many bytes from the beginning, or more if more was asked for before. Without effect
+  // once some have come that were not kept.
   void Keep(uint64_t bytes);
+  // Keeps this many bytes behind those that have come until now, and no more.
+  void KeepNext(uint64_t bytes);
   // Waits for the first kKeptBytes, or the end, and returns how many bytes have come. Fails where
   // standard input is a terminal, or cannot be read.
   Result<uint64_t> Begin();

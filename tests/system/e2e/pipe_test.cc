@@ -9,6 +9,7 @@
 #include <zstd.h>
 
 #include <filesystem>
+#include <sstream>
 
 #include "base/files/unique_fd.h"
 #include "http/client.h"
@@ -193,6 +194,31 @@ TEST_F(PipeTest, AMisuseIsRefusedByItsKey) {
   const Ended asked = Learn(fmt::format("<{}", ::ptsname(terminal.get())));
   EXPECT_EQ(asked.exit_code, 2) << asked.err;
   EXPECT_THAT(asked.err, HasSubstr("standard input is a terminal"));
+}
+
+// inspect proposes the same from a pipe as from a file, also where it looks at the first records.
+TEST_F(PipeTest, InspectProposesTheSameAsOfAFile) {
+  const auto propose = [&](const std::string& before, const std::string& file,
+                           const std::string& rows) {
+    const Ended ended =
+        test::Run({"/bin/bash", "-c", before + " \"$0\" \"$@\"", TACIT, "inspect", file, "--rows",
+                   rows, "--unit", "event", "--epsilon", "8", "--delta", "1e-6"});
+    EXPECT_EQ(ended.exit_code, 0) << ended.err;
+    std::string yaml;  // without comments, which name what was looked at
+    std::istringstream lines(ended.out);
+    for (std::string line; std::getline(lines, line);)
+      if (const size_t end = line.find('#'); end != 0) yaml += line.substr(0, end) + '\n';
+    const size_t at = yaml.find('"' + file + '"');
+    EXPECT_NE(at, std::string::npos) << ended.out;
+    return std::pair(yaml.replace(at, file.size() + 2, "FILE"), ended.out);
+  };
+  const std::string path = dir_ / "day-0.tsv";
+  for (const char* const rows : {"8000", "3000"}) {
+    const auto [from_file, told_of_file] = propose("", path, rows);
+    const auto [from_pipe, told_of_pipe] = propose(Cat("day-0.tsv"), "-", rows);
+    EXPECT_EQ(from_pipe, from_file);
+    EXPECT_THAT(told_of_pipe, HasSubstr("standard input"));
+  }
 }
 
 }  // namespace
