@@ -445,7 +445,8 @@ Result<bool> Publisher::SendRows(const store::Release& release, std::optional<Co
   };
   TACIT_ASSIGN(const bool shown, store_.ForReleasedRows(release, since, take));
   if (!shown) return false;
-  for (uint16_t learner = 0; learner < blocks_.size(); ++learner) {
+  const auto learners = static_cast<uint16_t>(blocks_.size());
+  for (uint16_t learner = 0; learner < learners; ++learner) {
     if (!blocks_[learner]) continue;
     const auto send = [&](uint16_t table, uint64_t block, std::string_view payload) {
       return version.Send(

@@ -341,7 +341,8 @@ Result<store::ReplicaVersion> Replica::ReadCheckpoint(const FeedIdentity& identi
                                 .learners = {},
                                 .entries = {},
                                 .position = EncodePosition({})};
-  for (uint16_t i = 0; i < layouts_.size(); ++i) {
+  const auto learners = static_cast<uint16_t>(layouts_.size());
+  for (uint16_t i = 0; i < learners; ++i) {
     const auto record =
         std::ranges::find(identity.learners, layouts_[i].name, &store::LearnerRecord::name);
     if (record == identity.learners.end())
