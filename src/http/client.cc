@@ -45,7 +45,7 @@ class Exchange {
   Result<Response> Run(std::chrono::milliseconds timeout);
 
  private:
-  void Connect(Protocol::endpoint endpoint);
+  void Connect(const Protocol::endpoint& endpoint);
   void Agree();
   void Write();
   void Read();
@@ -80,7 +80,7 @@ Exchange<Stream>::Exchange(const Url& url, const std::string& method, std::strin
 }
 
 template <class Stream>
-void Exchange<Stream>::Connect(Protocol::endpoint endpoint) {
+void Exchange<Stream>::Connect(const Protocol::endpoint& endpoint) {
   SocketIn(stream_).async_connect(endpoint, [this](error_code error) {
     error_ = error;
     if (!error) Agree();

@@ -50,7 +50,7 @@ std::string HostName(std::string_view field) {
   return Lowered(field);
 }
 
-Hosts::Hosts(std::vector<std::string> names) {
+Hosts::Hosts(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     if (name == "any") all_ = true;
     (name.starts_with('.') ? suffixes_ : names_).push_back(HostName(name));

@@ -14,7 +14,7 @@ class Hosts {
  public:
   // Accepts `names`, loopback names and numeric addresses; no stranger can redirect the latter two.
   // ".example.org" accepts each name that has labels before it, "any" accepts all.
-  explicit Hosts(std::vector<std::string> names);
+  explicit Hosts(const std::vector<std::string>& names);
 
   // `field` is a Host field: a name or address, with or without a port.
   bool Answers(std::string_view field) const;

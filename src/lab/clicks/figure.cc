@@ -30,7 +30,7 @@ std::string Marker(size_t series, double x, double y, double opacity) {
   const std::string_view colour = kColours[series % kColours.size()];
   const std::string style =
       fmt::format(R"(fill="{}" stroke="#ffffff" stroke-width="1" opacity="{}")", colour, opacity);
-  const auto polygon = [&](std::vector<std::pair<double, double>> corners) {
+  const auto polygon = [&](const std::vector<std::pair<double, double>>& corners) {
     std::string list;
     for (const auto& [dx, dy] : corners) list += fmt::format("{:.1f},{:.1f} ", x + dx, y + dy);
     list.pop_back();

@@ -229,7 +229,7 @@ TEST_F(ReplayTest, StandardInputIsSentOnceToo) {
     return Json(test::Run(piped));
   };
   const std::string log = dir_ / "a.jsonl";
-  ASSERT_GT(ReadFile(log).size(), size_t{2} << 20) << "the first MiB names the log";
+  ASSERT_GT(ReadFile(log).size(), size_t{3} << 19) << "the first MiB names the log";
   EXPECT_EQ(send("head -n 15000 " + log).at("sent"), 15000);
   const json::object rest =
       send(fmt::format("(head -n 17000 {0}; sleep .3; tail -n +17001 {0})", log));
