@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "inspect/names.h"
 #include "inspect/proposal.h"
 #include "inspect/report.h"
 #include "unit/inspect/roles_fixture.h"
@@ -350,6 +351,13 @@ TEST_F(OddValuesTest, TextsForNoneInPlaceOfALabelAreMissing) {
   EXPECT_THAT(fifth.warnings, Contains(HasSubstr("it has 3 different values, 1,600 numbers, 400 "
                                                  "texts. With --label it is one all the same")));
   EXPECT_FALSE(roles_of("click", "maybe", 20, click).label) << "it is no none";
+}
+
+// Signs between values make no word.
+TEST_F(OddValuesTest, SeveralValuesStandForNoNone) {
+  for (const char* text : {"none", "n/a", "<None>", "not set", "0000-00-00"})
+    EXPECT_TRUE(StandsForNone(text)) << text;
+  for (const char* text : {"a;non", "n|a", "0;0"}) EXPECT_FALSE(StandsForNone(text)) << text;
 }
 
 // A label that was asked for is learnt from, or refused with its counts.
