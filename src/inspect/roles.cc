@@ -227,17 +227,21 @@ class RoleFinder {
     for (const uint32_t code : column.code)
       if (code != 0) ++records[code];
     std::vector<std::pair<double, uint32_t>> heavy;
+    std::vector<std::string> none;
+    double none_share = 0;
     for (const auto& [code, count] : records) {
       const double share = static_cast<double>(count) / static_cast<double>(sample_.rows);
-      if (share > kHeavyShare) heavy.emplace_back(share, code);
-    }
-    std::ranges::sort(heavy, std::greater());
-    for (const auto& [share, code] : heavy) {
       const std::string text = column.TextOf(code);
       if (!text.empty() && StandsForNone(text)) {
-        TellOfNone(column, text, share);
-        continue;
+        none.push_back(text);
+        none_share += share;
+      } else if (share > kHeavyShare) {
+        heavy.emplace_back(share, code);
       }
+    }
+    if (none_share > kHeavyShare) TellOfNone(column, std::move(none), none_share);
+    std::ranges::sort(heavy, std::greater());
+    for (const auto& [share, code] : heavy) {
       const auto first = std::ranges::find(column.code, code);
       const std::string place = sample_.PlaceOf(static_cast<uint64_t>(first - column.code.begin()));
       TellOfHeavy("", share, ", the first at " + place);
@@ -250,17 +254,25 @@ class RoleFinder {
         bound, PercentText(share), place));
   }
   // A number may be a label or a category too, so that a person has to list it.
-  void TellOfNone(const Column& column, const std::string& text, double share) {
-    const bool listed = roles_.ListAsMissing(text);
+  void TellOfNone(const Column& column, std::vector<std::string> texts, double share) {
+    std::ranges::sort(texts);
+    std::string all, unlisted;
+    for (const std::string& text : texts) {
+      all += (all.empty() ? "" : ", ") + config::QuotedYaml(text);
+      if (!roles_.ListAsMissing(text))
+        unlisted += (unlisted.empty() ? "" : ", ") + config::QuotedYaml(text);
+    }
     roles_.warnings.push_back(fmt::format(
-        "{} of the records have the user {}, who seems to be none: {}", PercentText(share),
-        config::QuotedYaml(text),
-        listed
-            ? "the proposal lists it as missing, so that these records have no user, and none is "
-              "learnt from with unit user"
-            : fmt::format("as it is, it is one person, clipped as one, with one allowance; leave "
+        "{} of the records have the {} {}, who {} to be none: {}", PercentText(share),
+        WordFor(texts.size(), "user", "users"), all, WordFor(texts.size(), "seems", "seem"),
+        unlisted.empty()
+            ? fmt::format("the proposal lists {} as missing, so that these records have no user, "
+                          "and none is learnt from with unit user",
+                          WordFor(texts.size(), "it", "them"))
+            : fmt::format("as it is, {} is one person, clipped as one, with one allowance; leave "
                           "{} empty in such records, or list it in source.{}.missing",
-                          config::QuotedYaml(column.place), NameOf(sample_.shape.format))));
+                          texts.size() == 1 ? "it" : unlisted, config::QuotedYaml(column.place),
+                          NameOf(sample_.shape.format))));
   }
 
   bool EachHasItsOwn(size_t c) const {

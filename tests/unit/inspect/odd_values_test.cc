@@ -353,6 +353,21 @@ TEST_F(OddValuesTest, TextsForNoneInPlaceOfALabelAreMissing) {
   EXPECT_FALSE(roles_of("click", "maybe", 20, click).label) << "it is no none";
 }
 
+// Each spelling may be rare where all together are not.
+TEST_F(OddValuesTest, PlaceholdersOfUsersAreCountedTogether) {
+  const auto roles_of = [&](int each) {
+    return RolesOf("user", [=](int i) {
+      static constexpr const char* kNone[] = {"NULL", "nan", "n/a"};
+      return i % each == 0 ? kNone[i / each % 3] : fmt::format("u{}", i * 31 % 97);
+    });
+  };
+  const Roles some = roles_of(20);
+  EXPECT_THAT(some.warnings, Contains(HasSubstr("5.0 % of the records have the users \"NULL\", "
+                                                "\"n/a\", \"nan\", who seem to be none")));
+  EXPECT_THAT(some.missing, ElementsAre("NULL", "n/a", "nan"));
+  EXPECT_THAT(roles_of(50).warnings, Not(Contains(HasSubstr("to be none"))));
+}
+
 // Signs between values make no word.
 TEST_F(OddValuesTest, SeveralValuesStandForNoNone) {
   for (const char* text : {"none", "n/a", "<None>", "not set", "0000-00-00"})
