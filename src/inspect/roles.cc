@@ -159,7 +159,7 @@ class RoleFinder {
   bool MayBeId(size_t c) const {
     const Column& column = At(c);
     // Among ids of hexadecimal digits are some like 1e5.
-    const bool fractions = column.fractions > 0 && column.words <= column.numbers();
+    const bool fractions = column.fractions > column.zeros && column.words <= column.numbers();
     return taken_[c] == 0 && Of(c).present > 0 && !fractions && column.flags == 0 &&
            column.lists == 0 && column.nested == 0 && column.times + column.datetimes == 0 &&
            !IsTimeName(column) && !IsClockName(column) && !SeemsTime(column, Of(c));

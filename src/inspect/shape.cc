@@ -317,6 +317,7 @@ struct Splitter::Filler {
     ++(value.is_double() ? column->fractions : column->integers);
     KeepNumber(column, row, number);
     const bool zero = value.is_double() && number == std::floor(number) && std::abs(number) < 1e15;
+    column->zeros += zero ? 1 : 0;
     const std::string text = zero                ? fmt::format("{:.1f}", number)  // "12.0"
                              : value.is_double() ? fmt::format("{}", number)
                                                  : json::serialize(value);

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "inspect/report.h"
 #include "inspect/roles.h"
 #include "unit/inspect/roles_fixture.h"
 
@@ -92,6 +93,20 @@ TEST_F(RolesTest, APersonsWordIsNoGuess) {
   EXPECT_FALSE(other.time);
   const Roles no_time = FindRoles(sample, {.time = "bought"});
   EXPECT_THAT(no_time.refused, HasSubstr("\"bought\" cannot be the time: not one of its 2,000"));
+}
+
+// Ids of JSON that a table of floats has written are ids.
+TEST_F(RolesTest, WholeNumbersWithAPointMayBeUsers) {
+  std::string text;
+  for (int i = 0; i < 2000; ++i)
+    text += fmt::format(R"({{"user_id":{}{},"click":{}}})"
+                        "\n",
+                        i * 31 % 97, i % 2 == 0 ? ".0" : "", i * 13 % 10 < 3 ? 1 : 0);
+  const Sample& sample = Read("floats.jsonl", text);
+  const Roles roles = FindRoles(sample);
+  EXPECT_EQ(NameOfColumn(sample, roles.user), "user_id");
+  EXPECT_THAT(WarningsAbout(sample, roles, std::nullopt),
+              testing::Contains(HasSubstr("ids of the user, \"/user_id\", have two forms")));
 }
 
 // Times in their order go first if several have a name: an account was made long before.
