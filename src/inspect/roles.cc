@@ -33,10 +33,11 @@ constexpr uint64_t kItemsLeast = 11;   // by name alone: ten are recommended
 class RoleFinder {
  public:
   RoleFinder(const Sample& sample, std::vector<Profile> profiles, const Evidence& evidence,
-             const Named& named)
+             const Named& named, bool may_be_plain)
       : sample_(sample),
         evidence_(evidence),
         named_(named),
+        may_be_plain_(may_be_plain),
         taken_(sample.columns.size(), 0),
         foretold_(sample.columns.size()) {
     roles_.profiles = std::move(profiles);
@@ -44,7 +45,7 @@ class RoleFinder {
 
   Roles Find() {
     const bool criteo = sample_.shape.format == Format::kCriteoTsv;
-    roles_.plain_json = LooksPlain() && !named_.no_label;
+    roles_.plain_json = may_be_plain_ && LooksPlain() && !named_.no_label;
     if (!criteo) Reserve();
     if (!criteo) FindTime(sample_, evidence_, named_, &taken_, &roles_);
     FindLabel(sample_, evidence_, named_, &taken_, &roles_);
@@ -62,7 +63,9 @@ class RoleFinder {
     DropNested();
     TellOfNearLeaks();
     NameFeatures();
-    if (!StaysPlain() || !roles_.missing.empty()) roles_.plain_json = false;
+    // What the plain form said of its parts is a guess where the records are of another form.
+    if (roles_.plain_json && (!StaysPlain() || !roles_.missing.empty()))
+      return RoleFinder(sample_, std::move(roles_.profiles), evidence_, named_, false).Find();
     return std::move(roles_);
   }
 
@@ -530,6 +533,7 @@ class RoleFinder {
   const Sample& sample_;
   const Evidence& evidence_;
   const Named& named_;
+  const bool may_be_plain_;
   std::vector<uint8_t> taken_;                     // by column
   std::vector<std::optional<Foretold>> foretold_;  // by column
   Roles roles_;
@@ -556,7 +560,7 @@ std::vector<NamedPart> NamedParts(const Roles& roles) {
 
 Roles FindRoles(const Sample& sample, std::vector<Profile> profiles, const Evidence& evidence,
                 const Named& named) {
-  return RoleFinder(sample, std::move(profiles), evidence, named).Find();
+  return RoleFinder(sample, std::move(profiles), evidence, named, true).Find();
 }
 
 Roles FindRoles(const Sample& sample, const Named& named) {
