@@ -80,7 +80,7 @@ class LabelFinder {
     Column without = Without(none, column);
     Profile profile = ProfileOf(without, sample_.rows);
     if (profile.distinct < 2) return;
-    if (profile.missing > 1 - kMostRecords && column.place != named_.label) return;
+    if (profile.missing > 1 - kMostRecords) return;
     cleaned_.emplace(c, Cleaned{std::move(none), std::move(without), std::move(profile)});
   }
 

@@ -140,6 +140,21 @@ TEST_F(RolesTest, ASuccessThatWordsDoNotTellStaysOpen) {
   EXPECT_EQ(rule_of("type", {"view", "purchase", "cart"}), "cart=0 purchase=1 view=0");
 }
 
+// A text for none that most records have is a label of its own, for a guess as for a person's.
+TEST_F(RolesTest, AWordOfNoneThatMostRecordsHaveIsALabel) {
+  const Sample& sample =
+      Read("outcome.csv", ShopWith("outcome", [](int i) {
+             return std::string(i % 10 < 7 ? "none" : i % 10 < 9 ? "open" : "click");
+           }));
+  const config::Words values = {{"click", "1"}, {"none", "0"}, {"open", "0"}};
+  for (const char* named : {"", "outcome"}) {
+    const Roles roles = FindRoles(sample, {.label = named});
+    ASSERT_TRUE(roles.label) << named;
+    EXPECT_EQ(roles.label->values, values) << named;
+    EXPECT_THAT(roles.missing, testing::IsEmpty()) << named;
+  }
+}
+
 // Rivals are named as --label takes them: deep fields of JSON by their pointers.
 TEST_F(RolesTest, TheRivalsOfAGuessAreNamedByTheirPlaces) {
   std::string text;
