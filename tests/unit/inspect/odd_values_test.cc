@@ -415,7 +415,8 @@ TEST_F(OddValuesTest, ALabelThatSaysNothingIsRefused) {
   EXPECT_TRUE(beside.label->grounds.guessed);
   EXPECT_THAT(beside.warnings,
               ElementsAre(HasSubstr("\"clicked\" is called as labels are, and is not taken for "
-                                    "one: it is \"true\" in 223 records, and is missing in")));
+                                    "one: it is \"true\" in 223 records, and is missing in"),
+                          HasSubstr("0 or less as \"slot\"")));
 }
 
 }  // namespace
