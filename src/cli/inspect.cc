@@ -103,8 +103,10 @@ void PrintFindings(const InspectOptions& options, const inspect::Sample& sample,
                    const inspect::Roles& roles, const std::optional<inspect::Trial>& trial,
                    const inspect::Proposal* proposal) {
   const bool to_file = !options.asked.output.empty();
-  const std::string few_labels =
-      proposal != nullptr && trial ? FewLabelsInNoise(*proposal, sample, *trial) : "";
+  const bool label_is_open = roles.label && roles.label->values_open;
+  const std::string few_labels = proposal != nullptr && trial
+                                     ? FewLabelsInNoise(*proposal, sample, *trial, label_is_open)
+                                     : "";
   const auto [guessed, command] = proposal != nullptr ? SayingCommand(options, sample, roles)
                                                       : std::pair<std::string, std::string>();
   if (options.json) {

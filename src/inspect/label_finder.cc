@@ -80,7 +80,7 @@ class LabelFinder {
     Column without = Without(none, column);
     Profile profile = ProfileOf(without, sample_.rows);
     if (profile.distinct < 2) return;
-    if (profile.missing > 1 - kMostRecords && column.place != named_.label) return;
+    if (profile.missing > 1 - kMostRecords) return;
     cleaned_.emplace(c, Cleaned{std::move(none), std::move(without), std::move(profile)});
   }
 
@@ -222,12 +222,35 @@ class LabelFinder {
       label->values = WordsToLabels(At(label->column), sample_.rows);
       label->values_open = !TellsSuccess(At(label->column));
       label->reason = fmt::format("it has {} values", profile.distinct);
+    } else if (const auto numbers = evidence_.Numbers(label->column); numbers.size() == 2) {
+      label->values_open = true;
+      if (evidence_.TellsWords())
+        label->values = WordsToLabels(At(label->column), sample_.rows);
+      else
+        label->values = {{fmt::format("{}", numbers[0].first), "0"},
+                         {fmt::format("{}", numbers[1].first), "1"}};
+      label->reason = "it has 2 values";
     } else {
-      label->at_least = RatingThreshold(evidence_.Numbers(label->column));
-      label->reason = profile.distinct == 2 ? "it has two numbers, and the larger is 1"
-                                            : "it is a scale, and this number divides the records "
-                                              "most evenly";
+      label->at_least = RatingThreshold(numbers);
+      label->reason = fmt::format(
+          "it is a scale, and GUESSED: it is 1 from {} on, which divides the records most evenly; "
+          "change label_at_least in the proposal if it is another number",
+          *label->at_least);
+      TellOfNoRatings(label->column, numbers);
     }
+  }
+
+  // A scale that begins with 1 often has another number where there is no answer.
+  void TellOfNoRatings(size_t c, const std::vector<std::pair<double, uint64_t>>& numbers) {
+    uint64_t records = 0;
+    for (const auto& [number, count] : numbers) records += number <= 0 ? count : 0;
+    if (records == 0 || numbers.back().first < 1) return;
+    roles_->warnings.push_back(fmt::format(
+        "{}{} {} 0 or less as {}, beside numbers of 1 and more: does it mean \"no answer\"? Then "
+        "list it in source.{}.missing, so that such records have no label",
+        evidence_.TellsWords() ? "" : "some ", Counted(records, "record"),
+        WordFor(records, "has", "have"), config::QuotedYaml(At(c).place),
+        NameOf(sample_.shape.format)));
   }
 
   // The codec reads a label in quotes as a word.

@@ -172,6 +172,7 @@ bool StandsForNone(std::string_view text) {
   if (text == "-1" || text == "\\N") return true;
   if (std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) >= 0x80; }))
     return false;
+  if (text.find_first_of(";|\t") != text.npos) return false;  // several values, perhaps
   const std::string plain = Plain(text);
   const bool clock = text.find(':') != text.npos && text.find('-') == text.npos;  // "00:00"
   const bool amount = text.find_first_of(",%$") != text.npos;                     // "0,00"

@@ -92,7 +92,6 @@ std::string LabelText(const Sample& sample, const Roles& roles, const std::optio
   if (!roles.label) return "none is found";
   const LabelRole& label = *roles.label;
   std::string rule;
-  if (label.at_least) rule = fmt::format(", 1 from {} on", *label.at_least);
   for (const auto& [value, number] : label.values)
     rule +=
         fmt::format(", {} for '{}'", label.values_open ? "?" : number, Shown(value.substr(0, 24)));
@@ -261,7 +260,10 @@ json::object ReportJson(const Sample& sample, const Roles& roles,
                                      {"rivals", json::value_from(part.grounds->rivals)}};
   if (roles.label) {
     json::object& label = report["label"].as_object();
-    if (roles.label->at_least) label["at_least"] = *roles.label->at_least;
+    if (roles.label->at_least) {
+      label["at_least"] = *roles.label->at_least;
+      label["at_least_guessed"] = true;
+    }
     if (trial && trial->first > 0 && trial->second > 0 && !roles.label->values_open) {
       label["rate"] = trial->label_rate();
       label["rate_of_halves"] = {

@@ -35,7 +35,8 @@ std::string NamesText(const Sample& sample, const Roles& roles);
 
 // A warning of a proposal whose first period has few records of one label beside its noise; empty
 // if there are enough.
-std::string FewLabelsInNoise(const Proposal& proposal, const Sample& sample, const Trial& trial);
+std::string FewLabelsInNoise(const Proposal& proposal, const Sample& sample, const Trial& trial,
+                             bool label_is_open = false);
 
 // The report for people, a line each, and for programs. Without a trial there is no proposal.
 std::string ReportText(const Sample& sample, const Roles& roles, const std::optional<Trial>& trial);

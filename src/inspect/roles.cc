@@ -33,10 +33,11 @@ constexpr uint64_t kItemsLeast = 11;   // by name alone: ten are recommended
 class RoleFinder {
  public:
   RoleFinder(const Sample& sample, std::vector<Profile> profiles, const Evidence& evidence,
-             const Named& named)
+             const Named& named, bool may_be_plain)
       : sample_(sample),
         evidence_(evidence),
         named_(named),
+        may_be_plain_(may_be_plain),
         taken_(sample.columns.size(), 0),
         foretold_(sample.columns.size()) {
     roles_.profiles = std::move(profiles);
@@ -44,7 +45,7 @@ class RoleFinder {
 
   Roles Find() {
     const bool criteo = sample_.shape.format == Format::kCriteoTsv;
-    roles_.plain_json = LooksPlain() && !named_.no_label;
+    roles_.plain_json = may_be_plain_ && LooksPlain() && !named_.no_label;
     if (!criteo) Reserve();
     if (!criteo) FindTime(sample_, evidence_, named_, &taken_, &roles_);
     FindLabel(sample_, evidence_, named_, &taken_, &roles_);
@@ -62,7 +63,9 @@ class RoleFinder {
     DropNested();
     TellOfNearLeaks();
     NameFeatures();
-    if (!StaysPlain() || !roles_.missing.empty()) roles_.plain_json = false;
+    // What the plain form said of its parts is a guess where the records are of another form.
+    if (roles_.plain_json && (!StaysPlain() || !roles_.missing.empty()))
+      return RoleFinder(sample_, std::move(roles_.profiles), evidence_, named_, false).Find();
     return std::move(roles_);
   }
 
@@ -159,7 +162,7 @@ class RoleFinder {
   bool MayBeId(size_t c) const {
     const Column& column = At(c);
     // Among ids of hexadecimal digits are some like 1e5.
-    const bool fractions = column.fractions > 0 && column.words <= column.numbers();
+    const bool fractions = column.fractions > column.zeros && column.words <= column.numbers();
     return taken_[c] == 0 && Of(c).present > 0 && !fractions && column.flags == 0 &&
            column.lists == 0 && column.nested == 0 && column.times + column.datetimes == 0 &&
            !IsTimeName(column) && !IsClockName(column) && !SeemsTime(column, Of(c));
@@ -227,17 +230,21 @@ class RoleFinder {
     for (const uint32_t code : column.code)
       if (code != 0) ++records[code];
     std::vector<std::pair<double, uint32_t>> heavy;
+    std::vector<std::string> none;
+    double none_share = 0;
     for (const auto& [code, count] : records) {
       const double share = static_cast<double>(count) / static_cast<double>(sample_.rows);
-      if (share > kHeavyShare) heavy.emplace_back(share, code);
-    }
-    std::ranges::sort(heavy, std::greater());
-    for (const auto& [share, code] : heavy) {
       const std::string text = column.TextOf(code);
       if (!text.empty() && StandsForNone(text)) {
-        TellOfNone(column, text, share);
-        continue;
+        none.push_back(text);
+        none_share += share;
+      } else if (share > kHeavyShare) {
+        heavy.emplace_back(share, code);
       }
+    }
+    if (none_share > kHeavyShare) TellOfNone(column, std::move(none), none_share);
+    std::ranges::sort(heavy, std::greater());
+    for (const auto& [share, code] : heavy) {
       const auto first = std::ranges::find(column.code, code);
       const std::string place = sample_.PlaceOf(static_cast<uint64_t>(first - column.code.begin()));
       TellOfHeavy("", share, ", the first at " + place);
@@ -250,17 +257,25 @@ class RoleFinder {
         bound, PercentText(share), place));
   }
   // A number may be a label or a category too, so that a person has to list it.
-  void TellOfNone(const Column& column, const std::string& text, double share) {
-    const bool listed = roles_.ListAsMissing(text);
+  void TellOfNone(const Column& column, std::vector<std::string> texts, double share) {
+    std::ranges::sort(texts);
+    std::string all, unlisted;
+    for (const std::string& text : texts) {
+      all += (all.empty() ? "" : ", ") + config::QuotedYaml(text);
+      if (!roles_.ListAsMissing(text))
+        unlisted += (unlisted.empty() ? "" : ", ") + config::QuotedYaml(text);
+    }
     roles_.warnings.push_back(fmt::format(
-        "{} of the records have the user {}, who seems to be none: {}", PercentText(share),
-        config::QuotedYaml(text),
-        listed
-            ? "the proposal lists it as missing, so that these records have no user, and none is "
-              "learnt from with unit user"
-            : fmt::format("as it is, it is one person, clipped as one, with one allowance; leave "
+        "{} of the records have the {} {}, who {} to be none: {}", PercentText(share),
+        WordFor(texts.size(), "user", "users"), all, WordFor(texts.size(), "seems", "seem"),
+        unlisted.empty()
+            ? fmt::format("the proposal lists {} as missing, so that these records have no user, "
+                          "and none is learnt from with unit user",
+                          WordFor(texts.size(), "it", "them"))
+            : fmt::format("as it is, {} is one person, clipped as one, with one allowance; leave "
                           "{} empty in such records, or list it in source.{}.missing",
-                          config::QuotedYaml(column.place), NameOf(sample_.shape.format))));
+                          texts.size() == 1 ? "it" : unlisted, config::QuotedYaml(column.place),
+                          NameOf(sample_.shape.format))));
   }
 
   bool EachHasItsOwn(size_t c) const {
@@ -518,6 +533,7 @@ class RoleFinder {
   const Sample& sample_;
   const Evidence& evidence_;
   const Named& named_;
+  const bool may_be_plain_;
   std::vector<uint8_t> taken_;                     // by column
   std::vector<std::optional<Foretold>> foretold_;  // by column
   Roles roles_;
@@ -544,7 +560,7 @@ std::vector<NamedPart> NamedParts(const Roles& roles) {
 
 Roles FindRoles(const Sample& sample, std::vector<Profile> profiles, const Evidence& evidence,
                 const Named& named) {
-  return RoleFinder(sample, std::move(profiles), evidence, named).Find();
+  return RoleFinder(sample, std::move(profiles), evidence, named, true).Find();
 }
 
 Roles FindRoles(const Sample& sample, const Named& named) {

@@ -66,7 +66,7 @@ struct LabelRole {
   Grounds grounds = {};
   config::Words values = {};            // value, "0" or "1"; if empty, it is 0 or 1, or
   bool values_open = false;             // they are a guess: a person has to give them
-  std::optional<double> at_least = {};  // a number
+  std::optional<double> at_least = {};  // a number, and always a guess
   std::string reason = {};              // of the rule
 };
 

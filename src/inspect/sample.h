@@ -50,6 +50,7 @@ struct Column {
   // Values by the form in which they are written.
   uint64_t integers = 0, fractions = 0, words = 0, flags = 0, lists = 0, nested = 0;
   uint64_t quoted = 0;     // numbers that JSON has in quotes, among the above
+  uint64_t zeros = 0;      // fractions of JSON that are 12.0, say
   uint64_t times = 0;      // words that are times by RFC 3339; their number is in milliseconds
   uint64_t datetimes = 0;  // words that are times without a zone; the same, as if in UTC
   uint64_t barred = 0;     // words with a set's separator between their parts

@@ -139,12 +139,17 @@ std::optional<Shape> CriteoShape(const std::vector<std::string>& lines, bool ask
 
 Result<Shape> CsvShapeOf(const std::string& file, const std::vector<std::string>& lines) {
   Shape shape{.format = Format::kCsv, .separator = ',', .header = true};
+  // A comma within numbers may divide the lines evenly too, but not the names above them.
   size_t most = 0;
-  for (const char separator : {',', ';', '\t', '|'})
-    if (const size_t values = ValuesAMost(lines, separator); values > most) {
-      most = values;
-      shape.separator = separator;
-    }
+  bool divides_first = false;
+  for (const char separator : {',', ';', '\t', '|'}) {
+    const size_t values = ValuesAMost(lines, separator);
+    const bool first = values > 0 && ValuesOf(lines.front(), separator).size() == values;
+    if (std::pair(first, values) <= std::pair(divides_first, most)) continue;
+    most = values;
+    divides_first = first;
+    shape.separator = separator;
+  }
   if (most == 0)
     return NoShape(file,
                    "has neither JSON lines nor lines of values: no separator (comma, semicolon, "
@@ -312,6 +317,7 @@ struct Splitter::Filler {
     ++(value.is_double() ? column->fractions : column->integers);
     KeepNumber(column, row, number);
     const bool zero = value.is_double() && number == std::floor(number) && std::abs(number) < 1e15;
+    column->zeros += zero ? 1 : 0;
     const std::string text = zero                ? fmt::format("{:.1f}", number)  // "12.0"
                              : value.is_double() ? fmt::format("{}", number)
                                                  : json::serialize(value);

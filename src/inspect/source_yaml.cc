@@ -32,8 +32,8 @@ std::string LabelYaml(const Sample& sample, const Roles& roles) {
                      fmt::format("    label: {}\n", QuotedYaml(sample.columns[label.column].place));
   if (label.values_open)
     yaml += CommentLines(4,
-                         "To be filled in: no word here is known to be a success. Give 1 to each "
-                         "word that is one, 0 to the others.");
+                         "To be filled in: no value here is known to be a success. Give 1 to each "
+                         "value that is one, 0 to the others.");
   if (!label.values.empty()) {
     yaml += "    label_values:\n";
     for (const auto& [value, number] : label.values)

@@ -237,7 +237,8 @@ std::vector<std::string> WarningsAbout(const Sample& sample, const Roles& roles,
   return warnings;
 }
 
-std::string FewLabelsInNoise(const Proposal& proposal, const Sample& sample, const Trial& trial) {
+std::string FewLabelsInNoise(const Proposal& proposal, const Sample& sample, const Trial& trial,
+                             bool label_is_open) {
   const config::Learner& learner = proposal.config.learners.front();
   if (proposal.noise.empty() || learner.model.traits().only_once.empty() ||
       learner.model.recommends())
@@ -250,8 +251,11 @@ std::string FewLabelsInNoise(const Proposal& proposal, const Sample& sample, con
   return fmt::format(
       "{} of {} in the first period {} few, where noise is {:.2g} times what one adds: longer "
       "periods or a larger epsilon",
-      Counted(labels, "label"), RarerLabel(trial), WordFor(labels, "is", "are"),
-      proposal.noise_in_units);
+      Counted(labels, "label"),
+      label_is_open            ? "the rarest value"
+      : RarerLabel(trial) == 1 ? "1"
+                               : "0",
+      WordFor(labels, "is", "are"), proposal.noise_in_units);
 }
 
 }  // namespace tacit::inspect

@@ -17,16 +17,13 @@ namespace {
 constexpr size_t kLinesCompared = 1000, kLinesOfACopy = 20;
 constexpr size_t kRecordBytes = 1 << 20, kBytesCompared = 16 << 20;
 
-// The lines that a file begins with; nothing where they are few.
+// The lines that a file, or the part before its cut, begins with; nothing where they are few.
 Result<std::optional<std::string>> BeginningOf(const std::string& path) {
   TACIT_ASSIGN(auto file, InputFile::Open(path));
   LineReader reader(std::move(file), kRecordBytes);
   event::RawRecords lines;
-  while (lines.size() < kLinesCompared && lines.bytes.size() < kBytesCompared) {
-    const auto at_end = reader.AtEnd();
-    if (!at_end || *at_end || !reader.Read(kLinesCompared, kBytesCompared, &lines)) break;
-  }
-  if (lines.size() < kLinesOfACopy) return std::optional<std::string>();
+  if (!reader.Read(kLinesCompared, kBytesCompared, &lines) || lines.size() < kLinesOfACopy)
+    return std::optional<std::string>();
   std::string beginning;
   for (size_t i = 0; i < lines.size(); ++i) beginning.append(lines[i]).push_back('\n');
   return std::optional(std::move(beginning));

@@ -136,8 +136,8 @@ class Judge(unittest.TestCase):
             self.assertTrue(any(why in line for line in told), report)
         self.assertEqual(sum("is left out" in line for line in told), len(truth.leaks), report)
         for text in truth.nobody:
-            self.assertTrue(any(f'have the user "{text}", who seems to be none' in line for line in told), report)
-        self.assertEqual(sum("who seems to be none" in line for line in told), len(truth.nobody), report)
+            self.assertTrue(any(f'"{text}"' in line and "to be none" in line for line in told), report)
+        self.assertEqual(any("to be none" in line for line in told), bool(truth.nobody), report)
         self.assertEqual(sum("one user has" in line for line in told), truth.heavy, report)
         for column in truth.clean:
             self.assertFalse(any(f'"{column}"' in line for line in told), f"{column}:\n{report}")
@@ -155,7 +155,7 @@ class Judge(unittest.TestCase):
         if noise.group(2) == "record":  # the first period of events is shorter
             first = min(first, ENOUGH_RECORDS)
         labels, enough = truth.ones / truth.records * first, DEVIATIONS_KNOWN * float(noise.group(1))
-        told = any("labels of 1 in the first period are few" in line for line in warnings(report))
+        told = any("in the first period are few" in line for line in warnings(report))
         if not .9 < labels / enough < 1.1:  # the report's figures are rounded
             self.assertEqual(told, labels < enough, report)
         known = 1.96 / (12 * .2 * truth.ones) ** .5

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "inspect/report.h"
 #include "inspect/roles.h"
 #include "unit/inspect/roles_fixture.h"
 
@@ -92,6 +93,41 @@ TEST_F(RolesTest, APersonsWordIsNoGuess) {
   EXPECT_FALSE(other.time);
   const Roles no_time = FindRoles(sample, {.time = "bought"});
   EXPECT_THAT(no_time.refused, HasSubstr("\"bought\" cannot be the time: not one of its 2,000"));
+}
+
+// Records that only look like the plain form say nothing of their parts.
+TEST_F(RolesTest, PartsOfAFormThatIsNotPlainAreGuesses) {
+  const auto roles_of = [&](const std::string& device) {
+    std::string text;
+    for (int i = 0; i < 600; ++i)
+      text += fmt::format(R"({{"user":"u{}","label":{},"clicked":{},"features":{{"device":{}}}}})"
+                          "\n",
+                          i * 7 % 97, i * 13 % 10 < 3 ? 1 : 0, i * 29 % 10 < 2 ? 1 : 0,
+                          fmt::format(fmt::runtime(device), i % 3));
+    return FindRoles(Read("plain.jsonl", text));
+  };
+  const Roles plain = roles_of("\"d{}\"");
+  EXPECT_TRUE(plain.plain_json);
+  EXPECT_FALSE(plain.label.value().grounds.guessed);
+  const Roles deeper = roles_of(R"({{"os":"d{}"}})");
+  EXPECT_FALSE(deeper.plain_json);
+  EXPECT_TRUE(deeper.label.value().grounds.guessed);
+  EXPECT_THAT(deeper.label->grounds.rivals, testing::ElementsAre("/clicked"));
+  EXPECT_TRUE(deeper.user_grounds.guessed);
+}
+
+// Ids of JSON that a table of floats has written are ids.
+TEST_F(RolesTest, WholeNumbersWithAPointMayBeUsers) {
+  std::string text;
+  for (int i = 0; i < 2000; ++i)
+    text += fmt::format(R"({{"user_id":{}{},"click":{}}})"
+                        "\n",
+                        i * 31 % 97, i % 2 == 0 ? ".0" : "", i * 13 % 10 < 3 ? 1 : 0);
+  const Sample& sample = Read("floats.jsonl", text);
+  const Roles roles = FindRoles(sample);
+  EXPECT_EQ(NameOfColumn(sample, roles.user), "user_id");
+  EXPECT_THAT(WarningsAbout(sample, roles, std::nullopt),
+              testing::Contains(HasSubstr("ids of the user, \"/user_id\", have two forms")));
 }
 
 // Times in their order go first if several have a name: an account was made long before.

@@ -20,7 +20,11 @@ TEST_F(RolesTest, LabelsOfManyKinds) {
   };
   EXPECT_THAT(label_of({"0", "0", "1"}).reason, HasSubstr("0 or 1"));
   EXPECT_THAT(label_of({"true", "false"}).reason, HasSubstr("0 or 1"));
-  EXPECT_EQ(label_of({"1", "2", "2"}).at_least, 2);
+  const LabelRole two = label_of({"1", "2", "2"});
+  EXPECT_TRUE(two.values_open) << "1 may be yes, and 2 no";
+  EXPECT_EQ(two.values, (config::Words{{"1", "1"}, {"2", "0"}})) << "for a trial alone";
+  EXPECT_TRUE(label_of({"-1", "1", "1"}).values_open);
+  EXPECT_TRUE(label_of({"1.5", "2.5"}).values_open);
   EXPECT_EQ(label_of({"\"view\"", "\"view\"", "\"buy\""}).values,
             (config::Words{{"buy", "1"}, {"view", "0"}}));
   EXPECT_FALSE(label_of({"\"view\"", "\"view\"", "\"buy\""}).values_open);
@@ -30,7 +34,9 @@ TEST_F(RolesTest, LabelsOfManyKinds) {
   EXPECT_EQ(unknown.values, (config::Words{{"a", "0"}, {"b", "1"}})) << "for a trial alone";
   // Numbers in quotes are words to the codec.
   EXPECT_EQ(label_of({"\"0\"", "\"0\"", "\"1\""}).values, (config::Words{{"0", "0"}, {"1", "1"}}));
-  EXPECT_EQ(label_of({"1", "2", "3", "4", "5"}).at_least, 3);
+  const LabelRole scale = label_of({"1", "2", "3", "4", "5"});
+  EXPECT_EQ(scale.at_least, 3);
+  EXPECT_THAT(scale.reason, HasSubstr("GUESSED: it is 1 from 3 on"));
   EXPECT_EQ(label_of({"7"}).reason, "") << "one value is no label";
   // Nor is it where a person says so, and neither are lists.
   for (const char* value : {"7", "[1,2]"}) {
@@ -138,6 +144,37 @@ TEST_F(RolesTest, ASuccessThatWordsDoNotTellStaysOpen) {
   EXPECT_EQ(rule_of("what", {"good", "bad"}), "bad=0 good=1");
   EXPECT_EQ(rule_of("what", {"yes", "no"}), "no=0 yes=1");
   EXPECT_EQ(rule_of("type", {"view", "purchase", "cart"}), "cart=0 purchase=1 view=0");
+}
+
+// 0 and -1 beside ratings may be no ratings, and a threshold is a guess under --label too.
+TEST_F(RolesTest, AScaleMayHaveNumbersForNoAnswer) {
+  const auto roles_of = [&](int least, int count) {
+    return FindRoles(
+        Read("scale.csv",
+             ShopWith("stars", [&](int i) { return std::to_string(least + i % count); })),
+        {.label = "stars"});
+  };
+  const auto told = testing::Contains(HasSubstr(" 0 or less as \"stars\""));
+  EXPECT_THAT(roles_of(0, 5).warnings, testing::Contains(HasSubstr("400 records have 0 or less")));
+  EXPECT_THAT(roles_of(-1, 3).warnings, told);
+  EXPECT_THAT(roles_of(1, 5).warnings, testing::Not(told));
+  EXPECT_THAT(roles_of(-5, 5).warnings, testing::Not(told)) << "none is 1 or more";
+  EXPECT_THAT(roles_of(1, 5).label.value().reason, HasSubstr("GUESSED: it is 1 from 3 on"));
+}
+
+// A text for none that most records have is a label of its own, for a guess as for a person's.
+TEST_F(RolesTest, AWordOfNoneThatMostRecordsHaveIsALabel) {
+  const Sample& sample =
+      Read("outcome.csv", ShopWith("outcome", [](int i) {
+             return std::string(i % 10 < 7 ? "none" : i % 10 < 9 ? "open" : "click");
+           }));
+  const config::Words values = {{"click", "1"}, {"none", "0"}, {"open", "0"}};
+  for (const char* named : {"", "outcome"}) {
+    const Roles roles = FindRoles(sample, {.label = named});
+    ASSERT_TRUE(roles.label) << named;
+    EXPECT_EQ(roles.label->values, values) << named;
+    EXPECT_THAT(roles.missing, testing::IsEmpty()) << named;
+  }
 }
 
 // Rivals are named as --label takes them: deep fields of JSON by their pointers.

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "inspect/names.h"
 #include "inspect/proposal.h"
 #include "inspect/report.h"
 #include "unit/inspect/roles_fixture.h"
@@ -352,6 +353,28 @@ TEST_F(OddValuesTest, TextsForNoneInPlaceOfALabelAreMissing) {
   EXPECT_FALSE(roles_of("click", "maybe", 20, click).label) << "it is no none";
 }
 
+// Each spelling may be rare where all together are not.
+TEST_F(OddValuesTest, PlaceholdersOfUsersAreCountedTogether) {
+  const auto roles_of = [&](int each) {
+    return RolesOf("user", [=](int i) {
+      static constexpr const char* kNone[] = {"NULL", "nan", "n/a"};
+      return i % each == 0 ? kNone[i / each % 3] : fmt::format("u{}", i * 31 % 97);
+    });
+  };
+  const Roles some = roles_of(20);
+  EXPECT_THAT(some.warnings, Contains(HasSubstr("5.0 % of the records have the users \"NULL\", "
+                                                "\"n/a\", \"nan\", who seem to be none")));
+  EXPECT_THAT(some.missing, ElementsAre("NULL", "n/a", "nan"));
+  EXPECT_THAT(roles_of(50).warnings, Not(Contains(HasSubstr("to be none"))));
+}
+
+// Signs between values make no word.
+TEST_F(OddValuesTest, SeveralValuesStandForNoNone) {
+  for (const char* text : {"none", "n/a", "<None>", "not set", "0000-00-00"})
+    EXPECT_TRUE(StandsForNone(text)) << text;
+  for (const char* text : {"a;non", "n|a", "0;0"}) EXPECT_FALSE(StandsForNone(text)) << text;
+}
+
 // A label that was asked for is learnt from, or refused with its counts.
 TEST_F(OddValuesTest, ALabelThatSaysNothingIsRefused) {
   const auto why = [&](const std::function<std::string(int)>& value, const Named& named) {
@@ -392,7 +415,8 @@ TEST_F(OddValuesTest, ALabelThatSaysNothingIsRefused) {
   EXPECT_TRUE(beside.label->grounds.guessed);
   EXPECT_THAT(beside.warnings,
               ElementsAre(HasSubstr("\"clicked\" is called as labels are, and is not taken for "
-                                    "one: it is \"true\" in 223 records, and is missing in")));
+                                    "one: it is \"true\" in 223 records, and is missing in"),
+                          HasSubstr("0 or less as \"slot\"")));
 }
 
 }  // namespace

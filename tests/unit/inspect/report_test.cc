@@ -73,6 +73,9 @@ TEST_F(ReportTest, FewLabelsBesideTheNoiseAreWarnedOf) {
   EXPECT_EQ(looked.proposal.config.learners[0].participation.batch, 150'000u);
   EXPECT_THAT(FewLabelsInNoise(looked.proposal, looked.sample, looked.trial),
               HasSubstr("50 labels of 1 in the first period"));
+  // A person has yet to say which value is 1.
+  EXPECT_THAT(FewLabelsInNoise(looked.proposal, looked.sample, looked.trial, true),
+              HasSubstr("50 labels of the rarest value in the first period"));
 }
 
 // The deviation of an AUC is that of the pairs' share in order, counted over all orders of n labels
@@ -235,8 +238,14 @@ TEST_F(ReportTest, AScaleSaysFromWhereItIsOne) {
   const Looked looked =
       LookAt("label,shelf", 2000, [](int i) { return fmt::format("{},s{}", i * 17 % 3, i % 7); });
   EXPECT_THAT(looked.Text(),
-              AllOf(HasSubstr("\nlabel      'label', GUESSED: by its name; it is a "),
-                    HasSubstr("most evenly, 1 from 1 on; ")));
+              AllOf(HasSubstr("\nlabel      'label', GUESSED: by its name; it is a scale, and "),
+                    HasSubstr("; it is a scale, and GUESSED: it is 1 from 1 on, which divides the "
+                              "records most evenly; change label_at_least in the proposal")));
+  EXPECT_THAT(looked.proposal.yaml, HasSubstr("GUESSED: it is 1 from 1 on"));
+  EXPECT_TRUE(ReportJson(looked.sample, looked.roles, looked.trial)
+                  .at("label")
+                  .at("at_least_guessed")
+                  .as_bool());
 }
 
 // The first rivals are named, and the others counted.

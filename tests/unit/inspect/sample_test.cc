@@ -42,6 +42,12 @@ TEST_F(SampleTest, FormsOfLinesAreKnown) {
   EXPECT_EQ(csv.columns, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(shape("a\tb\n1\t2\n").separator, '\t');
   EXPECT_EQ(shape("\"a, of all\";b\n\"1,5\";2\n").separator, ';');
+  // Commas of fractions divide the lines evenly, and not the names.
+  EXPECT_EQ(shape("a;b;c;d\n20,2;9,4;37,1;0\n22,8;9,1;47,1;0\n23,8;9,2;22,4;1\n"
+                  "20,2;9,4;37,1;0\n22,8;9,1;47,1;0\n23,8;9,2;22,4;1\n"
+                  "20,2;9,4;37,1;0\n22,8;9,1;47,1;0\n23,8;9,2;22,4;1\n")
+                .separator,
+            ';');
   const Shape bare = shape("1,2\n3,4\n");
   EXPECT_FALSE(bare.header);
   EXPECT_EQ(bare.columns, (std::vector<std::string>{"c1", "c2"}));
