@@ -63,7 +63,7 @@ class RoleFinder {
     DropNested();
     TellOfNearLeaks();
     NameFeatures();
-    // What the plain form said of its parts is a guess where the records are of another form.
+    // Parts that the plain form names are guesses where the records are of another form.
     if (roles_.plain_json && (!StaysPlain() || !roles_.missing.empty()))
       return RoleFinder(sample_, std::move(roles_.profiles), evidence_, named_, false).Find();
     return std::move(roles_);

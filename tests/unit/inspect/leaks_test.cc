@@ -79,7 +79,7 @@ TEST_F(LeaksTest, TooFewLabelsToFindLeaksAreToldOf) {
   EXPECT_THAT(ReasonLeftOut(*sample_, more, "order"), HasSubstr("filled in where the label is 1"));
 }
 
-// Where a person has yet to say which value is a success, each is judged against the others.
+// A person has yet to say which value is a success: each is judged against the others.
 TEST_F(LeaksTest, OpenValuesAreJudgedOneByOne) {
   sample_ = &Read("open.csv", ShopWith("sent,result", [](int i) {
                     const int kind = i * 13 % 10;
