@@ -2,7 +2,9 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "inspect/names.h"
 #include "inspect/roles.h"
@@ -15,6 +17,8 @@ namespace {
 
 constexpr double kMetOnce = 0.9;     // of the records have a pair of their own
 constexpr double kLabelsLeast = 10;  // of either kind, by which a column may be judged
+constexpr double kByChance = 1e-6;
+constexpr size_t kWordsJudged = 10;                // of a label whose values are open
 constexpr uint64_t kNoNumber = uint64_t{1} << 32;  // keys of texts beside bins begin here
 
 class RawRecords final : public Evidence {
@@ -64,41 +68,34 @@ class RawRecords final : public Evidence {
   }
 
   std::optional<Foretold> ForetoldAlone(const LabelRole& label, size_t c) const override {
-    const model::linear::Bins bins;
-    const Column& column = sample_.columns[c];
-    const TextsForNone none = TextsForNoneOf(column);
-    const uint32_t empty_list = column.lists > 0 ? CodeOfValue("") : 0;
-    std::array<HalvesCount, 2> by_presence;
-    std::unordered_map<uint64_t, HalvesCount> by_value, by_bin;  // texts have bins of their own
-    HalvesCount all, filled;
-    for (uint64_t row = 0; row < sample_.rows; ++row) {
-      const auto is_one = LabelOfRow(sample_, label, row);
-      if (!is_one) continue;
-      const uint32_t code = column.code[row];
-      const double number = column.number.empty() ? NAN : column.number[row];
-      const bool later = row * 2 >= sample_.rows;
-      if (!column.number.empty()) {
-        const uint64_t bin = std::isnan(number) ? kNoNumber + code : bins.Of(Scaled(number));
-        by_bin[bin].Add(later, *is_one);
-      }
-      const bool present = code != 0 && code != empty_list && !none.texts.contains(code);
-      if (present && number != 0 && number != -1) filled.Add(later, *is_one);
-      for (HalvesCount* count : {&by_presence[present ? 1 : 0], &by_value[code], &all})
-        count->Add(later, *is_one);
+    if (!label.values_open)
+      return ForetoldBy(c, [&](uint64_t row) { return LabelOfRow(sample_, label, row); });
+    const std::vector<uint32_t>& codes = sample_.columns[label.column].code;
+    std::map<uint32_t, uint64_t> counts;
+    for (const uint32_t code : codes) {
+      const std::string text = code == 0 ? "" : sample_.columns[label.column].TextOf(code);
+      if (std::ranges::find(label.values, text, [](const auto& v) { return v.first; }) !=
+          label.values.end())
+        ++counts[code];
     }
-    const double later_zeros = all.later_events - all.later_positives;
-    if (all.events == 0 || std::min(all.later_positives, later_zeros) < kLabelsLeast)
-      return std::nullopt;
-    const double rate = all.positives / all.events;
-    const auto share = [](const HalvesCount& count) {
-      return count.later_events > 0 ? count.later_positives / count.later_events : 0;
-    };
-    return Foretold{.by_presence = ForetellingAuc(by_presence, rate),
-                    .by_value = std::max(ForetellingAuc(Listed(by_value), rate),
-                                         ForetellingAuc(Listed(by_bin), rate)),
-                    .filled_is_one = share(by_presence[1]) > share(by_presence[0]),
-                    .filled_is_always_one = HaveOneLabel(filled, all, true),
-                    .filled_is_always_zero = HaveOneLabel(filled, all, false)};
+    std::vector<std::pair<uint64_t, uint32_t>> words;
+    for (const auto& [code, count] : counts) words.emplace_back(count, code);
+    std::ranges::sort(words, std::greater());
+    words.resize(std::min(words.size(), kWordsJudged));
+    std::optional<Foretold> best;
+    for (const auto& [count, one] : words) {
+      auto of_word = ForetoldBy(c, [&](uint64_t row) {
+        return counts.contains(codes[row]) ? std::optional(codes[row] == one) : std::nullopt;
+      });
+      if (!of_word) continue;
+      of_word->filled_is_always_zero = false;  // another word is then told of
+      const auto worth = [](const Foretold& f) {
+        return std::tuple(f.has_auc, f.filled_is_always_one,
+                          std::max({f.by_presence, f.by_value, f.by_element}));
+      };
+      if (!best || worth(*of_word) > worth(*best)) best = std::move(of_word);
+    }
+    return best;
   }
 
   UserVisits Visits(size_t user, const std::vector<uint64_t>& starts) const override {
@@ -127,15 +124,125 @@ class RawRecords final : public Evidence {
   }
 
  private:
+  // `is_one` gives the label of a row, or nothing.
+  std::optional<Foretold> ForetoldBy(size_t c, const auto& is_one) const {
+    const model::linear::Bins bins;
+    const Column& column = sample_.columns[c];
+    const TextsForNone none = TextsForNoneOf(column);
+    const uint32_t empty_list = column.lists > 0 ? CodeOfValue("") : 0;
+    const uint32_t top = MostFrequent(column);
+    std::array<HalvesCount, 2> by_presence;
+    std::unordered_map<uint64_t, HalvesCount> by_value, by_bin;  // texts have bins of their own
+    HalvesCount all, filled, unusual;
+    for (uint64_t row = 0; row < sample_.rows; ++row) {
+      const std::optional<bool> one = is_one(row);
+      if (!one) continue;
+      const uint32_t code = column.code[row];
+      const double number = column.number.empty() ? NAN : column.number[row];
+      const bool later = row * 2 >= sample_.rows;
+      if (!column.number.empty()) {
+        const uint64_t bin = std::isnan(number) ? kNoNumber + code : bins.Of(Scaled(number));
+        by_bin[bin].Add(later, *one);
+      }
+      const bool present = code != 0 && code != empty_list && !none.texts.contains(code);
+      const bool counts = present && number != 0 && number != -1;
+      if (counts) filled.Add(later, *one);
+      if (counts && code != top) unusual.Add(later, *one);
+      for (HalvesCount* count : {&by_presence[present ? 1 : 0], &by_value[code], &all})
+        count->Add(later, *one);
+    }
+    if (all.events == 0) return std::nullopt;
+    Foretold foretold{.has_auc = std::min(all.later_positives,
+                                          all.later_events - all.later_positives) >= kLabelsLeast,
+                      .filled_is_always_one = HaveOneLabel(filled, all, true),
+                      .filled_is_nearly_one = AreNearlyAllOnes(filled, all)};
+    if (!foretold.filled_is_always_one && AreNearlyAllOnes(unusual, all)) {
+      foretold.filled_is_always_one = HaveOneLabel(unusual, all, true);
+      if (foretold.filled_is_always_one || !foretold.filled_is_nearly_one)
+        foretold.usual = column.TextOf(top);
+      foretold.filled_is_nearly_one = true;
+    }
+    if (!foretold.has_auc) {  // a few records tell nothing
+      foretold.filled_is_always_one &= foretold.filled_is_nearly_one;
+      return foretold;
+    }
+    const double rate = all.positives / all.events;
+    const auto share = [](const HalvesCount& count) {
+      return count.later_events > 0 ? count.later_positives / count.later_events : 0;
+    };
+    foretold.by_presence = ForetellingAuc(by_presence, rate);
+    foretold.by_value =
+        std::max(ForetellingAuc(Listed(by_value), rate), ForetellingAuc(Listed(by_bin), rate));
+    foretold.filled_is_one = share(by_presence[1]) > share(by_presence[0]);
+    foretold.filled_is_always_zero = HaveOneLabel(filled, all, false);
+    if (!column.element_of_row.empty()) ForetellByElements(column, is_one, &foretold);
+    return foretold;
+  }
+
+  // Judges by each element of lists alone: a model sees elements.
+  void ForetellByElements(const Column& column, const auto& is_one, Foretold* foretold) const {
+    struct Story {
+      HalvesCount count;
+      uint32_t first = 0, last = UINT32_MAX;
+    };
+    std::unordered_map<uint32_t, Story> stories;
+    // A long sample has no elements of its last rows.
+    const uint64_t rows = column.element_of_row.size() < kPairsMost
+                              ? sample_.rows
+                              : column.element_of_row.back().first;
+    HalvesCount all;
+    for (uint64_t row = 0; row < rows; ++row)
+      if (const std::optional<bool> one = is_one(row)) all.Add(row * 2 >= rows, *one);
+    for (const auto& [row, element] : column.element_of_row) {
+      const std::optional<bool> one = row < rows ? is_one(row) : std::nullopt;
+      if (!one) continue;
+      const auto [at, fresh] = stories.try_emplace(element);
+      if (fresh) at->second.first = row;
+      if (std::exchange(at->second.last, row) == row) continue;
+      at->second.count.Add(row * 2 >= rows, *one);
+    }
+    for (const auto& [element, story] : stories) {
+      if (story.count.events + story.count.later_events < kLabelsLeast) continue;
+      HalvesCount others = all;
+      others.events -= story.count.events;
+      others.positives -= story.count.positives;
+      others.later_events -= story.count.later_events;
+      others.later_positives -= story.count.later_positives;
+      const double auc =
+          ForetellingAuc(std::array{story.count, others}, all.positives / all.events);
+      const bool leaks = auc >= kForetellsAlone || AreNearlyAllOnes(story.count, all);
+      if (!leaks || (foretold->element_row && auc <= foretold->by_element)) continue;
+      foretold->by_element = auc;
+      foretold->element_row = story.first;
+    }
+  }
+
+  // The code that most records have, which is 0 where most have no value.
+  static uint32_t MostFrequent(const Column& column) {
+    std::unordered_map<uint32_t, uint64_t> counts;
+    std::pair<uint64_t, uint32_t> most;
+    for (const uint32_t code : column.code) most = std::max(most, {++counts[code], code});
+    return most.second;
+  }
+  static double Events(const HalvesCount& count) { return count.events + count.later_events; }
+  static double Ones(const HalvesCount& count) { return count.positives + count.later_positives; }
   // True if all these records have this label, which they have by chance once in a million logs.
   static bool HaveOneLabel(const HalvesCount& some, const HalvesCount& all, bool one) {
-    const auto events = [](const HalvesCount& count) { return count.events + count.later_events; };
     const auto of_label = [&](const HalvesCount& count) {
-      const double ones = count.positives + count.later_positives;
-      return one ? ones : events(count) - ones;
+      return one ? Ones(count) : Events(count) - Ones(count);
     };
-    return of_label(some) == events(some) &&
-           std::pow(of_label(all) / events(all), events(some)) < 1e-6;
+    return of_label(some) == Events(some) &&
+           std::pow(of_label(all) / Events(all), Events(some)) < kByChance;
+  }
+  // True if at most one of these records, or a fiftieth of the share that all have, has a label of
+  // 0, which is no chance either (Chernoff's bound).
+  static bool AreNearlyAllOnes(const HalvesCount& some, const HalvesCount& all) {
+    const double events = Events(some), zeros = events - Ones(some), rate = Ones(all) / Events(all);
+    if (events < kLabelsLeast || zeros > std::max(1.0, 0.02 * (1 - rate) * events)) return false;
+    const double ones = Ones(some) / events;
+    const double nats = ones * std::log(ones / rate) +
+                        (zeros > 0 ? (1 - ones) * std::log((1 - ones) / (1 - rate)) : 0);
+    return std::exp(-events * nats) < kByChance;
   }
   // A number as a bin's edges have it.
   static float Scaled(double number) {

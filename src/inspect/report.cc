@@ -202,8 +202,10 @@ std::string ReportText(const Sample& sample, const Roles& roles,
                               Counted(days->days, "day")));
   }
   line("repeats", fmt::format("{}, byte for byte", WithThousands(sample.repeats)));
-  if (noised && roles.label)
-    line("leaks", "not looked for: leave out fields that are known only with the label");
+  if (roles.label && (noised || roles.too_few_to_find_leaks))
+    line("leaks",
+         fmt::format("not looked for{}: leave out fields that are known only with the label",
+                     noised ? "" : ", for the second half has too few labels of one kind"));
   text += '\n' + FieldTable(sample, roles) + '\n';
   for (const auto& [column, reason] : roles.left_out)
     text += fmt::format("left out: '{}': {}\n", Shown(sample.columns[column].place), reason);
@@ -250,6 +252,7 @@ json::object ReportJson(const Sample& sample, const Roles& roles,
       {"repeats", sample.repeats},
       {"fields", std::move(fields)},
       {"left_out", std::move(left_out)},
+      {"leaks_looked_for", roles.label && !noised && !roles.too_few_to_find_leaks},
       {"warnings", std::move(warnings)}};
   if (sample.topic() != nullptr) report["topic"] = TopicJson(sample, roles);
   for (const char* name : {"label", "user", "item", "time"}) report[name] = nullptr;

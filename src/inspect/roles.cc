@@ -63,7 +63,7 @@ class RoleFinder {
     DropNested();
     TellOfNearLeaks();
     NameFeatures();
-    // What the plain form said of its parts is a guess where the records are of another form.
+    // Parts that the plain form names are guesses where the records are of another form.
     if (roles_.plain_json && (!StaysPlain() || !roles_.missing.empty()))
       return RoleFinder(sample_, std::move(roles_.profiles), evidence_, named_, false).Find();
     return std::move(roles_);
@@ -398,6 +398,7 @@ class RoleFinder {
   // True if a column looks like what is known only with the label: it is no feature.
   bool LeavesOutLeak(size_t c) {
     if (roles_.label) foretold_[c] = evidence_.ForetoldAlone(*roles_.label, c);
+    roles_.too_few_to_find_leaks |= foretold_[c] && !foretold_[c]->has_auc;
     const std::string leak = WhyLeak(c);
     if (leak.empty()) return false;
     roles_.warnings.push_back(fmt::format("{} is left out{}: {} If not, name it in schema.features",
@@ -410,38 +411,62 @@ class RoleFinder {
   // Says why a column looks like what is known only with the label; "" if it does not.
   std::string WhyLeak(size_t c) const {
     const std::optional<Foretold>& foretold = foretold_[c];
-    if (!foretold) return "";
+    if (!foretold || !foretold->has_auc) return "";
     if (foretold->by_presence >= kForetellsAlone)
-      return fmt::format("it is filled in where the label is {}: is it known only afterwards?",
-                         foretold->filled_is_one ? 1 : 0);
+      return fmt::format("it is filled in where {}: is it known only afterwards?",
+                         LabelIs(foretold->filled_is_one));
     if (foretold->filled_is_always_one)
-      return fmt::format("it is {} only where the label is 1: is it known only afterwards?",
-                         IsZeroOrOne(c) ? "1" : "filled in");
-    if (foretold->by_value < kForetellsAlone) return "";
-    return fmt::format("it alone foretells the label (AUC {:.3f}): is it known only afterwards?",
-                       foretold->by_value);
+      return fmt::format("it is {} only where {}: is it known only afterwards?",
+                         FilledText(c, *foretold), LabelIs(true));
+    if (std::max(foretold->by_value, foretold->by_element) < kForetellsAlone) return "";
+    return fmt::format(
+        "{} alone {} (AUC {:.3f}): is it known only afterwards?",
+        foretold->by_value >= kForetellsAlone ? "it" : ElementText(*foretold),
+        roles_.label->values_open
+            ? fmt::format("tells {}", config::QuotedYaml(At(roles_.label->column).place))
+            : "foretells the label",
+        std::max(foretold->by_value, foretold->by_element));
+  }
+
+  // "the label is 1", or that the label is one of its values, where those are open.
+  std::string LabelIs(bool one) const {
+    if (!roles_.label->values_open) return fmt::format("the label is {}", one ? 1 : 0);
+    return fmt::format("{} is one word", config::QuotedYaml(At(roles_.label->column).place));
+  }
+  // Says in a word that a column is there, or has another value than most.
+  std::string FilledText(size_t c, const Foretold& foretold) const {
+    if (IsZeroOrOne(c)) return "1";
+    return foretold.usual.empty() ? "filled in"
+                                  : "another value than " + config::QuotedYaml(foretold.usual);
+  }
+  std::string ElementText(const Foretold& foretold) const {
+    return "one value of its lists, first at " + sample_.PlaceOf(*foretold.element_row) + ',';
   }
 
   // A feature that foretells the label nearly alone stays. Amounts of use often do so.
   void TellOfNearLeaks() {
     for (const FeatureRole& feature : roles_.features) {
       const Foretold foretold = foretold_[feature.column].value_or(Foretold());
+      const std::string name = config::QuotedYaml(At(feature.column).place);
+      const auto tell = [&](const std::string& what) {
+        roles_.warnings.push_back(fmt::format(
+            "{}: is it known only afterwards? Then take it out of schema.features", what));
+      };
       const bool by_presence = foretold.by_presence >= kForetellsByPresence;
       const bool by_name = feature.kind != Kind::kDense && foretold.by_value >= kForetellsByValue;
       if (foretold.filled_is_always_zero)
-        roles_.warnings.push_back(fmt::format(
-            "{} is {} only where the label is 0: is it known only afterwards? Then take it out of "
-            "schema.features",
-            config::QuotedYaml(At(feature.column).place),
-            IsZeroOrOne(feature.column) ? "1" : "filled in"));
-      if (foretold.filled_is_always_zero || (!by_presence && !by_name)) continue;
-      roles_.warnings.push_back(
-          fmt::format("{}{}{} foretells the label (AUC {:.2f}): is it known only afterwards? Then "
-                      "take it out of "
-                      "schema.features",
-                      by_presence ? "whether " : "", config::QuotedYaml(At(feature.column).place),
-                      by_presence ? " is filled in" : " alone",
-                      by_presence ? foretold.by_presence : foretold.by_value));
+        tell(fmt::format("{} is {} only where the label is 0", name,
+                         IsZeroOrOne(feature.column) ? "1" : "filled in"));
+      else if (foretold.filled_is_always_one || foretold.filled_is_nearly_one)
+        tell(fmt::format("{} is {} {}only where {}", name, FilledText(feature.column, foretold),
+                         foretold.filled_is_always_one ? "" : "nearly ", LabelIs(true)));
+      else if (foretold.element_row)
+        tell(fmt::format("{} has {} nearly only where {}", name, ElementText(foretold),
+                         LabelIs(true)));
+      else if (by_presence || by_name)
+        tell(fmt::format("{}{}{} foretells the label (AUC {:.2f})", by_presence ? "whether " : "",
+                         name, by_presence ? " is filled in" : " alone",
+                         by_presence ? foretold.by_presence : foretold.by_value));
     }
   }
 

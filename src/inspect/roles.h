@@ -95,9 +95,10 @@ struct Roles {
   std::vector<FeatureRole> features;
   std::vector<std::pair<size_t, std::string>> left_out;  // with the reason
   std::vector<std::string> warnings;
-  std::vector<std::string> missing;  // texts in place of a value that stand for none
-  bool plain_json = false;           // records are of schemas/interaction.schema.json
-  bool label_denied = false;         // a person says that there is none
+  std::vector<std::string> missing;    // texts in place of a value that stand for none
+  bool too_few_to_find_leaks = false;  // labels of one kind, in the second half
+  bool plain_json = false;             // records are of schemas/interaction.schema.json
+  bool label_denied = false;           // a person says that there is none
 
   // There is no label: each record says that a user has met an item.
   bool are_meetings() const { return !label && user && item; }
@@ -115,12 +116,21 @@ struct NamedPart {
 std::vector<NamedPart> NamedParts(const Roles& roles);
 
 // The AUC with which a column foretells the label, by being there and by its value. An empty list
-// and a text that stands for none are not there.
+// and a text that stands for none are not there. Where the label's values are open, each is judged
+// against the others, and the AUC is of the one that is foretold best.
 struct Foretold {
+  bool has_auc = true;  // there are labels enough of either kind
   double by_presence = 0.5, by_value = 0.5;
   bool filled_is_one = false;  // records that have it have the label of 1 more often
   // All records that have it, and no number of 0 or -1 in it, have one label, which is no chance.
+  // The same of records that have another value than the most frequent one, which is then `usual`.
   bool filled_is_always_one = false, filled_is_always_zero = false;
+  bool filled_is_nearly_one = false;  // all but a few
+  std::string usual = {};
+  // An element of its lists that foretells the label alone, or is nearly only where that is 1: its
+  // first row.
+  std::optional<uint64_t> element_row = {};
+  double by_element = 0.5;
 };
 
 // Answers what is asked of the records beside their profiles. It is raw, or noised.

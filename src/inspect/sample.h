@@ -56,6 +56,7 @@ struct Column {
   uint64_t barred = 0;     // words with a set's separator between their parts
   size_t list_most = 0;    // values of the longest list, or set
   std::unordered_set<uint32_t> elements = {};  // of lists and sets, up to kElementsMost
+  std::vector<std::pair<uint32_t, uint32_t>> element_of_row = {};  // row, element; kPairsMost
   // The first kTextsMost different values, and the later ones that stand for none; each is cut
   // after kTextBytesMost.
   std::map<uint32_t, std::string> texts = {};
@@ -65,7 +66,8 @@ struct Column {
   // Returns the column's text of a value, as far as it was kept; "" otherwise.
   std::string TextOf(uint32_t value) const;
 };
-inline constexpr size_t kElementsMost = 1 << 16, kTextsMost = 64, kTextBytesMost = 200;
+inline constexpr size_t kElementsMost = 1 << 16, kPairsMost = 1 << 22, kTextsMost = 64,
+                        kTextBytesMost = 200;
 
 // The form of the lines.
 struct Shape {

@@ -257,8 +257,11 @@ struct Splitter::Filler {
     column->number.resize(row, NAN);
     column->number.push_back(number);
   }
-  static void KeepElement(Column* column, std::string_view text) {
-    if (column->elements.size() < kElementsMost) column->elements.insert(CodeOfValue(text));
+  void KeepElement(Column* column, std::string_view text) const {
+    const uint32_t code = CodeOfValue(text);
+    if (column->elements.size() < kElementsMost) column->elements.insert(code);
+    if (column->element_of_row.size() < kPairsMost)
+      column->element_of_row.emplace_back(static_cast<uint32_t>(sample.rows), code);
   }
 
   // Takes a text: a number in quotes, a time, a set or a word.

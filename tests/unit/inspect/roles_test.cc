@@ -194,19 +194,21 @@ TEST_F(RolesTest, AColumnThatIsMostlyFilledInWithTheLabelIsToldOf) {
   EXPECT_THAT(roles_of(16, 12).warnings, testing::Not(told));
   // So does a value that most labels of 1 have, and few others.
   const auto of_states = [&](int with_one) {
-    return FindRoles(Read("states.csv", ShopWith("state,click",
-                                                 [&](int i) {
-                                                   const bool click = i * 13 % 10 < 3;
-                                                   return fmt::format(
-                                                       "{},{}",
-                                                       click && i / 10 % 20 < with_one ? "ok" : "x",
-                                                       click ? 1 : 0);
-                                                 })))
+    return FindRoles(Read("states.csv",
+                          ShopWith("state,click",
+                                   [&](int i) {
+                                     const bool click = i * 13 % 10 < 3;
+                                     return fmt::format(
+                                         "{},{}",
+                                         (click ? i / 10 % 20 < with_one : i % 40 == 1) ? "ok"
+                                                                                        : "x",
+                                         click ? 1 : 0);
+                                   })))
         .warnings;
   };
   EXPECT_THAT(of_states(16),
-              testing::ElementsAre(HasSubstr("\"state\" alone foretells the label (AUC 0.90)")));
-  EXPECT_THAT(of_states(12), testing::IsEmpty()) << "AUC .8";
+              testing::ElementsAre(HasSubstr("\"state\" alone foretells the label (AUC 0.88)")));
+  EXPECT_THAT(of_states(12), testing::IsEmpty()) << "AUC .78";
 }
 
 // An item that is there only where the label is 1 gives the label away.
