@@ -12,7 +12,7 @@
 namespace tacit::inspect {
 namespace {
 
-// The codec reads the sample again, and so many bytes behind it at most.
+// The codec reads the sample again, and at most this many bytes behind it.
 constexpr uint64_t kReadAhead = 16 << 20;
 
 class FileLines final : public Records {
