@@ -56,9 +56,9 @@ Result<std::vector<ReplayFile>> LookAtFiles(std::span<const std::string> paths) 
   std::vector<ReplayFile> files;
   std::set<stream::InputFile::Inode> seen;
   for (const std::string& path : paths) {
-    TACIT_ASSIGN(auto file, stream::InputFile::Open(path));
-    if (file->is_standard_input() && paths.size() > 1)
+    if (path == kStandardInput && paths.size() > 1)
       return Fail(ErrorCode::kInvalidArgument, "- (standard input) stands alone");
+    TACIT_ASSIGN(auto file, stream::InputFile::Open(path));
     if (!seen.insert(file->inode()).second)
       return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: is given twice", path));
     TACIT_ASSIGN(const Digest digest,
