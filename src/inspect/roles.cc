@@ -428,10 +428,10 @@ class RoleFinder {
         std::max(foretold->by_value, foretold->by_element));
   }
 
-  // "the label is 1", or that the label is one of its values, where those are open.
+  // "the label is 1"; where its values are open, none is told from the others.
   std::string LabelIs(bool one) const {
     if (!roles_.label->values_open) return fmt::format("the label is {}", one ? 1 : 0);
-    return fmt::format("{} is one word", config::QuotedYaml(At(roles_.label->column).place));
+    return "the label has one certain value";
   }
   // Says in a word that a column is there, or has another value than most.
   std::string FilledText(size_t c, const Foretold& foretold) const {
