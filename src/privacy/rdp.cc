@@ -94,7 +94,7 @@ class SampledMoment {
       greatest_ = std::max(greatest_, term);
       terms_.push_back(term);
       // The term is zero where y is, so a small term near the start proves nothing.
-      // Where all terms vanish among doubles, or are no numbers, none is less than the greatest.
+      // If all terms vanish among doubles, or are no numbers, none is less than the greatest.
       if (done > width && !(term > greatest_ - 45)) return cell;
     }
   }
