@@ -8,6 +8,8 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <sstream>
 
@@ -118,11 +120,16 @@ class HeldPipe {
     std::vector<std::string> command{"/bin/bash", "-c", "exec \"$0\" \"$@\" <" + path};
     command.insert(command.end(), daemon.begin(), daemon.end());
     process_.emplace(command);
-    end_ = UniqueFd(::open(path.c_str(), O_RDWR));
+    end_ = UniqueFd(::open(path.c_str(), O_RDWR | O_NONBLOCK));
   }
   void Write(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t done = ::write(end_.get(), bytes.data(), bytes.size());
+      if (done < 0 && errno == EAGAIN) {
+        ASSERT_FALSE(process_->WaitFor(std::chrono::milliseconds(5)))
+            << "it ended: " << process_->Err();
+        continue;
+      }
       ASSERT_GT(done, 0);
       bytes.remove_prefix(static_cast<size_t>(done));
     }
