@@ -15,7 +15,6 @@ namespace tacit::stream {
 namespace {
 
 constexpr int kMomentMs = 100;
-constexpr size_t kPieceBytes = 256 << 10;
 
 tl::unexpected<Error> InputFailure(std::string_view why) {
   return Fail(ErrorCode::kIo, fmt::format("{}: {}", kStandardInputShown, why));
@@ -60,8 +59,10 @@ Result<uint64_t> StandardInput::Begin() {
                 fmt::format("{} is a terminal: send records into it (PROGRAM | tacitd ...)",
                             kStandardInputShown));
   const MutexLock lock(mutex_);
-  std::vector<char> piece(kPieceBytes);
-  while (come_ < kKeptBytes && !ended_) TACIT_RETURN_IF_ERROR(ReadNext(piece));
+  // No byte more than is kept: nobody else gets what is read here.
+  std::vector<char> first(kKeptBytes);
+  while (come_ < kKeptBytes && !ended_)
+    TACIT_RETURN_IF_ERROR(ReadNext(std::span(first).subspan(come_)));
   return come_;
 }
 
