@@ -91,6 +91,7 @@ void CheckTopics(const std::string& what, const rd_kafka_topic_result_t* const* 
 void AwaitPartitions(const std::string& bootstrap, const std::string& topic, int32_t partitions) {
   EXPECT_TRUE(Eventually(topic + " has " + std::to_string(partitions) + " partitions",
                          [&] { return TopicPartitions(bootstrap, topic) == partitions; }));
+  EXPECT_GE(TopicSize(bootstrap, topic), 0) << "their leader answers for them from then on";
 }
 
 }  // namespace
