@@ -54,8 +54,9 @@ void Dealer::Begin(stream::SharedPeriod period) {
   // All that was shown is of periods that are committed, or of no period of this store.
   Note(kDeletion, topics_.DeleteShown());
   period_ = std::move(period);
-  head_ = {};
+  head_before_ = std::exchange(head_, {});
   FromHex(period_.store.head, head_);
+  if (!ended_) head_before_ = head_;
   learners_.clear();
   for (const LearnerIndex learner : period_.learners) learners_[keys_.at(learner)] = learner;
   collector_.Begin({.head = head_,
@@ -109,7 +110,7 @@ Status Dealer::Take(std::string_view key, std::string_view value) {
 }
 
 void Dealer::TakeHello(const SealedRecord& record) {
-  const auto hello = OpenHello(options_.key, record);
+  auto hello = OpenHello(options_.key, record);
   if (!hello)
     return Refuse(Outcome::kUnsealed,
                   fmt::format("a hello of '{}' {}", record.origin.worker, hello.error().message));
@@ -118,6 +119,7 @@ void Dealer::TakeHello(const SealedRecord& record) {
     return Refuse(Outcome::kOtherBuild, fmt::format("worker '{}' has another program or "
                                                     "configuration",
                                                     hello->origin.worker));
+  hello->leaves |= hello->origin.head != head_ && hello->origin.head != head_before_;
   board_.Heard(*hello, clock_.Now());
 }
 

@@ -75,7 +75,9 @@ inline constexpr std::chrono::seconds kBetweenPlans{10};
 // trainer's: no worker has a model yet.
 //
 // A hello counts once, if it answers a plan that this process wrote in this period or in the one
-// before: a hello that somebody writes into the topic again says nothing of who is there.
+// before: a hello that somebody writes into the topic again says nothing of who is there. A worker
+// gets slices while its hellos name the head of this period, or of the one before, which it may
+// have left by now: with another model, or none, it sums nothing.
 //
 // One thread, except for trouble().
 class Dealer final : public stream::PeriodShare {
@@ -148,7 +150,7 @@ class Dealer final : public stream::PeriodShare {
   Digest build_{};
   std::string secret_;
   stream::SharedPeriod period_;
-  Digest head_{};
+  Digest head_{}, head_before_{};  // of the period and the one before
   // The newest plan, or the start; the first plan of the period, and of the period before.
   int64_t plan_ms_, period_from_, fresh_from_;
   struct LastHello {
