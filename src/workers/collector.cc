@@ -33,6 +33,7 @@ void Collector::Begin(Period period) {
   seal_.emplace(key_, period_.head);
   held_.clear();
   held_bytes_ = 0;
+  dropped_.clear();
   counted_.clear();
   covered_.clear();
   claimed_.clear();
@@ -53,6 +54,7 @@ Taken Collector::Take(const SealedRecord& record) {
   if (!piece) return refuse(Outcome::kUnsealed, piece.error().message);
   const auto counted = std::ranges::find(counted_, record.place->body, &Counted::name);
   if (counted != counted_.end()) return {Outcome::kCovered, "", {}};
+  if (dropped_.contains({origin.worker, record.place->body})) return {Outcome::kPart, "", {}};
 
   const auto whole = Add(origin.worker, *record.place, *std::move(piece));
   if (!whole)
@@ -82,10 +84,12 @@ Taken Collector::TakeOwn(const std::vector<SummedRange>& ranges) {
 
 Result<std::string> Collector::Add(const std::string& worker, const ChunkPlace& place,
                                    std::string piece) {
-  if (place.bytes > held_bytes_most_)
+  if (place.bytes > held_bytes_most_) {
+    dropped_.emplace(worker, place.body);
     return Fail(ErrorCode::kUnavailable,
                 fmt::format("is of a body of {} bytes; at most {} are held", place.bytes,
                             held_bytes_most_));
+  }
   const auto [held, is_new] = held_.try_emplace(place.body);
   Held& body = held->second;
   if (is_new) {
@@ -104,6 +108,7 @@ Result<std::string> Collector::Add(const std::string& worker, const ChunkPlace& 
     });
     const bool itself = least == held;
     if (!itself) forgotten_.push_back(least->second.worker);
+    dropped_.emplace(least->second.worker, least->first);
     Forget(least);
     if (itself)
       return Fail(
