@@ -299,9 +299,8 @@ void Dealer::TakeBack() {
 
 void Dealer::NoteWorkers() {
   std::string names;
-  const std::map<std::string, Hello> workers = board_.Workers();
   for (const auto& [name, slices] : board_.Late()) {
-    const std::string& says = workers.at(name).trouble;
+    const std::string& says = board_.Workers().at(name).hello.trouble;
     names += fmt::format("{}'{}' (late slices: {}{}{})", names.empty() ? "" : ", ", name, slices,
                          says.empty() ? "" : "; it says: ", Printable(says));
   }
@@ -316,24 +315,17 @@ void Dealer::NoteWorkers() {
 }
 
 PeriodPiece Dealer::LeaveOwn() {
-  if (!own_.empty() || !(LeaveSlice() || LeaveCheck())) return {};
+  if (!own_.empty()) return {};
+  const std::vector<Slice> slices = board_.Announced();
+  const auto own = std::ranges::find(slices, "", &Slice::worker);
+  checking_ = own == slices.end() && !checks_.empty();
+  if (own != slices.end())
+    collector_.Claim(own_ = own->ranges);
+  else if (checking_)
+    own_ = checks_.front().ranges;
+  else
+    return {};
   return {.kind = PeriodPiece::Kind::kRanges, .ranges = own_, .recount = checking_};
-}
-
-bool Dealer::LeaveSlice() {
-  for (const Slice& slice : board_.Announced())
-    if (slice.worker.empty()) {
-      own_ = slice.ranges;
-      collector_.Claim(own_);
-      return true;
-    }
-  return false;
-}
-
-bool Dealer::LeaveCheck() {
-  checking_ = !checks_.empty();
-  if (checking_) own_ = checks_.front().ranges;
-  return checking_;
 }
 
 bool Dealer::IsChecked(const BodyName& body) const {

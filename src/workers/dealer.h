@@ -131,11 +131,9 @@ class Dealer final : public stream::PeriodShare {
   void TakeBack();
   // Notes workers that are late, and a slice that has ended too many workers, and waits.
   void NoteWorkers();
-  // Leaves to the trainer what it has to read next, if it reads nothing now.
+  // Leaves to the trainer what it has to read next, if it reads nothing now: a slice of its own, or
+  // else a check.
   stream::PeriodPiece LeaveOwn();
-  // Leaves the next slice that is the trainer's to it, if there is one; or the next check.
-  bool LeaveSlice();
-  bool LeaveCheck();
   bool IsChecked(const BodyName& body) const;
   void Note(Trouble trouble, const Status& status);
 
