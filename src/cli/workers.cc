@@ -137,7 +137,7 @@ void AddShow(CLI::App* command, Action* chosen) {
   show->footer(
       "Reads NAME.plan and NAME.sums, with the key of workers.key_file, and says what it cannot\n"
       "read. It shows names, numbers of offsets and times, and no sum.\n"
-      "Example:\n  tacit workers show --config config/workers.yaml");
+      "Example:\n  tacit workers show --config /etc/tacit/tacit.yaml");
   show->callback([options, chosen] { *chosen = [options] { return ShowWorkers(*options); }; });
 }
 

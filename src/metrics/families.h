@@ -305,7 +305,8 @@ inline constexpr Family kFamilies[] = {
     {"tacit_witness_lost_total", Kind::kCounter, Audience::kOperator, "",
      "Times that the witness or the mark was removed while in use, and had to be written anew"},
     {"tacit_workers", Kind::kGauge, Audience::kOperator, "",
-     "Workers that were heard within the last seconds", kWorkers},
+     "Workers that were heard within the last seconds, with a model to sum the period by",
+     kWorkers},
 };
 
 // A series' labels are held against its row's in the order of the alphabet.

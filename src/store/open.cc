@@ -311,7 +311,7 @@ std::vector<uint8_t> TrainedOf(const View& view) {
 
 Result<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
   TACIT_RETURN_IF_ERROR(CheckOptions(options));
-  TACIT_ASSIGN(const auto witnesses, ReadWitnesses(options));
+  TACIT_ASSIGN(auto witnesses, ReadWitnesses(options));
   TACIT_RETURN_IF_ERROR(CheckNotReplaced(options, witnesses));
 
   OpenedStore store;
@@ -320,6 +320,8 @@ Result<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
   TACIT_ASSIGN(store.rocks,
                Rocks::Open(options.path, options.memory_bytes, store.latch, options.clock,
                            options.open_files_most, options.direct_reads));
+  // Who had the store until now may have committed since they were read.
+  TACIT_ASSIGN(witnesses, ReadWitnesses(options));
   if (const Status cleared = RemoveUnfinishedRestore(options.path); !cleared)
     spdlog::warn("store {}: what a restore has left is not removed: {}", options.path,
                  cleared.error().message);

@@ -75,9 +75,8 @@ void Board::Deal(const Ranges& ranges, Clock::TimePoint now, const Ranges& own) 
 void Board::Give(OpenSlice* slice, const std::string& worker, Clock::TimePoint now) {
   slice->holder = Holder::kWorker;
   slice->worker = worker;
-  slice->offsets = CountOffsets(slice->ranges);
   slice->since = now;
-  workers_.at(worker).hand = {slice->offsets, now, now};
+  workers_.at(worker).hand = {CountOffsets(slice->ranges), now, now};
 }
 
 void Board::Covered(const std::string& worker, const Ranges& ranges, Clock::TimePoint now) {
@@ -114,7 +113,7 @@ bool Board::IsLate(const OpenSlice& slice, Clock::TimePoint now) const {
   if (hand && now - hand->moved > std::max(patience_, kSilenceMost)) return true;
   // The worker's own rate says how long it may take while nobody has delivered.
   const double rate = RateOf(workers_.at(slice.worker));
-  double usual = rate > 0 ? static_cast<double>(slice.offsets) / rate : 0;
+  double usual = hand && rate > 0 ? static_cast<double>(hand->offsets) / rate : 0;
   if (!deliveries_.empty()) usual = Median(deliveries_);
   return Seconds(now - slice.since) > 2 * usual;
 }
@@ -190,12 +189,6 @@ std::vector<Slice> Board::Announced() const {
     if (slice.holder != Holder::kNobody)
       slices.push_back({slice.holder == Holder::kWorker ? slice.worker : "", slice.ranges});
   return slices;
-}
-
-std::map<std::string, Hello> Board::Workers() const {
-  std::map<std::string, Hello> workers;
-  for (const auto& [name, worker] : workers_) workers.emplace(name, worker.hello);
-  return workers;
 }
 
 std::map<std::string, uint32_t> Board::Late() const {

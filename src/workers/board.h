@@ -32,7 +32,6 @@ struct OpenSlice {
   Ranges ranges;
   Holder holder = Holder::kNobody;
   std::string worker{};         // with kWorker
-  uint64_t offsets = 0;         // as it was announced
   Clock::TimePoint since;       // when its holder got it
   Clock::TimePoint earliest{};  // with kNobody: it is not announced before
   uint32_t ends = 0;            // workers that were gone while they had it
@@ -45,9 +44,22 @@ struct OpenSlice {
 // periods. Time is an argument. Not thread-safe.
 class Board {
  public:
+  struct Hand {
+    uint64_t offsets = 0;
+    Clock::TimePoint since;
+    Clock::TimePoint moved;  // when a hello last told of more offsets done, at first `since`
+  };
+  struct Worker {
+    Hello hello;
+    Clock::TimePoint heard;
+    double rate = 0;           // offsets a second, measured; 0: not yet
+    std::optional<Hand> hand;  // the slice it was given and has not delivered
+  };
+
   explicit Board(Clock::Duration patience) : patience_(patience) {}
 
-  // A hello that was said just now, by a worker that sums as this trainer does.
+  // A hello that was said just now, by a worker that sums as this trainer does. One that `leaves`
+  // gets no slice until its next hello.
   void Heard(const Hello& hello, Clock::TimePoint now);
   // No worker is there until it is heard again.
   void ForgetWorkers() { workers_.clear(); }
@@ -64,25 +76,13 @@ class Board {
   const std::vector<OpenSlice>& open() const { return open_; }
   // The slices for a plan: those that somebody holds.
   std::vector<Slice> Announced() const;
-  // The last hello of each worker that is there, by name.
-  std::map<std::string, Hello> Workers() const;
+  // The workers that are there, by name.
+  const std::map<std::string, Worker>& Workers() const { return workers_; }
   // The workers that are there and have delivered nothing since a slice came late, by name, with
   // the number of their late slices.
   std::map<std::string, uint32_t> Late() const;
 
  private:
-  struct Hand {
-    uint64_t offsets = 0;
-    Clock::TimePoint since;
-    Clock::TimePoint moved;  // when a hello last told of more offsets done, at first `since`
-  };
-  struct Worker {
-    Hello hello;
-    Clock::TimePoint heard;
-    double rate = 0;           // offsets a second, measured; 0: not yet
-    std::optional<Hand> hand;  // the slice it was given and has not delivered
-  };
-
   struct Rest {
     uint32_t late = 0;   // slices, since the worker's last delivery
     uint64_t until = 0;  // this period, by deals_

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <tuple>
 #include <utility>
 
 namespace tacit::workers {
@@ -20,10 +21,9 @@ std::string NameOf(const Seen& record) {
   return fmt::format("the record at offset {} of time {}", record->offset, record->timestamp_ms);
 }
 
-// Tells whether two workers have met the same records in a range. What they made of them may
-// differ.
-bool SameRecords(const SummedRange& a, const SummedRange& b) {
-  return a.range == b.range && a.before == b.before && a.last == b.last && a.empty == b.empty;
+// Tells which records a worker has met in a range. What it made of them may differ.
+auto RecordsMet(const SummedRange& summed) {
+  return std::tuple(summed.before, summed.last, summed.empty);
 }
 
 }  // namespace
@@ -33,6 +33,7 @@ void Collector::Begin(Period period) {
   seal_.emplace(key_, period_.head);
   held_.clear();
   held_bytes_ = 0;
+  dropped_.clear();
   counted_.clear();
   covered_.clear();
   claimed_.clear();
@@ -53,6 +54,7 @@ Taken Collector::Take(const SealedRecord& record) {
   if (!piece) return refuse(Outcome::kUnsealed, piece.error().message);
   const auto counted = std::ranges::find(counted_, record.place->body, &Counted::name);
   if (counted != counted_.end()) return {Outcome::kCovered, "", {}};
+  if (dropped_.contains({origin.worker, record.place->body})) return {Outcome::kPart, "", {}};
 
   const auto whole = Add(origin.worker, *record.place, *std::move(piece));
   if (!whole)
@@ -82,10 +84,12 @@ Taken Collector::TakeOwn(const std::vector<SummedRange>& ranges) {
 
 Result<std::string> Collector::Add(const std::string& worker, const ChunkPlace& place,
                                    std::string piece) {
-  if (place.bytes > held_bytes_most_)
+  if (place.bytes > held_bytes_most_) {
+    dropped_.emplace(worker, place.body);
     return Fail(ErrorCode::kUnavailable,
                 fmt::format("is of a body of {} bytes; at most {} are held", place.bytes,
                             held_bytes_most_));
+  }
   const auto [held, is_new] = held_.try_emplace(place.body);
   Held& body = held->second;
   if (is_new) {
@@ -104,6 +108,7 @@ Result<std::string> Collector::Add(const std::string& worker, const ChunkPlace& 
     });
     const bool itself = least == held;
     if (!itself) forgotten_.push_back(least->second.worker);
+    dropped_.emplace(least->second.worker, least->first);
     Forget(least);
     if (itself)
       return Fail(
@@ -134,25 +139,23 @@ Taken Collector::Count(const std::string& worker, const BodyName& name, Body bod
   for (const SummedRange& summed : body.ranges)
     if (const Covered* met = Meets(summed.range)) {
       const Counted& other = counted_[met->body];
-      if (other.own || other.name == name ||
-          !std::ranges::equal(other.ranges, body.ranges, {}, &SummedRange::range,
-                              &SummedRange::range))
+      const auto same = [&](auto part) {
+        return std::ranges::equal(other.ranges, body.ranges, {}, part, part);
+      };
+      const auto differ = [&](Outcome outcome, const char* in, const char* follows) {
+        return Refuse(outcome, fmt::format("workers '{}' and '{}' {} of {}{}", other.worker, worker,
+                                           in, NameOf(summed.range), follows));
+      };
+      if (other.own || other.name == name || !same(&SummedRange::range))
         return {Outcome::kCovered, "", {}};
-      if (!std::ranges::equal(other.ranges, body.ranges, SameRecords))
-        return Refuse(Outcome::kOtherRecords,
-                      fmt::format("workers '{}' and '{}' have met other records of {}: some were "
-                                  "deleted meanwhile, and the sums that came first count",
-                                  other.worker, worker, NameOf(summed.range)));
+      if (!same(&RecordsMet))
+        return differ(Outcome::kOtherRecords, "have met other records",
+                      ": some were deleted meanwhile, and the sums that came first count");
       // One worker may know a schema that another does not know yet: their sums differ rightly.
-      if (!std::ranges::equal(other.ranges, body.ranges, {}, &SummedRange::dead,
-                              &SummedRange::dead))
-        return Refuse(Outcome::kOtherRecords,
-                      fmt::format("workers '{}' and '{}' could read other records of {}, and are "
-                                  "not compared: the sums that came first count",
-                                  other.worker, worker, NameOf(summed.range)));
-      return Refuse(Outcome::kDiffers,
-                    fmt::format("workers '{}' and '{}' have other sums of {}: one of them is wrong",
-                                other.worker, worker, NameOf(summed.range)));
+      if (!same(&SummedRange::dead))
+        return differ(Outcome::kOtherRecords, "could read other records",
+                      ", and are not compared: the sums that came first count");
+      return differ(Outcome::kDiffers, "have other sums", ": one of them is wrong");
     }
   const Ranges ranges = RangesOf(body);
   if (Without(ranges, claimed_) != ranges) return {Outcome::kCovered, "", {}};

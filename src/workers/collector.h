@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,7 +31,7 @@ struct Period {
 
 // The fate of a message.
 enum class Outcome : uint8_t {
-  kPart,     // a chunk of a body that is not whole yet
+  kPart,     // a chunk of a body that is not whole yet, or that was forgotten
   kCounted,  // a whole body: its ranges are covered from now on
   kCovered,  // a range of it was covered before: a copy
   // A copy of other records: some were deleted, or compacted away, between the two readings; or of
@@ -44,7 +45,6 @@ enum class Outcome : uint8_t {
   kOtherTopic,  // its records do not follow those beside them: it was read from another topic
   kDiffers,     // a copy with other sums of the same records: one of the two workers is wrong
 };
-inline constexpr Outcome kLastOutcome = Outcome::kDiffers;
 
 struct Taken {
   Outcome outcome = Outcome::kRefused;
@@ -56,7 +56,7 @@ struct Taken {
 // in exactly one body that counts. A body counts whole or not at all. Bodies that count are handed
 // on at once; the collector holds only chunks of bodies that are not whole, `held_bytes_most` of
 // them: where there is no room it forgets the body of which the fewest bytes are here, so that the
-// others become whole. Not thread-safe.
+// others become whole. What still comes of it from its sender is dropped. Not thread-safe.
 class Collector {
  public:
   Collector(const SharedKey& key, uint64_t held_bytes_most)
@@ -123,6 +123,7 @@ class Collector {
   std::map<BodyName, Held> held_;
   uint64_t held_bytes_ = 0;
   std::vector<std::string> forgotten_;
+  std::set<std::pair<std::string, BodyName>> dropped_;  // bodies, by worker, that had no room
   std::vector<Counted> counted_;
   std::map<CoveredPlace, Covered> covered_;
   Ranges claimed_;

@@ -54,8 +54,9 @@ void Dealer::Begin(stream::SharedPeriod period) {
   // All that was shown is of periods that are committed, or of no period of this store.
   Note(kDeletion, topics_.DeleteShown());
   period_ = std::move(period);
-  head_ = {};
+  head_before_ = std::exchange(head_, {});
   FromHex(period_.store.head, head_);
+  if (!ended_) head_before_ = head_;
   learners_.clear();
   for (const LearnerIndex learner : period_.learners) learners_[keys_.at(learner)] = learner;
   collector_.Begin({.head = head_,
@@ -109,7 +110,7 @@ Status Dealer::Take(std::string_view key, std::string_view value) {
 }
 
 void Dealer::TakeHello(const SealedRecord& record) {
-  const auto hello = OpenHello(options_.key, record);
+  auto hello = OpenHello(options_.key, record);
   if (!hello)
     return Refuse(Outcome::kUnsealed,
                   fmt::format("a hello of '{}' {}", record.origin.worker, hello.error().message));
@@ -118,6 +119,7 @@ void Dealer::TakeHello(const SealedRecord& record) {
     return Refuse(Outcome::kOtherBuild, fmt::format("worker '{}' has another program or "
                                                     "configuration",
                                                     hello->origin.worker));
+  hello->leaves |= hello->origin.head != head_ && hello->origin.head != head_before_;
   board_.Heard(*hello, clock_.Now());
 }
 
@@ -297,9 +299,8 @@ void Dealer::TakeBack() {
 
 void Dealer::NoteWorkers() {
   std::string names;
-  const std::map<std::string, Hello> workers = board_.Workers();
   for (const auto& [name, slices] : board_.Late()) {
-    const std::string& says = workers.at(name).trouble;
+    const std::string& says = board_.Workers().at(name).hello.trouble;
     names += fmt::format("{}'{}' (late slices: {}{}{})", names.empty() ? "" : ", ", name, slices,
                          says.empty() ? "" : "; it says: ", Printable(says));
   }
@@ -314,24 +315,17 @@ void Dealer::NoteWorkers() {
 }
 
 PeriodPiece Dealer::LeaveOwn() {
-  if (!own_.empty() || !(LeaveSlice() || LeaveCheck())) return {};
+  if (!own_.empty()) return {};
+  const std::vector<Slice> slices = board_.Announced();
+  const auto own = std::ranges::find(slices, "", &Slice::worker);
+  checking_ = own == slices.end() && !checks_.empty();
+  if (own != slices.end())
+    collector_.Claim(own_ = own->ranges);
+  else if (checking_)
+    own_ = checks_.front().ranges;
+  else
+    return {};
   return {.kind = PeriodPiece::Kind::kRanges, .ranges = own_, .recount = checking_};
-}
-
-bool Dealer::LeaveSlice() {
-  for (const Slice& slice : board_.Announced())
-    if (slice.worker.empty()) {
-      own_ = slice.ranges;
-      collector_.Claim(own_);
-      return true;
-    }
-  return false;
-}
-
-bool Dealer::LeaveCheck() {
-  checking_ = !checks_.empty();
-  if (checking_) own_ = checks_.front().ranges;
-  return checking_;
 }
 
 bool Dealer::IsChecked(const BodyName& body) const {

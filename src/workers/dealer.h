@@ -75,7 +75,9 @@ inline constexpr std::chrono::seconds kBetweenPlans{10};
 // trainer's: no worker has a model yet.
 //
 // A hello counts once, if it answers a plan that this process wrote in this period or in the one
-// before: a hello that somebody writes into the topic again says nothing of who is there.
+// before: a hello that somebody writes into the topic again says nothing of who is there. A worker
+// gets slices while its hellos name the head of this period, or of the one before, which it may
+// have left by now: with another model, or none, it sums nothing.
 //
 // One thread, except for trouble().
 class Dealer final : public stream::PeriodShare {
@@ -129,11 +131,9 @@ class Dealer final : public stream::PeriodShare {
   void TakeBack();
   // Notes workers that are late, and a slice that has ended too many workers, and waits.
   void NoteWorkers();
-  // Leaves to the trainer what it has to read next, if it reads nothing now.
+  // Leaves to the trainer what it has to read next, if it reads nothing now: a slice of its own, or
+  // else a check.
   stream::PeriodPiece LeaveOwn();
-  // Leaves the next slice that is the trainer's to it, if there is one; or the next check.
-  bool LeaveSlice();
-  bool LeaveCheck();
   bool IsChecked(const BodyName& body) const;
   void Note(Trouble trouble, const Status& status);
 
@@ -148,7 +148,7 @@ class Dealer final : public stream::PeriodShare {
   Digest build_{};
   std::string secret_;
   stream::SharedPeriod period_;
-  Digest head_{};
+  Digest head_{}, head_before_{};  // of the period and the one before
   // The newest plan, or the start; the first plan of the period, and of the period before.
   int64_t plan_ms_, period_from_, fresh_from_;
   struct LastHello {

@@ -184,14 +184,10 @@ Status Worker::ReadPlanOnce(milliseconds timeout) {
   return {};
 }
 
-bool Worker::IsDone(const workers::Ranges& ranges) const {
-  return std::ranges::find(done_, ranges) != done_.end();
-}
-
 const workers::Slice* Worker::Announced() const {
   if (!plan_ || plan_->build != build_ || head() != plan_->head) return nullptr;
   const auto slice = std::ranges::find_if(plan_->slices, [&](const workers::Slice& one) {
-    return one.worker == parts_.name && !IsDone(one.ranges);
+    return one.worker == parts_.name && std::ranges::find(done_, one.ranges) == done_.end();
   });
   return slice == plan_->slices.end() ? nullptr : &*slice;
 }

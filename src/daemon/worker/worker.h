@@ -83,7 +83,6 @@ class Worker {
   Status ReadPlanOnce(Milliseconds timeout);
   // The slice that the plan has for this worker, if it can be summed now.
   const workers::Slice* Announced() const;
-  bool IsDone(const workers::Ranges& ranges) const;
 
   // The slice in hand.
   void DropSlice();

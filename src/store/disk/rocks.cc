@@ -18,6 +18,7 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
+#include "base/crash_point.h"
 #include "base/files/is_there.h"
 #include "base/files/log.h"
 #include "base/text.h"
@@ -404,12 +405,16 @@ Result<std::shared_ptr<Rocks>> Rocks::Open(const std::string& path, uint64_t mem
   rocks->memory_bytes_ = memory_bytes;
   rocksdb::Status status;
   bool torn = true;
+  std::vector<RowFamily> shards = ListShards(options, path), before;
   do {
-    const std::vector<RowFamily> shards = ListShards(options, path);
+    CrashPoint("open.listed");
     for (const RowFamily& shard : shards) TACIT_RETURN_IF_ERROR(NeedRowFolder(path, shard));
     status = OpenFamilies(options, path, Descriptors(path, memory_bytes, rocks->retention_, shards),
                           &handles, &db);
-  } while (status.IsCorruption() && std::exchange(torn, false) && CutTornLogs(path));
+    // Another process may have made the store since they were listed, and have ended.
+    if (!status.ok()) before = std::exchange(shards, ListShards(options, path));
+  } while ((status.IsInvalidArgument() && shards != before) ||
+           (status.IsCorruption() && std::exchange(torn, false) && CutTornLogs(path)));
   if (!status.ok() && MeansHeld(files->error(), path))
     return Fail(ErrorCode::kUnavailable,
                 fmt::format("store {} is locked: {} has it open", path, HolderOf(path)));

@@ -11,6 +11,7 @@
 //   store_crash_child grow ROOT POINT                SIGKILL at POINT of taking a model over
 //   store_crash_child nofold ROOT COMMITS            the disk is full for the fold after COMMITS
 //   store_crash_child hold ROOT                      opens, says so, waits for its input to end
+//   store_crash_child late ROOT                      the same, before it opens what it has seen
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -36,9 +37,17 @@ struct Plan {
   int hit = 0;
   std::atomic<int> passes = 0;
   bool fills_disk = false;  // instead of a kill: no file may grow from here on
+  bool waits = false;       // instead of a kill: for the end of its input
 };
 // CrashPoint is a free function: this is how it knows what to do. The store's threads read it.
 std::atomic<Plan*> the_plan = nullptr;
+
+void SayAndWait(const char* what) {
+  std::puts(what);
+  std::fflush(stdout);
+  while (std::getchar() != EOF) {
+  }
+}
 
 // A file-size limit stands in for a full disk: writes fail the same way, without privileges.
 void LimitFileSize(rlim_t bytes) {
@@ -52,6 +61,7 @@ void CrashPoint(const char* name) {
   Plan* const plan = the_plan;
   if (plan == nullptr) return;
   if (plan->point != name || ++plan->passes < plan->hit) return;
+  if (plan->waits) return SayAndWait(name);
   if (plan->fills_disk) {
     LimitFileSize(8192);  // the witness fits
     return;
@@ -169,10 +179,14 @@ int FullDiskForAFold(const std::string& root, int commits) {
 
 int Hold(const std::string& root) {
   const auto store = MustOpen(TestOptionsAt(root));
-  std::puts("open");
-  std::fflush(stdout);
-  while (std::getchar() != EOF) {
-  }
+  SayAndWait("open");
+  return 0;
+}
+
+int OpenLate(const std::string& root) {
+  Plan here{.point = "open.listed", .hit = 1, .waits = true};
+  the_plan = &here;
+  Script::ExpectStore(*MustOpen(TestOptionsAt(root)));
   return 0;
 }
 
@@ -188,6 +202,7 @@ int Main(int argc, char** argv) {
   if (mode == "grow" && argc == 4) return CrashGrowth(root, argv[3]);
   if (mode == "nofold" && argc == 4) return FullDiskForAFold(root, std::atoi(argv[3]));
   if (mode == "hold") return Hold(root);
+  if (mode == "late") return OpenLate(root);
   return 2;
 }
 

@@ -397,5 +397,15 @@ TEST(CrashTest, AStoreHeldByAnotherProcessIsUnavailableButReadable) {
   EXPECT_EQ(child.Wait(), 0);
 }
 
+// Two of them wait for a store, as standbys do. The second one looks before the first has made it.
+TEST(CrashTest, AStoreThatAnotherProcessHasMadeMeanwhileIsOpened) {
+  const TestFolder folder;
+  Child child({"late", folder.root()});
+  ASSERT_EQ(child.ReadLine(), "open.listed");
+  { ASSERT_TRUE(Script::Step(*MustOpen(TestOptions(folder)))); }
+  child.CloseInput();
+  EXPECT_EQ(child.Wait(), 0) << child.said();
+}
+
 }  // namespace
 }  // namespace tacit::store

@@ -101,11 +101,11 @@ class DealerTest : public ::testing::Test {
     return piece.value_or(PeriodPiece());
   }
   void Pass(milliseconds time) { clock_.passed += time; }
-  // A hello that answers the newest plan.
+  // A hello that answers the newest plan; of a worker that has the period's model, or this one.
   void Hello(const std::string& worker, const Digest& build = kDealerBuild, bool leaves = false,
-             const std::string& trouble = "") {
+             const std::string& trouble = "", std::optional<Digest> model = std::nullopt) {
     topics_.sums.push_back(
-        SealHello(kDealerKey, {.origin = {worker, head_, build},
+        SealHello(kDealerKey, {.origin = {worker, model.value_or(head_), build},
                                .version = 1,
                                .plan_ms = topics_.plans.empty() ? 0 : topics_.plans.back().time_ms,
                                .number = ++hellos_,

@@ -13,6 +13,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 
 TEST_F(DealerTest, HellosAreWaitedForOnceTheirPlanIsWritten) {
@@ -180,6 +181,60 @@ TEST_F(DealerTest, ALateWorkerIsNamedUntilItDelivers) {
   Next();
   EXPECT_EQ(dealer_->trouble(), "");
   EXPECT_EQ(CountOffsets(Planned("w-1")), 80u);
+}
+
+// A worker that has no model yet, or follows another feed, would cost patience with each slice.
+TEST_F(DealerTest, AWorkerGetsSlicesOnceItHasTheModel) {
+  const auto hello = [&](const std::string& worker, const Digest& model) {
+    Hello(worker, kDealerBuild, /*leaves=*/false, "", model);
+  };
+  const Ranges all{{0, 10, 50}, {1, 20, 60}};
+  const metrics::Gauge there = registry_.AddGauge("tacit_workers");
+  Begin(1);
+  Next();
+  hello("w-1", {});
+  hello("w-2", Digest{7});
+  Join({"w-3"});
+  EXPECT_EQ(Planned("w-3"), all);
+  EXPECT_EQ(there.value(), 1);
+  hello("w-2", head_);
+  EXPECT_EQ(Next().kind, PeriodPiece::Kind::kNothing);
+  EXPECT_EQ(there.value(), 2);
+  const auto end = [&](const std::string& worker) {
+    Deliver(worker, Sum(Planned(worker)));
+    EXPECT_EQ(Next().kind, PeriodPiece::Kind::kSums);
+  };
+  end("w-3");
+  EXPECT_EQ(Next().kind, PeriodPiece::Kind::kEnd);
+
+  // As a period begins, all have the model of the one before.
+  const Digest before = head_;
+  Begin(2);
+  for (const char* worker : {"w-2", "w-3"}) hello(worker, before);
+  hello("w-1", {});
+  Next();
+  EXPECT_EQ(CountOffsets(Planned("w-2")) + CountOffsets(Planned("w-3")), 80u);
+  ASSERT_FALSE(Planned("w-2").empty());
+  ASSERT_FALSE(Planned("w-3").empty());
+  // One that loses its model in mid-slice gives it back, and has not died of it.
+  end("w-2");
+  hello("w-3", {});
+  const PeriodPiece given_back = Next();
+  ASSERT_EQ(given_back.kind, PeriodPiece::Kind::kNothing);
+  EXPECT_FALSE(Planned("w-2").empty());
+  end("w-2");
+  EXPECT_EQ(Next().kind, PeriodPiece::Kind::kEnd);
+
+  // Here w-3 is two models behind, and w-1 has caught up.
+  Begin(3);
+  hello("w-3", before);
+  hello("w-1", head_);
+  hello("w-2", head_);
+  Next();
+  EXPECT_THAT(Planned("w-3"), IsEmpty());
+  EXPECT_EQ(CountOffsets(Planned("w-1")) + CountOffsets(Planned("w-2")), 80u);
+  EXPECT_FALSE(Planned("w-1").empty());
+  EXPECT_EQ(dealer_->trouble(), "");
 }
 
 // A partition whose leader is away has no end to be reached.
