@@ -15,7 +15,7 @@ size_t HistoryUnits::Cost(size_t unit) const {
 
 void HistoryUnits::Rows(size_t unit, uint64_t coins, UnitRows* rows) const {
   const uint64_t u = chosen_[unit];
-  CutNewCrops(options_, histories_.Of(u), known_.empty() ? 0 : known_[u], coins, rows);
+  CutCrops(options_, histories_.Of(u), known_.empty() ? 0 : known_[u], coins, rows);
 }
 
 struct SequenceModel::Impl {
