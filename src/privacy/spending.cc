@@ -239,7 +239,8 @@ struct EpsilonMeter::Composition {
 EpsilonMeter::EpsilonMeter(Laws laws) : laws_(std::move(laws)) {}
 EpsilonMeter::~EpsilonMeter() = default;
 EpsilonMeter::EpsilonMeter(const EpsilonMeter&) {}
-EpsilonMeter& EpsilonMeter::operator=(const EpsilonMeter&) {
+EpsilonMeter& EpsilonMeter::operator=(const EpsilonMeter& other) {
+  if (this == &other) return *this;
   laws_.reset();
   compositions_.clear();
   return *this;
