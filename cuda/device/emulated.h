@@ -40,7 +40,6 @@ void SetTurns(Turns turns);
 struct KernelUse {
   uint64_t launches = 0;
   uint64_t threads_per_block_min = UINT64_MAX;
-  uint64_t threads_per_block_max = 0;
 };
 // The kernels that were launched since Reset, by name.
 const std::map<std::string, KernelUse>& Kernels();

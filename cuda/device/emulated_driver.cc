@@ -196,7 +196,6 @@ void Driver::CountLaunch(const char* name, const runtime::LaunchShape& shape) {
   KernelUse& use = kernels_[name];
   ++use.launches;
   use.threads_per_block_min = std::min(use.threads_per_block_min, shape.block.count());
-  use.threads_per_block_max = std::max(use.threads_per_block_max, shape.block.count());
 }
 
 uint64_t Driver::BytesTaken() const {

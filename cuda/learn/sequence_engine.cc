@@ -80,12 +80,10 @@ class Engine final : public train::SequenceEngine {
     return plan.sizes.units == 0 ? Status() : wave_->TakePlanned(plan);
   }
 
-  Status Load(std::span<const float> parameters, std::span<const float> state,
-              uint64_t steps_taken) override {
+  Status Load(std::span<const float> parameters, std::span<const float> state) override {
     TACIT_RETURN_IF_ERROR(stream_.device().BindThread());
     dense_.parameters.assign(parameters.begin(), parameters.end());
     dense_.optimizer.assign(state.begin(), state.end());
-    steps_taken_ = steps_taken;
     loaded_ = true;
     return optimizer_->Load(dense_);
   }
@@ -107,7 +105,6 @@ class Engine final : public train::SequenceEngine {
   const train::GpuWaveLimits most_;  // of a wave
   PlanWatch watch_;
   store::DenseState dense_;
-  uint64_t steps_taken_ = 0;
   std::optional<DeviceOptimizer> optimizer_;
   std::optional<StepNoise> step_noise_;
   Buffer<int64_t> sums_;

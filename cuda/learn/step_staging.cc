@@ -95,7 +95,6 @@ Status StepStaging::BringAhead(const stream::StepBatch& next) {
                                                piece.device.span().Sub(0, piece.words)));
   TACIT_RETURN_IF_ERROR(feed_.Record(arrived_));
   has_ahead_ = true;
-  ++brought_ahead_;
   return {};
 }
 

@@ -39,9 +39,6 @@ class StepStaging {
   // Tells whether that is the step for which Bring was called last.
   bool BroughtLast(const stream::StepBatch& step) const { return Is(step, pieces_[now_]); }
 
-  // For tests and operators.
-  uint64_t brought_ahead() const { return brought_ahead_; }
-
  private:
   struct Piece {
     HostBuffer<uint32_t> host;
@@ -71,7 +68,6 @@ class StepStaging {
   Piece pieces_[2];
   uint32_t now_ = 0;        // the piece that the step under way was packed into
   bool has_ahead_ = false;  // in the other one
-  uint64_t brought_ahead_ = 0;
   Buffer<uint32_t> current_;
   Stream feed_;
   Event arrived_;

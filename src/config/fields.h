@@ -53,7 +53,6 @@ struct Range {
   bool infinite = false;   // .inf is allowed too
 
   static Range Positive() { return {.min = 0, .above_min = true}; }
-  static Range NotNegative() { return {.min = 0}; }
 };
 
 // A bound that no number of bytes on any machine meets: lists leave it out.

@@ -81,7 +81,7 @@ class LabelFinder {
     Profile profile = ProfileOf(without, sample_.rows);
     if (profile.distinct < 2) return;
     if (profile.missing > 1 - kMostRecords) return;
-    cleaned_.emplace(c, Cleaned{std::move(none), std::move(without), std::move(profile)});
+    cleaned_.emplace(c, Cleaned{std::move(none), std::move(without), profile});
   }
 
   void TellOfTextsForNone(size_t c) {

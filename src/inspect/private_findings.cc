@@ -238,7 +238,7 @@ Status PrivateFindings::Look() {
           std::min(noised.profile.top_least,
                    look_.bound() / std::max(1.0, static_cast<double>(noised.profile.present)));
     sample_.columns.push_back(std::move(noised.column));
-    profiles_.push_back(std::move(noised.profile));
+    profiles_.push_back(noised.profile);
     scales.push_back(std::move(noised.scale));
   }
   evidence_ = std::make_unique<NoisedEvidence>(raw_, look_, std::move(scales), ShareOf(kUsersShare),

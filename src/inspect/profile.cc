@@ -31,7 +31,8 @@ Stories StoriesOf(const Column& column, uint64_t rows, Profile* profile) {
     profile->runs += code != before ? 1 : 0;
     before = code;
   }
-  const auto first = static_cast<double>((rows + 1) / 2), second = static_cast<double>(rows / 2);
+  const double half = static_cast<double>(rows) / 2;
+  const double first = std::ceil(half), second = std::floor(half);
   profile->missing_first = first > 0 ? static_cast<double>(missing[0]) / first : 0;
   profile->missing_second = second > 0 ? static_cast<double>(missing[1]) / second : 0;
   profile->present = rows - missing[0] - missing[1];

@@ -62,9 +62,9 @@ class Proposer {
 
   // A linear model needs a column of one value for each event that is released whole.
   bool HasSingleColumn() const {
-    const uint64_t most = config::Mechanism().whole_columns;
     return std::ranges::any_of(roles_.features, [&](const FeatureRole& f) {
-      return f.kind != config::Feature::Kind::kMultiHot && RowsOf(sample_, roles_, f) <= most;
+      return f.kind != config::Feature::Kind::kMultiHot &&
+             RowsOf(sample_, roles_, f) <= config::Mechanism().whole_columns;
     });
   }
 

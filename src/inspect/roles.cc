@@ -305,7 +305,7 @@ class RoleFinder {
   void Add(size_t c, Kind kind, std::string reason) {
     roles_.features.push_back({.column = c, .kind = kind, .reason = std::move(reason)});
   }
-  void LeaveOut(size_t c, std::string reason) { roles_.left_out.emplace_back(c, reason); }
+  void LeaveOut(size_t c, std::string_view reason) { roles_.left_out.emplace_back(c, reason); }
 
   // All of Criteo's columns are features: a line is told by their number.
   void AddCriteoFeature(size_t c) {

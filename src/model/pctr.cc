@@ -128,8 +128,6 @@ size_t Pctr::dense_size() const {
 
 size_t Pctr::first_width() const { return impl_->layers[0].out; }
 
-size_t Pctr::gradient_groups() const { return impl_->groups(); }
-
 // He et al., 2015: variance 2 / in keeps the signal's size through ReLU layers.
 std::vector<float> Pctr::InitialDense(uint64_t seed) const {
   std::vector<float> dense(dense_size(), 0.0f);

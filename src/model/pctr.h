@@ -48,7 +48,6 @@ class Pctr {
   float InitialRowScale(uint32_t table) const;           // for InitialRow
   std::vector<SumMap::Weights> Matrices() const;         // of the layers, in order
   Digest Fingerprint() const;      // of everything that makes stored state this model's
-  size_t gradient_groups() const;  // one per dense layer, then the rows
   double FlopsPerExample() const;  // forward and backward
 
   // For learning from noised inputs alone. Represent fills in the examples' inputs, clipped where

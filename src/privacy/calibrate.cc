@@ -118,7 +118,8 @@ bool RootSearch::Take(double epsilon) {
   last_value_ = value;
   at_ = Inside(at_ + std::clamp(kAim - value / slope_, -kLongest, kLongest));
   const bool inside = at_ > bracket_.low && at_ < bracket_.high;
-  const bool halve = ++probes_ > kFreeProbes && probes_ % 2 == 0 && IsBracketed();
+  ++probes_;
+  const bool halve = probes_ > kFreeProbes && probes_ % 2 == 0 && IsBracketed();
   if (!inside || halve) at_ = Middle();
   return false;
 }

@@ -57,7 +57,6 @@ class RdpAccountant {
   double DeltaAt(double epsilon) const;
 
   std::span<const double> orders() const { return orders_; }
-  std::span<const double> divergences() const { return sums_; }
 
  private:
   explicit RdpAccountant(std::vector<double> orders);

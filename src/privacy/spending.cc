@@ -22,6 +22,9 @@
 namespace tacit::privacy {
 namespace {
 
+// A forged ledger may name counts that run over together: their sum stays at the most.
+constexpr uint64_t kMostCounted = std::numeric_limits<uint64_t>::max();
+
 auto Setting(const Spending::Sampled& s) {
   return std::tie(s.noise_multiplier, s.sampling_rate, s.block_steps, s.coins_known);
 }
@@ -68,7 +71,7 @@ void Spending::Add(const Spending& other) {
   for (const Sampled& more : other.sampled) {
     const auto place = Find(sampled, more);
     if (place != sampled.end() && Setting(*place) == Setting(more)) {
-      place->count += more.count;
+      place->count += std::min(more.count, kMostCounted - place->count);
     } else {
       sampled.insert(place, more);
     }
@@ -89,7 +92,8 @@ Spending Difference(const Spending& more, const Spending& less) {
 Spending Scaled(const Spending& spending, double by) {
   Spending scaled{.mu_squared = spending.mu_squared * by, .rho = spending.rho * by};
   for (Spending::Sampled s : spending.sampled) {
-    s.count = static_cast<uint64_t>(std::ceil(static_cast<double>(s.count) * by));
+    const double count = std::ceil(static_cast<double>(s.count) * by);
+    s.count = count < 0x1p64 ? static_cast<uint64_t>(count) : kMostCounted;
     if (s.count > 0) scaled.sampled.push_back(s);
   }
   return scaled;
@@ -235,7 +239,8 @@ struct EpsilonMeter::Composition {
 EpsilonMeter::EpsilonMeter(Laws laws) : laws_(std::move(laws)) {}
 EpsilonMeter::~EpsilonMeter() = default;
 EpsilonMeter::EpsilonMeter(const EpsilonMeter&) {}
-EpsilonMeter& EpsilonMeter::operator=(const EpsilonMeter&) {
+EpsilonMeter& EpsilonMeter::operator=(const EpsilonMeter& other) {
+  if (this == &other) return *this;
   laws_.reset();
   compositions_.clear();
   return *this;

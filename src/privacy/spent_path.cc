@@ -50,10 +50,11 @@ std::vector<SpentMoment> SpentPath(std::span<const LedgerEntry> entries, std::st
       const auto span = static_cast<double>(run->last_time_ms - run->first_time_ms);
       const auto gaps = static_cast<double>(std::max<uint64_t>(1, run->steps - 1));
       for (uint64_t i = 1; i <= shown; ++i) {
-        const auto step = static_cast<double>(paid * i / shown);
+        const uint64_t done = paid * i / shown;
+        const auto step = static_cast<double>(done);
         SpentMoment moment{.time_ms = run->first_time_ms +
                                       static_cast<int64_t>(std::floor(span * (step - 1) / gaps)),
-                           .steps = steps + static_cast<uint64_t>(step),
+                           .steps = steps + done,
                            .worst = before};
         moment.worst.Add(Scaled(gain, step / static_cast<double>(paid)));
         path.push_back(std::move(moment));

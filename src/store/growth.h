@@ -37,6 +37,7 @@ Status CheckLosses(const std::vector<PlannedGrowth>& growths);
 // tables that become larger are written before it, under numbers that nothing reads; a crash leaves
 // them there, and the next start begins anew. `keep` is called as in a fold. REQUIRES a store whose
 // commits are all folded, with open witnesses.
-Status TakeOver(std::vector<PlannedGrowth> growths, const KeepFolding& keep, OpenedStore& store);
+Status TakeOver(const std::vector<PlannedGrowth>& growths, const KeepFolding& keep,
+                OpenedStore& store);
 
 }  // namespace tacit::store

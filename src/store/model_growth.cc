@@ -258,7 +258,9 @@ void Tell(const std::string& store, const std::vector<PlannedGrowth>& growths) {
 Status CheckRenames(const std::string& path, const std::vector<LearnerRecord>& records,
                     const std::vector<LearnerLayout>& learners,
                     const std::map<std::string, std::string>& renames) {
-  const auto wrong = [](std::string what) { return Fail(ErrorCode::kInvalidArgument, what); };
+  const auto wrong = [](std::string what) {
+    return Fail(ErrorCode::kInvalidArgument, std::move(what));
+  };
   for (const auto& [now, before] : renames) {
     if (std::ranges::find(learners, now, &LearnerLayout::name) == learners.end())
       return wrong(fmt::format("'{}' cannot be called '{}': the configuration has no such learner",
@@ -306,7 +308,8 @@ Status CheckLosses(const std::vector<PlannedGrowth>& growths) {
   return {};
 }
 
-Status TakeOver(std::vector<PlannedGrowth> growths, const KeepFolding& keep, OpenedStore& store) {
+Status TakeOver(const std::vector<PlannedGrowth>& growths, const KeepFolding& keep,
+                OpenedStore& store) {
   if (growths.empty()) return {};
   TACIT_CHECK(store.view.overlay.empty(), "rows are folded before tables change");
   const Rocks& rocks = *store.rocks;

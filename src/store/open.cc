@@ -373,8 +373,7 @@ Result<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
   store.view.overlay.clear();
   TACIT_RETURN_IF_ERROR(store.outbox.Find(*store.rocks));
   store.view.learners.resize(store.directory->records().size());
-  TACIT_RETURN_IF_ERROR(
-      TakeOver(std::move(growths), KeepOn(store.options, "taking models over"), store));
+  TACIT_RETURN_IF_ERROR(TakeOver(growths, KeepOn(store.options, "taking models over"), store));
   store.view.tip.learners = store.ledger.Learners();
   store.view.tip.total = store.ledger.Total();
   return std::unique_ptr<Store>(std::make_unique<StoreImpl>(std::move(store)));

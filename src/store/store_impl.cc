@@ -71,8 +71,9 @@ StoreImpl::StoreImpl(OpenedStore opened)
   for (const LearnerState& learner : parts_.view.learners) positions_.push_back(learner.position);
   if (parts_.options.reader_threads > 0)
     fetcher_ = std::make_unique<RowFetcher>(parts_.options.reader_threads);
-  for (uint16_t i = 0; i < parts_.directory->configured(); ++i) {
-    const LearnerRecord& learner = parts_.directory->Configured(LearnerIndex(i));
+  for (size_t i = 0; i < parts_.directory->configured(); ++i) {
+    const LearnerRecord& learner =
+        parts_.directory->Configured(LearnerIndex(static_cast<uint16_t>(i)));
     backings_.push_back(std::make_unique<LearnerBacking>(*this, learner));
     LearnerBacking& backing = *backings_.back();
     rows_.push_back(std::make_unique<RowCache>(learner.layout, parts_.options.row_cache_bytes,

@@ -56,6 +56,23 @@ model::Histories FirstOf(const model::Histories& all, size_t users) {
   return histories;
 }
 
+// The multiplications and additions of a crop of this many positions, forward and backward.
+double FlopsPerCrop(const model::SequenceLayout& layout, size_t positions) {
+  const auto rows = static_cast<double>(positions);
+  const size_t scored =
+      layout.options().negatives > 0 ? layout.options().negatives + 1 : layout.output().rows;
+  double products = rows * static_cast<double>(scored * layout.output().cols);
+  for (const model::SequenceLayout::Block& block : layout.blocks()) {
+    for (const auto* layer : {&block.qkv, &block.projection, &block.inner, &block.outer})
+      products += rows * static_cast<double>(layer->in * layer->out);
+    // Counts logits and sums of values of all pairs: keys hidden from a query count too.
+    products += 2 * rows * rows * layout.options().width;
+  }
+  for (const model::SequenceLayout::Recurrent& layer : layout.recurrent())
+    products += rows * static_cast<double>(2 * layer.input.in * layer.input.out);
+  return 2 * 3 * products;
+}
+
 train::SequenceTrainingOptions Options(size_t batch, uint32_t catalogue, bool is_private,
                                        float kappa, ops::Precision precision) {
   train::SequenceTrainingOptions options;
@@ -199,7 +216,7 @@ void Run(const model::Histories& histories, int steps, ops::Precision precision,
   double flops = 0;
   for (size_t u = 0; u < batch; ++u) {
     const size_t positions = std::min<size_t>(kLength, histories.Of(u).size() - 1);
-    flops += clipped.model().FlopsPerCrop(static_cast<uint32_t>(positions)) / count;
+    flops += FlopsPerCrop(clipped.model().layout(), positions) / count;
   }
   const double most = limit / flops;
   Report(prefix + "gemm_limit", limit / 1e9, "GF/s/core", limit / 1e9);

@@ -42,6 +42,22 @@ Status ReadCount(const boost::json::object& object, uint64_t* count) {
   return {};
 }
 
+// boost::json keeps the last of two equal keys, and does not tell. REQUIRES a valid object.
+Status CheckKeysStandOnce(std::string_view object) {
+  std::set<std::string> keys;
+  for (size_t at = object.find('"'); at != std::string_view::npos; at = object.find('"', at)) {
+    const size_t begin = at++;
+    while (object[at] != '"') at += object[at] == '\\' ? 2 : 1;
+    ++at;
+    if (object[object.find_first_not_of(" \t\r", at)] != ':') continue;  // it is a value
+    const auto key =
+        boost::json::value_to<std::string>(boost::json::parse(object.substr(begin, at - begin)));
+    if (!keys.insert(key).second)
+      return Fail(ErrorCode::kInvalidArgument, fmt::format("\"{}\" is there twice", key));
+  }
+  return {};
+}
+
 Result<CountedEvent> ParseEvent(std::string_view line) {
   boost::system::error_code error;
   const boost::json::value parsed = boost::json::parse(line, error);
@@ -76,6 +92,7 @@ Result<CountedEvent> ParseEvent(std::string_view line) {
   for (const std::string_view name : fields)
     if (!object.contains(name))
       return Fail(ErrorCode::kInvalidArgument, fmt::format("\"{}\" is missing", name));
+  TACIT_RETURN_IF_ERROR(CheckKeysStandOnce(line));
   TACIT_RETURN_IF_ERROR(result.event.Validate());
   return result;
 }

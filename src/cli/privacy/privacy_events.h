@@ -10,7 +10,7 @@ namespace tacit::cli {
 
 // Events as JSON lines: {"type":"poisson_gaussian","noise_multiplier":1,"sampling_rate":0.01,
 // "count":100}, or {"type":"allocation","noise_multiplier":1,"steps":10}; blank lines are skipped.
-// A missing, unknown or superfluous field is refused with the file and line named.
+// A missing, unknown, superfluous or repeated field is refused with the file and line named.
 Result<std::vector<privacy::CountedEvent>> ReadEvents(const std::string& path);
 
 }  // namespace tacit::cli

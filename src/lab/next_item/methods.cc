@@ -32,8 +32,6 @@ const std::vector<std::string_view>& MethodNames() {
 
 }  // namespace
 
-std::span<const std::string_view> SequenceMethodNames() { return MethodNames(); }
-
 Status CheckSequenceMethod(std::string_view name) {
   if (std::ranges::find(MethodNames(), name) != MethodNames().end()) return {};
   return Fail(ErrorCode::kInvalidArgument,

@@ -14,20 +14,18 @@
 // All learners of `tacit evaluate sequence`, by name.
 namespace tacit::lab {
 
-// The method names: transitions (the shaped count model), transitions-no-items (the same without
-// item descriptions), popularity (one histogram, the same answer for all), transitions+ranker (the
-// counts with a ranker), and those of trained_method.h.
-std::span<const std::string_view> SequenceMethodNames();
-// kInvalidArgument, with the nearest name, for an unknown name.
+// kInvalidArgument, with the nearest name, unless it is transitions (the shaped count model),
+// transitions-no-items (the same without item descriptions), popularity (one histogram, the same
+// answer for all), transitions+ranker (the counts with a ranker), or one of trained_method.h.
 Status CheckSequenceMethod(std::string_view name);
-// Returns true if a method counts, and so has no epochs. REQUIRES a name in SequenceMethodNames.
+// Returns true if a method counts, and so has no epochs. REQUIRES a name that passed the check.
 bool LearnsAtOnce(std::string_view name);
 // The identity of a method in stored runs, at once or over a stream: its name and all its
 // constants.
 std::string SequenceMethodIdentity(std::string_view name, const SequenceSetting& setting);
 std::string StreamMethodIdentity(std::string_view name, const SequenceSetting& setting);
 
-// REQUIRES a name in SequenceMethodNames. `setting`'s catalogue and `workers` must outlive the
+// REQUIRES a name that passed the check. `setting`'s catalogue and `workers` must outlive the
 // method.
 std::unique_ptr<StreamMethod> MakeStreamMethod(std::string_view name,
                                                const SequenceSetting& setting, WorkerPool& workers);

@@ -96,10 +96,10 @@ std::vector<SumMap::Weights> SequenceLayout::Matrices() const {
 // A layer's row is named by its offset, so that layers draw different rows.
 void SequenceLayout::FillLinear(const LinearLayer& layer, size_t parts, uint64_t seed,
                                 std::span<float> parameters) const {
-  const auto fan = static_cast<float>(layer.in + layer.out / parts);
+  const size_t fan = layer.in + layer.out / parts;
   for (size_t i = 0; i < layer.in; ++i) {
     const size_t at = layer.offset + i * layer.out;
-    InitialRow(seed, at, std::sqrt(6 / fan), parameters.subspan(at, layer.out));
+    InitialRow(seed, at, std::sqrt(6 / static_cast<float>(fan)), parameters.subspan(at, layer.out));
   }
 }
 

@@ -15,7 +15,7 @@ size_t HistoryUnits::Cost(size_t unit) const {
 
 void HistoryUnits::Rows(size_t unit, uint64_t coins, UnitRows* rows) const {
   const uint64_t u = chosen_[unit];
-  CutNewCrops(options_, histories_.Of(u), known_.empty() ? 0 : known_[u], coins, rows);
+  CutCrops(options_, histories_.Of(u), known_.empty() ? 0 : known_[u], coins, rows);
 }
 
 struct SequenceModel::Impl {
@@ -74,23 +74,6 @@ SequenceModel::SequenceModel(const SequenceOptions& options, ops::Backend& backe
 SequenceModel::~SequenceModel() = default;
 
 const SequenceLayout& SequenceModel::layout() const { return impl_->layout; }
-
-double SequenceModel::FlopsPerCrop(size_t positions) const {
-  const SequenceLayout& layout = impl_->layout;
-  const auto rows = static_cast<double>(positions);
-  const size_t scored =
-      layout.options().negatives > 0 ? layout.options().negatives + 1 : layout.output().rows;
-  double products = rows * static_cast<double>(scored * layout.output().cols);
-  for (const SequenceLayout::Block& block : layout.blocks()) {
-    for (const LinearLayer* layer : {&block.qkv, &block.projection, &block.inner, &block.outer})
-      products += rows * static_cast<double>(layer->in * layer->out);
-    // Counts logits and sums of values of all pairs: keys hidden from a query count too.
-    products += 2 * rows * rows * layout.options().width;
-  }
-  for (const SequenceLayout::Recurrent& layer : layout.recurrent())
-    products += rows * static_cast<double>(2 * layer.input.in * layer.input.out);
-  return 2 * 3 * products;
-}
 
 // Cuts contiguous shares of about equal cost: the same units give the same shares.
 void SequenceModel::Impl::ShareOut(const SequenceUnits& units) {

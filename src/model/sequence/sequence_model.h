@@ -69,8 +69,6 @@ class SequenceModel {
   ~SequenceModel();
 
   const SequenceLayout& layout() const;
-  // The multiplications and additions of a crop of this many positions, forward and backward.
-  double FlopsPerCrop(size_t positions) const;
 
   // `seed` is the public source of a step's coins: dropout, random crops and negatives follow from
   // it. `noise` is that of the parameters, if it corrects attention. The sum is laid out as `map`

@@ -74,7 +74,6 @@ class UnitGradient {
   Status AddLinear(const LinearLayer& layer, ops::ConstMatrix in, ops::ConstMatrix grad);
   // Single rows of the item table and of the output table (the items' own if it is tied), for the
   // caller to add into.
-  bool output_is_dense() const { return output_is_dense_; }
   float* ItemRow(uint32_t item) { return Row(layout_.items(), items_dense_, &items_, item); }
   float* OutputRow(uint32_t item) {
     return layout_.options().tied ? ItemRow(item)

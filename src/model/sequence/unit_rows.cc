@@ -40,13 +40,8 @@ void UnitRows::Weigh(const SequenceOptions& options) {
   for (float& w : weight) w /= static_cast<float>(counted);
 }
 
-void CutCrops(const SequenceOptions& options, std::span<const uint32_t> history, uint64_t coins,
-              UnitRows* rows) {
-  CutNewCrops(options, history, 0, coins, rows);
-}
-
-void CutNewCrops(const SequenceOptions& options, std::span<const uint32_t> history, size_t known,
-                 uint64_t coins, UnitRows* rows) {
+void CutCrops(const SequenceOptions& options, std::span<const uint32_t> history, size_t known,
+              uint64_t coins, UnitRows* rows) {
   TACIT_CHECK(known <= history.size(), "what is known is of the history");
   rows->Clear();
   const size_t pairs = history.empty() ? 0 : history.size() - 1, length = options.length;

@@ -28,18 +28,14 @@ struct UnitRows {
 
 // Cuts a history into crops, each item being the target of the position before it. A history of
 // fewer than two items has none. `coins` are public, for random crops: a function of the unit
-// itself and the step, never of the other units in it.
-void CutCrops(const SequenceOptions& options, std::span<const uint32_t> history, uint64_t coins,
-              UnitRows* rows);
-
-// Cuts the crops of a history whose first `known` items were learnt from before: a crop that
-// reaches back to those items reads them, and they are no position's target. So a history that is
-// cut anywhere, each part with the items before it, has each of its pairs once, as long as crops
-// side by side have room for all new items of a part, crops x length; the latest items get the
-// room. Random crops, where one has no room for all of them, begin no earlier than where the first
-// new target is predicted, and may have a pair more than once or not at all. REQUIRES known <=
-// history.size().
-void CutNewCrops(const SequenceOptions& options, std::span<const uint32_t> history, size_t known,
-                 uint64_t coins, UnitRows* rows);
+// itself and the step, never of the other units in it. The first `known` items were learnt from
+// before: a crop that reaches back to them reads them, and they are no position's target. So a
+// history that is cut anywhere, each part with the items before it, has each of its pairs once, as
+// long as crops side by side have room for all new items of a part, crops x length; the latest
+// items get the room. Random crops, where one has no room for all of them, begin no earlier than
+// where the first new target is predicted, and may have a pair more than once or not at all.
+// REQUIRES known <= history.size().
+void CutCrops(const SequenceOptions& options, std::span<const uint32_t> history, size_t known,
+              uint64_t coins, UnitRows* rows);
 
 }  // namespace tacit::model

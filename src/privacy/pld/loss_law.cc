@@ -135,7 +135,7 @@ std::unique_ptr<LossLaw> MakeLossLaw(const Event& event, Direction direction,
       if (event.steps == 1) return std::make_unique<GaussianLaw>(1 / event.noise_multiplier);
       AllocationBook own;
       AllocationBook& book = source.book != nullptr ? *source.book : own;
-      return std::make_unique<AllocationLaw>(book.For(event, source.tail), direction);
+      return std::make_unique<AllocationLaw>(*book.For(event, source.tail), direction);
     }
     case EventKind::kKnownCoin:
       if (event.sampling_rate < 1)

@@ -20,10 +20,10 @@ double LogOf(double ratio) {
 
 }  // namespace
 
-AllocationLaw::AllocationLaw(std::shared_ptr<const AllocatedRatio> ratio, Direction direction)
-    : AllocationLaw(ratio->upper, direction) {
+AllocationLaw::AllocationLaw(const AllocatedRatio& ratio, Direction direction)
+    : AllocationLaw(ratio.upper, direction) {
   TACIT_CHECK(direction != Direction::kReplace);
-  below_ = std::unique_ptr<AllocationLaw>(new AllocationLaw(ratio->lower, direction));
+  below_ = std::unique_ptr<AllocationLaw>(new AllocationLaw(ratio.lower, direction));
 }
 
 AllocationLaw::AllocationLaw(const RatioLaw& law, Direction direction) {

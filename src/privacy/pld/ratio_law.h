@@ -13,7 +13,7 @@ namespace tacit::privacy::pld {
 class AllocationLaw final : public LossLaw {
  public:
   // REQUIRES kRemove or kAdd.
-  AllocationLaw(std::shared_ptr<const AllocatedRatio> ratio, Direction direction);
+  AllocationLaw(const AllocatedRatio& ratio, Direction direction);
 
   IntervalMass Over(double low, double high, double reference) const override;
   double Lowest(double tail) const override;

@@ -33,7 +33,7 @@ class Pieces {
     auto entry = privacy::LedgerEntry::Decode(encoded);
     return entry && Take(*std::move(entry));
   }
-  bool Take(privacy::LedgerEntry entry) {
+  bool Take(privacy::LedgerEntry&& entry) {
     if (entry.ComputeHead() != entry.head) return false;
     const Digest head = entry.head;
     entries_.try_emplace(head, std::move(entry));

@@ -15,6 +15,7 @@
 #include "base/bytes.h"
 #include "store/checkpoint/checkpoint_full.h"
 #include "store/disk/file_digest.h"
+#include "store/disk/format.h"
 #include "store/disk/seal.h"
 #include "store/rows/row_files.h"
 #include "store/view/load.h"

@@ -287,7 +287,7 @@ Status ToStatus(const rocksdb::Status& status, std::string_view doing) {
   return Fail(code, fmt::format("{}: {}", doing, Printable(status.ToString())));
 }
 
-Status Rocks::Adopt(rocksdb::Status status, rocksdb::DB* db,
+Status Rocks::Adopt(const rocksdb::Status& status, rocksdb::DB* db,
                     const std::vector<rocksdb::ColumnFamilyHandle*>& handles) {
   if (status.IsCorruption() || status.IsPathNotFound())
     return Fail(ErrorCode::kCorruption,

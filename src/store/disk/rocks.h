@@ -167,7 +167,7 @@ class Rocks {
   void FindRows();
   static Result<std::shared_ptr<Rocks>> OpenToRead(std::string path, rocksdb::DBOptions options,
                                                    uint64_t memory_bytes);
-  Status Adopt(rocksdb::Status status, rocksdb::DB* db,
+  Status Adopt(const rocksdb::Status& status, rocksdb::DB* db,
                const std::vector<rocksdb::ColumnFamilyHandle*>& handles);
 
   const std::string path_;

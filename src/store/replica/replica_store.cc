@@ -383,7 +383,7 @@ Status ReplicaStoreImpl::Apply(ReplicaVersion version) {
                             "remove the replica's store, so that it begins anew",
                             options_.path, version.tip.seq.value, bytes));
   CrashPoint("replica.begin");
-  const Status written = bulk ? WriteBulk(version, record) : WriteDelta(version, record);
+  Status written = bulk ? WriteBulk(version, record) : WriteDelta(version, record);
   if (!written) {
     latch_->Set(written.error());
     return written;

@@ -402,16 +402,16 @@ void RowCache::MarkChanged(std::span<const uint64_t> rows) {
 
 // Rows that are on their way go into a delta by themselves: with others, or if they are to be
 // rounded, they are brought at once.
-Status RowCache::Expect(std::shared_ptr<RowArrival> arrival) {
+Status RowCache::Expect(const std::shared_ptr<RowArrival>& arrival) {
   if (arriving_ != nullptr || !changed_.empty() || layout_.bf16) {
     TACIT_RETURN_IF_ERROR(TakeIn());
-    return WorkingRows::Expect(std::move(arrival));
+    return WorkingRows::Expect(arrival);
   }
   Drop(*last_ahead_);
   Drop(*ahead_);
   // If nobody gathers any more, deltas are taken in here: else each would be kept for ever.
   TACIT_RETURN_IF_ERROR(RenewAll());
-  arriving_ = std::move(arrival);
+  arriving_ = arrival;
   return {};
 }
 

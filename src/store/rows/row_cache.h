@@ -78,7 +78,7 @@ class RowCache final : public WorkingRows {
   void Announce(std::span<const uint64_t> rows) override;
   Status Gather(std::span<const uint64_t> rows, std::span<float*> out) override;
   void MarkChanged(std::span<const uint64_t> rows) override;
-  Status Expect(std::shared_ptr<RowArrival> arrival) override;
+  Status Expect(const std::shared_ptr<RowArrival>& arrival) override;
   void Release() override;
   std::shared_ptr<const RowDelta> TakeDelta() override;
   Stats stats() const override;

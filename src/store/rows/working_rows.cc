@@ -7,7 +7,7 @@
 namespace tacit::store {
 
 // Brings the rows at once, and changes them here, a piece at a time.
-Status WorkingRows::Expect(std::shared_ptr<RowArrival> arrival) {
+Status WorkingRows::Expect(const std::shared_ptr<RowArrival>& arrival) {
   constexpr size_t kPieceRows = 1 << 14;
   TACIT_RETURN_IF_ERROR(arrival->Complete());
   const std::shared_ptr<const RowDelta> delta = RowArrival::Rows(arrival);

@@ -30,7 +30,7 @@ class WorkingRows {
   // into the next delta, and are what a later Gather finds. They are fetched at first use, and
   // not by this call; `arrival` must live until then. A row that is to be marked as changed is
   // gathered anew after this call.
-  virtual Status Expect(std::shared_ptr<RowArrival> arrival);
+  virtual Status Expect(const std::shared_ptr<RowArrival>& arrival);
   // Says that few rows or none will be gathered from here on, so that memory may be given back. It
   // changes no row and no answer.
   virtual void Release() {}

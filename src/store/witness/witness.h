@@ -51,7 +51,6 @@ class WitnessFile {
   explicit WitnessFile(std::string path) : path_(std::move(path)) {}
   enum class Replace { kNo, kYes };
   Status Renew(const WitnessRecord& record, Replace replace);
-  Status WriteSlot(const WitnessRecord& record, const std::string& bytes);
   Result<bool> IsInPlace() const;
   Status CheckReplacement() const;
 

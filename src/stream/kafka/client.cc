@@ -289,7 +289,7 @@ Result<KafkaClient> MakeKafkaClient(KafkaConf conf, KafkaRole role, const KafkaC
   return KafkaClient(client);
 }
 
-void EndKafkaClient(KafkaClient client, std::shared_ptr<KafkaContext> context) {
+void EndKafkaClient(KafkaClient client, const std::shared_ptr<KafkaContext>& context) {
   constexpr std::chrono::seconds kMoment(3);
   if (client == nullptr) return;
   std::promise<void> ended;

@@ -99,7 +99,7 @@ Result<KafkaClient> MakeKafkaClient(KafkaConf conf, KafkaRole role, const KafkaC
 
 // Ends the client, whose opaque is `context`. librdkafka 2.0 waits forever for the partitions of a
 // deleted topic: such a client is left behind after a moment, with its threads.
-void EndKafkaClient(KafkaClient client, std::shared_ptr<KafkaContext> context);
+void EndKafkaClient(KafkaClient client, const std::shared_ptr<KafkaContext>& context);
 
 // Replaces `headers` by the headers of the message, as views of it.
 void ReadHeaders(const rd_kafka_message_t& message, std::vector<event::MessageHeader>* headers);

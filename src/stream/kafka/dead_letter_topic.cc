@@ -160,7 +160,7 @@ class DeadLetterTopic final : public event::DeadLetterSink {
 
   Status Flush() {
     for (;;) {
-      const Status flushed = producer_->Flush(kSlice);
+      Status flushed = producer_->Flush(kSlice);
       if (flushed || interrupted_) return {};
       if (flushed.error().code != ErrorCode::kUnavailable) return flushed;
       Waits(flushed.error().message);
@@ -197,7 +197,7 @@ class DeadLetterTopic final : public event::DeadLetterSink {
       record.timestamp_ms = std::max<int64_t>(rd_kafka_message_timestamp(&original, nullptr), 0);
     }
     for (;;) {
-      const Status sent = producer_->Send(record, kSlice);
+      Status sent = producer_->Send(record, kSlice);
       if (sent || interrupted_) return {};
       if (sent.error().code != ErrorCode::kUnavailable) return sent;
       Waits(sent.error().message);

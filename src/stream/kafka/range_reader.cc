@@ -131,7 +131,7 @@ Result<bool> KafkaRangeReader::TakeBelow(MessageFetcher& fetcher, int32_t id, ui
     partition.Hold(&fetched_);
   }
   while (true) {
-    if (auto taken = partition.Take(envelope_, until, records)) *last = std::move(taken);
+    if (const auto taken = partition.Take(envelope_, until, records)) *last = taken;
     if (!partition.waiting()) return true;
     LookAhead(partition);
     if (Left(deadline) <= milliseconds(0)) return false;

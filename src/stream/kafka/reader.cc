@@ -142,7 +142,7 @@ void KafkaReader::Retire() {
   retired_ = std::async(std::launch::async,
                         [client = std::move(client_),
                          context = std::exchange(context_, std::make_shared<Context>())]() mutable {
-                          EndKafkaClient(std::move(client), std::move(context));
+                          EndKafkaClient(std::move(client), context);
                         });
 }
 

@@ -76,9 +76,8 @@ class SequenceEngine {
  public:
   virtual ~SequenceEngine() = default;
 
-  // Goes on from this state, which was reached by `steps_taken` steps.
-  virtual Status Load(std::span<const float> parameters, std::span<const float> state,
-                      uint64_t steps_taken) = 0;
+  // Goes on from this state.
+  virtual Status Load(std::span<const float> parameters, std::span<const float> state) = 0;
   // The bounded sum over the units, whose public coins follow from the seed. `noise` is that of the
   // parameters, if it corrects attention. Releases nothing. The units need not live longer.
   virtual Status GradientOf(const model::SequenceUnits& units, uint64_t seed,

@@ -185,7 +185,7 @@ Status SequenceStepper::GradientOf(const model::SequenceUnits& units) {
   // The map is of what earlier steps released, never of these units.
   TACIT_RETURN_IF_ERROR(map_->Choose(step_, parameters_));
   if (engine_ != nullptr) {
-    if (engine_is_behind_) TACIT_RETURN_IF_ERROR(engine_->Load(parameters_, state_, step_));
+    if (engine_is_behind_) TACIT_RETURN_IF_ERROR(engine_->Load(parameters_, state_));
     engine_is_behind_ = false;
     return engine_->GradientOf(units, step.seed, step.noise);
   }

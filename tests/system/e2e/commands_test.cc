@@ -145,6 +145,24 @@ TEST(CommandsTest, EpsilonOfEventsIsNeverBelowTheTruth) {
   EXPECT_THAT(none.err, HasSubstr("promises nothing"));
 }
 
+// JSON's readers keep one of two equal keys, and which one they keep would decide what is promised.
+TEST(CommandsTest, AnEventWhoseKeyStandsTwiceIsRefused) {
+  TempDir dir;
+  const std::string usual = R"({"type":"pure_dp","epsilon":1,"count":3})";
+  for (const auto& [key, event] : std::map<std::string, std::string>{
+           {"epsilon", R"({"type":"pure_dp","epsilon":3,"count":3,"epsilon" : 1})"},
+           {"count", R"({"count":300,"type":"pure_dp","epsilon":1,"\u0063ount":3})"},
+           {"type", R"({"type":"laplace","type":"pure_dp","epsilon":1})"}}) {
+    test::WriteFile(dir / "events", fmt::format("{}\n{}\n", usual, event));
+    const Ended refused = test::Run(
+        {TACIT, "privacy", "epsilon", "--events", dir / "events", "--delta", "1e-6", "--json"});
+    EXPECT_EQ(refused.exit_code, 2) << event;
+    EXPECT_EQ(refused.out, "");
+    EXPECT_THAT(refused.err,
+                HasSubstr(fmt::format("{}:2: \"{}\" is there twice", dir / "events", key)));
+  }
+}
+
 // Paper 001's steps, with labels in the clear: its figure is printed as what it is.
 TEST(CommandsTest, KnownCoinsCostWhatTheyCost) {
   const std::vector<std::string> asked = {

@@ -1,6 +1,6 @@
 // The device's dense kernels under the contract of all backends, on the device that is linked.
 #include "contract/subjects.h"
-#include "cuda/learn/device_backend.h"
+#include "unit/cuda/device_backend.h"
 #include "unit/cuda/trial_device.h"
 
 namespace tacit::ops {

@@ -145,7 +145,7 @@ bool LoadsOn(const train::SequenceStepper& stepper, uint64_t memory_bytes, uint6
   if (!engine) return false;
   const size_t parameters = stepper.parameters().size();
   const std::vector<float> state(train::Optimizer(options.optimizer).DenseStateFloats(parameters));
-  const bool loaded = (*engine)->Load(stepper.parameters(), state, 0).has_value();
+  const bool loaded = (*engine)->Load(stepper.parameters(), state).has_value();
   *taken = emulated::BytesTaken() - emulated::PinnedBytesTaken();
   return loaded;
 }

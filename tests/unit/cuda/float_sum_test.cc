@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "cuda/learn/click_engine.h"
-#include "cuda/learn/device_backend.h"
+#include "unit/cuda/device_backend.h"
 #include "unit/cuda/trial_device.h"
 
 namespace tacit::cuda {

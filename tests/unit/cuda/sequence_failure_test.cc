@@ -25,7 +25,7 @@ class OneUnit final : public model::SequenceUnits {
   size_t Cost(size_t) const override { return 4; }
   void Rows(size_t, uint64_t coins, model::UnitRows* rows) const override {
     const std::vector<uint32_t> history = {1, 2, 0, 3};
-    CutCrops(options_, history, coins, rows);
+    CutCrops(options_, history, 0, coins, rows);
   }
 
  private:

@@ -38,7 +38,7 @@ class Units final : public model::SequenceUnits {
   uint64_t Id(size_t unit) const override { return 100 + unit; }
   size_t Cost(size_t unit) const override { return histories_[unit].size() + 1; }
   void Rows(size_t unit, uint64_t coins, model::UnitRows* rows) const override {
-    CutCrops(options_, histories_[unit], coins, rows);
+    CutCrops(options_, histories_[unit], 0, coins, rows);
   }
   std::vector<std::vector<uint32_t>>& histories() { return histories_; }
 

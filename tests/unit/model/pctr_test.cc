@@ -328,7 +328,6 @@ PctrOptions PaperModel() {
 TEST_F(PctrOnCpu, SizesOfThePapersModel) {
   const Pctr model(PaperModel(), *backend_);
   EXPECT_EQ(model.dense_size(), 377u * 598 + 3u * 599 * 598 + 599);
-  EXPECT_EQ(model.gradient_groups(), 6u);
   EXPECT_NEAR(model.FlopsPerExample(), 7.8e6, 0.05e6);
 }
 

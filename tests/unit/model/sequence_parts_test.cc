@@ -119,7 +119,7 @@ TEST(CutCrops, TheLatestWindowsSideBySide) {
   SequenceOptions options = Small();
   const std::vector<uint32_t> history = {10, 11, 12, 13, 14, 15, 16};
   UnitRows rows;
-  CutCrops(options, history, 0, &rows);
+  CutCrops(options, history, 0, 0, &rows);
   EXPECT_EQ(rows.item, (std::vector<uint32_t>{12, 13, 14, 15}));
   EXPECT_EQ(rows.target, (std::vector<uint32_t>{13, 14, 15, 16}));
   EXPECT_EQ(rows.position, (std::vector<uint32_t>{0, 1, 2, 3}));
@@ -127,15 +127,15 @@ TEST(CutCrops, TheLatestWindowsSideBySide) {
   options.crops = 3;
   options.mean_loss = false;
   options.last_position_only = true;
-  CutCrops(options, history, 0, &rows);
+  CutCrops(options, history, 0, 0, &rows);
   EXPECT_EQ(rows.item, (std::vector<uint32_t>{12, 13, 14, 15, 10, 11}));
   EXPECT_EQ(rows.target, (std::vector<uint32_t>{13, 14, 15, 16, 11, 12}));
   EXPECT_EQ(rows.position, (std::vector<uint32_t>{0, 1, 2, 3, 2, 3}));
   EXPECT_EQ(rows.crop_end, (std::vector<uint32_t>{4, 6}));
   EXPECT_EQ(rows.weight, (std::vector<float>{0, 0, 0, 1, 0, 1}));
-  CutCrops(options, std::span(history).first(1), 0, &rows);
+  CutCrops(options, std::span(history).first(1), 0, 0, &rows);
   EXPECT_EQ(rows.size(), 0u);
-  CutCrops(options, {}, 0, &rows);
+  CutCrops(options, {}, 0, 0, &rows);
   EXPECT_EQ(rows.size(), 0u);
 }
 
@@ -148,11 +148,11 @@ TEST(CutCrops, RandomWindowsAreEverywhereAndFollowTheCoins) {
   std::set<uint32_t> begins;
   UnitRows rows, again;
   for (uint64_t coins = 0; coins < 200; ++coins) {
-    CutCrops(options, history, coins, &rows);
+    CutCrops(options, history, 0, coins, &rows);
     ASSERT_EQ(rows.crop_end, (std::vector<uint32_t>{4, 8}));
     for (size_t r = 0; r < 8; ++r) ASSERT_EQ(rows.target[r], rows.item[r] + 1);
     begins.insert(rows.item[0]);
-    CutCrops(options, history, coins, &again);
+    CutCrops(options, history, 0, coins, &again);
     ASSERT_EQ(rows.item, again.item);
   }
   EXPECT_EQ(begins, (std::set<uint32_t>{0, 1, 2, 3, 4}));
@@ -168,7 +168,7 @@ std::map<std::pair<uint32_t, uint32_t>, int> PairsOf(const UnitRows& rows) {
   return pairs;
 }
 
-TEST(CutNewCrops, AHistoryThatIsCutAnywhereHasEachPairOnce) {
+TEST(CutCrops, AHistoryThatIsCutAnywhereHasEachPairOnce) {
   SequenceOptions options = Small();
   options.crops = 100;
   std::mt19937_64 random(5);
@@ -179,28 +179,28 @@ TEST(CutNewCrops, AHistoryThatIsCutAnywhereHasEachPairOnce) {
     UnitRows rows;
     for (size_t known = 0; known < history.size();) {
       const size_t end = known + 1 + random() % (history.size() - known);
-      CutNewCrops(options, std::span(history).first(end), known, 0, &rows);
+      CutCrops(options, std::span(history).first(end), known, 0, &rows);
       for (const auto& [pair, count] : PairsOf(rows)) all[pair] += count;
       known = end;
     }
     ASSERT_EQ(all.size(), history.empty() ? 0 : history.size() - 1);
     for (const auto& [pair, count] : all) ASSERT_EQ(pair.second, count * (pair.first + 1));
-    CutNewCrops(options, history, history.size(), 0, &rows);
+    CutCrops(options, history, history.size(), 0, &rows);
     ASSERT_EQ(rows.size(), 0u) << "nothing is new";
   }
 }
 
-TEST(CutNewCrops, WhatIsKnownIsReadAndNotPredicted) {
+TEST(CutCrops, WhatIsKnownIsReadAndNotPredicted) {
   SequenceOptions options = Small();
   const std::vector<uint32_t> history = {10, 11, 12, 13, 14, 15, 16};
   UnitRows rows;
-  CutNewCrops(options, history, 5, 0, &rows);
+  CutCrops(options, history, 5, 0, &rows);
   EXPECT_EQ(rows.item, (std::vector<uint32_t>{12, 13, 14, 15}));
   EXPECT_EQ(rows.target, (std::vector<uint32_t>{kNoItem, kNoItem, 15, 16}));
   EXPECT_EQ(rows.position, (std::vector<uint32_t>{0, 1, 2, 3}));
   EXPECT_EQ(rows.weight, (std::vector<float>{0, 0, 0.5f, 0.5f}));
   options.crops = 3;
-  CutNewCrops(options, history, 2, 0, &rows);
+  CutCrops(options, history, 2, 0, &rows);
   EXPECT_EQ(rows.target, (std::vector<uint32_t>{13, 14, 15, 16, kNoItem, 12}));
   // Windows at random are of what is new alone, and of all of it.
   options.random_crops = true;
@@ -208,7 +208,7 @@ TEST(CutNewCrops, WhatIsKnownIsReadAndNotPredicted) {
   std::vector<uint32_t> longer(12);
   for (uint32_t i = 0; i < 12; ++i) longer[i] = i;
   for (uint64_t coins = 0; coins < 200; ++coins) {
-    CutNewCrops(options, longer, 5, coins, &rows);
+    CutCrops(options, longer, 5, coins, &rows);
     ASSERT_EQ(rows.crop_end, (std::vector<uint32_t>{4, 8, 12}));
     for (size_t r = 0; r < 12; ++r) ASSERT_EQ(rows.target[r], rows.item[r] + 1);
     begins.insert(rows.item[0]);

@@ -55,6 +55,18 @@ TEST(Spending, AddingMergesSettings) {
   EXPECT_FALSE(sum.Covers(Spending::Of(SampledCharge(1), 1)));
 }
 
+// A forged ledger may name such counts.
+TEST(Spending, CountsThatAreTooManyTogetherAreNotFewAgain) {
+  const Spending half = Spending::Of(SampledCharge(0.1), uint64_t{1} << 63);
+  Spending sum = half;
+  sum.Add(half);
+  EXPECT_TRUE(sum.Covers(half));
+  sum.Add(Spending::Of(SampledCharge(0.1), 1));
+  EXPECT_TRUE(sum.Covers(half));
+  EXPECT_TRUE(std::isinf(EpsilonMeter().Bounds(sum, Delta(1e-6)).upper));
+  EXPECT_EQ(Scaled(sum, 1), sum);
+}
+
 // No arithmetic of a ledger gives it; if one did, it would not be taken for nothing spent.
 TEST(Spending, WhatIsNoNumberIsTheWorstAndIsNotDropped) {
   const double none = std::numeric_limits<double>::quiet_NaN();

@@ -1,4 +1,4 @@
-#include "cuda/learn/device_backend.h"
+#include "unit/cuda/device_backend.h"
 
 #include <algorithm>
 #include <cstring>
