@@ -113,6 +113,13 @@ TEST(ChangesTest, ALearnerMoreOrLessIsAChange) {
   EXPECT_EQ(less[0].now, "nothing");
 }
 
+TEST(ChangesTest, AListThatWasEmptyIsOneChange) {
+  const auto changes = ChangesOf(Read(), Read({"store.paths=[/a, /b]"}));
+  EXPECT_THAT(KeysOf(changes), ElementsAre("store.paths"));
+  EXPECT_EQ(changes.at(0).before, "nothing");
+  EXPECT_EQ(changes.at(0).now, "[/a, /b]");
+}
+
 TEST(ChangesTest, AChangedSecretIsNamedAndNotShown) {
   const auto with = [](const std::string& password) {
     return Read({"source.kind=kafka", "source.topic=clicks", "kafka.bootstrap.servers=here:9092",
