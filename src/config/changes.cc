@@ -92,6 +92,7 @@ void TakeReloaded(const Config& from, Config* to) {
   to->serve.access_log = from.serve.access_log;
   to->serve.rates = from.serve.rates;
   to->log.level = from.log.level;
+  to->about = from.about;
 }
 
 }  // namespace tacit::config
