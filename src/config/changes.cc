@@ -70,7 +70,8 @@ std::vector<Change> ChangesOf(const Config& before, const Config& now) {
     changes.push_back({row.path, fresh ? "nothing" : Shown(*was->second),
                        gone ? "nothing" : Shown(*is->second), row.reload});
   };
-  for (const Row& row : old_rows) compare(row);
+  for (const Row& row : old_rows)
+    if (old_values.contains(row.path)) compare(row);
   for (const Row& row : new_rows)
     if (!old_values.contains(row.path)) compare(row);
   return changes;
@@ -91,6 +92,7 @@ void TakeReloaded(const Config& from, Config* to) {
   to->serve.access_log = from.serve.access_log;
   to->serve.rates = from.serve.rates;
   to->log.level = from.log.level;
+  to->about = from.about;
 }
 
 }  // namespace tacit::config

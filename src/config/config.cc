@@ -95,6 +95,10 @@ void DescribeConfig(Fields& fields, Config& config) {
                   "The file that names records which cannot be learnt from: the column or field "
                   "and what is wrong with it, never the content."},
                  [&](Fields& below) { DescribeDeadLetters(below, config.dead_letters); });
+  fields.Section({"about",
+                  "The operator's words in a statement of privacy. Nothing is learnt, charged or "
+                  "served by them."},
+                 [&](Fields& below) { DescribeAbout(below, config.about); });
 }
 
 Status CheckConfig(const Tree& tree, LogFiles files, Config* config) {
@@ -113,6 +117,7 @@ Status CheckConfig(const Tree& tree, LogFiles files, Config* config) {
   TACIT_RETURN_IF_ERROR(
       CheckMark(root.Key("source").Key("mark"), config->source.mark, config->store));
   TACIT_RETURN_IF_ERROR(CheckServe(root.Key("serve"), config->serve));
+  TACIT_RETURN_IF_ERROR(CheckAbout(root.Key("about"), config->about));
   if (config->dead_letters.path.empty()) {
     config->dead_letters.path = config->store.path + ".dead-letters.jsonl";
   }

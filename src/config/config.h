@@ -486,6 +486,18 @@ struct Workers {
   std::string sums_topic() const { return topic + ".sums"; }
 };
 
+// The words of the operator in a statement of privacy; nothing else reads them.
+struct About {
+  std::string name;
+  std::vector<std::string> curators;
+  std::string description, intended_use;
+  std::string region;
+  std::string sector = "none";
+  std::string contact;
+  std::string epsilon_reason;
+  std::string retention;
+};
+
 struct Config {
   Source source;
   Catalogue catalogue;
@@ -501,6 +513,7 @@ struct Config {
   Feed feed;
   Workers workers;
   DeadLetters dead_letters;
+  About about;
   uint64_t memory_total_bytes = 2ull << 30;
 };
 

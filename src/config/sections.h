@@ -36,6 +36,9 @@ bool UsesKafka(const Config& config);
 void DescribeFeed(Fields& fields, Feed& feed);
 Status CheckFeed(const Place& place, const Config& config);
 
+void DescribeAbout(Fields& fields, About& about);
+Status CheckAbout(const Place& place, const About& about);
+
 void DescribeWorkers(Fields& fields, Workers& workers);
 Status CheckWorkers(const Place& place, const Config& config);
 

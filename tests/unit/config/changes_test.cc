@@ -6,7 +6,6 @@
 
 #include <set>
 
-#include "config/environment.h"
 #include "config/lister.h"
 #include "sample.h"
 
@@ -32,17 +31,36 @@ std::vector<std::string> KeysOf(const std::vector<Change>& changes) {
 
 // A value that differs from the default, for each key that is taken.
 const std::vector<std::string> kTakenNow = {
-    "store.on_failure=exit",    "store.checkpoints.every=1h",
-    "store.checkpoints.keep=7", "serve.drain_ms=5000",
-    "serve.access_log=true",    "store.checkpoints.kinds=[release]",
-    "serve.callers=/b",         "serve.tls.certificate=/b",
-    "serve.tls.key=/b",         "serve.tls.client_ca=/b",
-    "serve.rates.query=9",      "serve.rates.user=8",
-    "serve.rates.operator=7",   "log.level=debug",
+    "store.on_failure=exit",
+    "store.checkpoints.every=1h",
+    "store.checkpoints.keep=7",
+    "serve.drain_ms=5000",
+    "serve.access_log=true",
+    "store.checkpoints.kinds=[release]",
+    "serve.callers=/b",
+    "serve.tls.certificate=/b",
+    "serve.tls.key=/b",
+    "serve.tls.client_ca=/b",
+    "serve.rates.query=9",
+    "serve.rates.user=8",
+    "serve.rates.operator=7",
+    "log.level=debug",
+    "about.name=n",
+    "about.curators=[c]",
+    "about.description=d",
+    "about.intended_use=u",
+    "about.region=r",
+    "about.sector=Finance",
+    "about.contact=a",
+    "about.epsilon_reason=e",
+    "about.retention=t",
 };
 
 TEST(ChangesTest, EveryKeyHasAReasonToStay) {
-  for (const std::string& pattern : KeyPatterns()) EXPECT_NE(WhyItStays(pattern), "") << pattern;
+  for (const Row& row : RowsOf(Read()))
+    if (row.is_key() && row.reload == AtReload::kStays) {
+      EXPECT_NE(WhyItStays(row.path), "") << row.path;
+    }
   EXPECT_EQ(WhyItStays("logs.level"), "");
 }
 
@@ -111,6 +129,13 @@ TEST(ChangesTest, ALearnerMoreOrLessIsAChange) {
   EXPECT_EQ(KeysOf(more), KeysOf(less));
   EXPECT_EQ(more[0].before, "nothing");
   EXPECT_EQ(less[0].now, "nothing");
+}
+
+TEST(ChangesTest, AListThatWasEmptyIsOneChange) {
+  const auto changes = ChangesOf(Read(), Read({"store.paths=[/a, /b]"}));
+  EXPECT_THAT(KeysOf(changes), ElementsAre("store.paths"));
+  EXPECT_EQ(changes.at(0).before, "nothing");
+  EXPECT_EQ(changes.at(0).now, "[/a, /b]");
 }
 
 TEST(ChangesTest, AChangedSecretIsNamedAndNotShown) {
