@@ -116,12 +116,14 @@ class RoleFinder {
     std::string reason = "by its name";
     // A column that follows the order of the file has one run a value. Where that order is the
     // time's, it is a day or a batch.
-    if (!best && (best = ClosestId(/*of_one_run=*/false)))
+    const bool by_name = best.has_value();
+    if (!by_name) best = ClosestId(/*of_one_run=*/false);
+    if (!by_name && best)
       reason = fmt::format("a value's records lie close together: {:.2f}; chance makes .63",
                            Of(*best).closeness);
-    if (!best && !(roles_.time && Of(roles_.time->column).ordered == 1) &&
-        (best = ClosestId(/*of_one_run=*/true)))
-      reason = "the file is grouped by its values";
+    const bool by_runs = !best && !(roles_.time && Of(roles_.time->column).ordered == 1);
+    if (by_runs) best = ClosestId(/*of_one_run=*/true);
+    if (by_runs) reason = "the file is grouped by its values";
     if (!best) return;
     roles_.user_grounds = {.guessed = true, .reason = std::move(reason)};
     for (size_t c = 0; c < sample_.columns.size(); ++c)

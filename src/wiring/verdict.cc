@@ -62,7 +62,7 @@ std::string BesidePlain(const LearnerDays& learner, bool better) {
         figure, records,
         learner.recommends ? "the pairs of " + Counted(learner.items, "item")
                            : std::string("its features"));
-  const std::string neither = fmt::format(", and neither does it without privacy ({})", figure);
+  std::string neither = fmt::format(", and neither does it without privacy ({})", figure);
   // The constants of a small epsilon pass over values that do not stand out of its noise, whether
   // there is noise or not.
   if (!learner.recommends && IsHiddenByConstants(learner))

@@ -230,7 +230,7 @@ CategoryColumn MakeCategory(const CriteoGeneratorOptions& options, uint32_t inde
 
 // Divides a variance among columns in proportion to the weights they hold.
 template <class Column>
-void ShareVariance(double variance, std::vector<Column*> columns) {
+void ShareVariance(double variance, const std::vector<Column*>& columns) {
   double total = 0;
   for (const Column* column : columns) total += column->variance;
   for (Column* column : columns) column->variance *= variance / total;
