@@ -320,7 +320,7 @@ Result<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
   TACIT_ASSIGN(store.rocks,
                Rocks::Open(options.path, options.memory_bytes, store.latch, options.clock,
                            options.open_files_most, options.direct_reads));
-  // Who had the store until now may have committed since they were read.
+  // The process that had the store until now may have committed since they were read.
   TACIT_ASSIGN(witnesses, ReadWitnesses(options));
   if (const Status cleared = RemoveUnfinishedRestore(options.path); !cleared)
     spdlog::warn("store {}: what a restore has left is not removed: {}", options.path,
