@@ -125,6 +125,7 @@ std::string DumpReading(const Config& config) {
   reading.max_record_bytes = source.max_record_bytes;
   reading.json = source.json;
   reading.csv = source.csv;
+  reading.avro = source.avro;
   std::string yaml;
   Dumper(&yaml, 0, /*compact=*/false).Section({"source", ""}, [&](Fields& below) {
     DescribeSource(below, reading);

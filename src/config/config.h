@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +14,10 @@
 #include "config/kinds.h"
 #include "event/record_shape.h"
 #include "privacy/charge.h"
+
+namespace tacit::event {
+class AvroSchemas;
+}  // namespace tacit::event
 
 // The configuration as plain structs, validated. Only `wiring`, and what stands on it, includes
 // this room; it hands every other room its own options. Names follow the YAML keys, and the
@@ -99,6 +104,8 @@ struct Source {
   SchemaRegistry registry;
   event::JsonShape json;
   event::CsvShape csv;
+  event::AvroShape avro;
+  std::shared_ptr<event::AvroSchemas> avro_schemas;  // made by what reads records; not a key
   Missing missing = Missing::kDefault;
   uint32_t ahead_max_hours = 24;
   uint32_t round_ms = 250;
@@ -119,6 +126,7 @@ struct Source {
   const event::RecordShape* shape() const {
     if (format == Format::kJson) return &json;
     if (format == Format::kCsv) return &csv;
+    if (format == Format::kAvro) return &avro;
     return nullptr;
   }
   // The records of a day, if the configuration says how many there are.

@@ -57,8 +57,8 @@ inline constexpr SourceTraits kSources[] = {
      .runs_queued = 16}};
 static_assert(CoversKinds(kSources, kLastSource));
 
-enum class FormatKind : uint8_t { kCriteoTsv, kJson, kCsv, kProtobuf };
-inline constexpr FormatKind kLastFormat = FormatKind::kProtobuf;
+enum class FormatKind : uint8_t { kCriteoTsv, kJson, kCsv, kProtobuf, kAvro };
+inline constexpr FormatKind kLastFormat = FormatKind::kAvro;
 
 struct FormatTraits {
   FormatKind kind;
@@ -67,6 +67,8 @@ struct FormatTraits {
   bool is_named = false;
   // A record holds no newline, so that it can be a line.
   bool is_line = true;
+  // Its files have a form of their own, in place of lines.
+  bool has_containers = false;
   // A schema's id may stand before a record.
   bool may_be_framed = false;
 };
@@ -79,6 +81,12 @@ inline constexpr FormatTraits kFormats[] = {
      .name = "protobuf",
      .is_named = true,
      .is_line = false,
+     .may_be_framed = true},
+    {.kind = FormatKind::kAvro,
+     .name = "avro",
+     .is_named = true,
+     .is_line = false,
+     .has_containers = true,
      .may_be_framed = true}};
 static_assert(CoversKinds(kFormats, kLastFormat));
 

@@ -132,6 +132,16 @@ void DescribeJson(Fields& fields, event::JsonShape& shape, bool used) {
               &shape.features_at, UsedIf(used));
 }
 
+void DescribeAvro(Fields& fields, event::AvroShape& shape, bool used) {
+  fields.Text({"schema_file",
+               "A file with the Avro schema that records are read by, where it differs from their "
+               "own: defaults, aliases and wider types are taken from it. Required in topics "
+               "without framing, whose records are of this schema. Empty: each record is read by "
+               "the schema it was written by."},
+              &shape.schema_file, UsedIf(used));
+  DescribeJson(fields, shape, used);
+}
+
 void DescribeCsv(Fields& fields, event::CsvShape& shape, bool used) {
   const Use use = UsedIf(used);
   fields.Columns(

@@ -17,6 +17,7 @@ enum class RecordPart { kUser, kItem, kEvent };
 std::string UnsetPlace(const Source& source, RecordPart part);
 
 void DescribeJson(Fields& fields, event::JsonShape& shape, bool used);
+void DescribeAvro(Fields& fields, event::AvroShape& shape, bool used);
 void DescribeCsv(Fields& fields, event::CsvShape& shape, bool used);
 // The rules of one key, of what is written; and of several keys. The places themselves are checked
 // where the schema is known.

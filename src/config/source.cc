@@ -83,24 +83,19 @@ Status CheckFormat(const Place& place, const Source& source) {
   const FormatTraits& format = source.format_traits();
   if (place.tree() != nullptr && place.tree()->text != format.name) {
     const std::string& text = place.tree()->text;
-    if (text == "avro")
-      return place.Fail(
-          "Avro is not read; send JSON (schemas/interaction.schema.json) or Protobuf "
-          "(schemas/interaction.proto), or let ksqlDB or Kafka Connect write the topic anew as one "
-          "of them");
     std::vector<std::string_view> names;
     for (const FormatTraits& row : kFormats) names.push_back(row.name);
     return place.Fail(fmt::format("must be one of {}, is '{}'{}", fmt::join(names, ", "), text,
                                   DidYouMean(text, names)));
   }
-  if (source.traits().has_lines && !format.is_line) {
+  if (source.traits().has_lines && !format.is_line && !format.has_containers) {
     return place.Fail(
         "a log file has one record a line, and a Protobuf message may hold a newline; write the "
         "log as json, or read protobuf from a topic");
   }
   if (source.framing == Source::Framing::kConfluent && !format.may_be_framed) {
-    return place.Fail(
-        fmt::format("source.framing confluent goes with json and protobuf, is '{}'", format.name));
+    return place.Fail(fmt::format(
+        "source.framing confluent goes with json, protobuf and avro, is '{}'", format.name));
   }
   return {};
 }
@@ -132,6 +127,20 @@ Status CheckCsv(const Place& place, const Source& source) {
   if (csv.columns.empty() && !(source.traits().keys.has("files") && csv.header))
     return place.Key("columns").Fail("is needed where no file's first line names the columns");
   return CheckShape(place, csv);
+}
+
+Status CheckAvro(const Place& place, const Source& source) {
+  const bool bare = source.traits().keys.has("topic") && source.framing == Source::Framing::kNone;
+  if (source.format != Source::Format::kAvro) return CheckShape(place, source.avro);
+  if (bare && source.avro.schema_file.empty())
+    return place.Key("schema_file")
+        .Fail(
+            "is needed in a topic without framing: no record says by which schema it was written");
+  for (const Property& schema : source.registry.schemas)
+    if (schema.value.text == "accept" && source.avro.schema_file.empty())
+      return place.Key("schema_file")
+          .Fail("is needed where source.registry.schemas accepts schemas: it is what they are");
+  return CheckShape(place, source.avro);
 }
 
 void DescribeHaltAbove(Fields& fields, HaltAbove& halt, Source::Periods periods) {
@@ -210,7 +219,8 @@ Status CheckOptOut(const Place& place, const Source& source) {
   if (source.opt_out.empty()) return {};
   if (!source.format_traits().is_named)
     return place.Fail(
-        "is for sources of formats json, csv and protobuf: other records name no user, and would "
+        "is for sources of formats json, csv, protobuf and avro: other records name no user, and "
+        "would "
         "be learnt from");
   const std::string unset = UnsetPlace(source, RecordPart::kUser);
   if (unset.empty()) return {};
@@ -235,8 +245,8 @@ void DescribeSource(Fields& fields, Source& source) {
                "The form of a record, for `log` and `kafka`.\n`criteo_tsv`: label, numbers and "
                "categories between tabs.\n`json`: schemas/interaction.schema.json, or another "
                "shape by `source.json`.\n`csv`: lines of values by `source.csv`.\n`protobuf`: "
-               "schemas/interaction.proto, not in logs, for a message may hold a newline.\nAvro is "
-               "refused."},
+               "schemas/interaction.proto, not in logs, for a message may hold a newline.\n`avro`: "
+               "records by `source.avro`; a log's are in object container files."},
               &format, UsedIf(has("format")));
   for (const FormatTraits& row : kFormats)
     if (row.name == format) source.format = row.kind;
@@ -250,7 +260,7 @@ void DescribeSource(Fields& fields, Source& source) {
       });
   fields.Enum({"missing",
                "`default`: a feature that a record does not name is missing.\n`reject`: such a "
-               "record is a dead letter.\nFor formats json, csv and protobuf."},
+               "record is a dead letter.\nFor formats json, csv, protobuf and avro."},
               &source.missing, kMissing, UsedIf(named));
   fields.Section({"json",
                   "The places of a record's parts, for format `json`, as JSON pointers (RFC 6901). "
@@ -258,6 +268,14 @@ void DescribeSource(Fields& fields, Source& source) {
                  [&](Fields& below) {
                    DescribeJson(below, source.json, source.format == Source::Format::kJson);
                  });
+  fields.Section(
+      {"avro",
+       "The places of a record's parts, for format `avro`, as JSON pointers (RFC 6901) "
+       "whose keys are names of fields, keys of maps and places in lists. A part that is "
+       "not there, or is null, is missing."},
+      [&](Fields& below) {
+        DescribeAvro(below, source.avro, source.format == Source::Format::kAvro);
+      });
   fields.Files(
       {"files",
        "Files or patterns, in the order of time; each pattern's files are sorted. A pattern "
@@ -290,7 +308,7 @@ void DescribeSource(Fields& fields, Source& source) {
               RequiredIf(has("topic")));
   fields.Enum({"framing",
                "`confluent`: a schema's id before each value, or its GUID in a header. For `kafka` "
-               "with json and protobuf."},
+               "with json, protobuf and avro."},
               &source.framing, kFramings, UsedIf(has("framing")));
   const bool framed = has("framing") && source.framing != Source::Framing::kNone;
   fields.Section(
@@ -300,7 +318,7 @@ void DescribeSource(Fields& fields, Source& source) {
       [&](Fields& below) { DescribeRegistry(below, source.registry, framed); });
   fields.Integer({"ahead_max_hours",
                   "A record whose own time lies further ahead of Kafka's is a dead letter. For "
-                  "`kafka` with json, csv and protobuf."},
+                  "`kafka` with json, csv, protobuf and avro."},
                  &source.ahead_max_hours, 1, 1'000'000, UsedIf(has("ahead_max_hours") && named));
   fields.Integer({"round_ms",
                   "The time between two questions to the brokers for what has come. Records that "
@@ -332,7 +350,8 @@ void DescribeSource(Fields& fields, Source& source) {
                "with the next period, and the ledger has the loss."},
               &source.on_period_lost, kOnPeriodLost, UsedIf(has("on_period_lost")));
   fields.Section(
-      {"dedupe", "Copies of records, for formats json, csv and protobuf."}, [&](Fields& below) {
+      {"dedupe", "Copies of records, for formats json, csv, protobuf and avro."},
+      [&](Fields& below) {
         below.Integer({"window",
                        "Offsets of a partition within which an event id of one user counts once: a "
                        "record is dropped if one of this many offsets before has its id and user. "
@@ -412,7 +431,7 @@ std::string Source::LabelName() const {
     if (is_one) values += (values.empty() ? "" : " or ") + value;
   if (!values.empty()) return values;
   std::string name = shape()->label;
-  if (format == Format::kJson)
+  if (format == Format::kJson || format == Format::kAvro)
     if (const auto keys = KeysOfPointer(name); keys) name = keys->back();
   if (rule.at_least) return fmt::format("{} of {} or more", name, *rule.at_least);
   return name.empty() || name == "label" ? unnamed : name;
@@ -440,7 +459,9 @@ Status CheckSource(const Place& place, LogFiles files, Source* source) {
   if (keys.has("format")) TACIT_RETURN_IF_ERROR(CheckFormat(place.Key("format"), *source));
   TACIT_RETURN_IF_ERROR(CheckJsonKeys(place.Key("json")));
   TACIT_RETURN_IF_ERROR(CheckCsvKeys(place.Key("csv")));
+  TACIT_RETURN_IF_ERROR(CheckJsonKeys(place.Key("avro")));
   TACIT_RETURN_IF_ERROR(CheckShape(place.Key("json"), source->json));
+  TACIT_RETURN_IF_ERROR(CheckAvro(place.Key("avro"), *source));
   if (source->format == Source::Format::kCsv)
     TACIT_RETURN_IF_ERROR(CheckCsv(place.Key("csv"), *source));
   TACIT_RETURN_IF_ERROR(CheckDedupe(place.Key("dedupe"), source));

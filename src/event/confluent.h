@@ -15,13 +15,16 @@
 // indexes, as zigzag varints; a count of 0 stands for the single index 0.
 namespace tacit::event {
 
-enum class PayloadKind { kJson, kProtobuf };
+enum class PayloadKind { kJson, kProtobuf, kAvro };
 
 using SchemaGuid = std::array<uint8_t, 16>;
 using SchemaKey = std::variant<int32_t, SchemaGuid>;
 
 // The header that carries format 1.
 inline constexpr std::string_view kSchemaIdHeader = "__value_schema_id";
+
+// The length of the header's value, behind which other bytes say nothing.
+inline constexpr size_t kGuidFrameBytes = 1 + SchemaGuid().size();
 
 struct Unframed {
   SchemaKey schema;

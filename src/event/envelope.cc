@@ -46,8 +46,9 @@ Reason Envelope::ReadHeaders(const Message& message, std::string_view* schema) {
   if (event.content_type.starts_with(kStructured))
     return "header content-type: a CloudEvent in structured mode; send them in binary mode, the "
            "data as value";
-  if (event.content_type.find("avro") != std::string_view::npos)
-    return "header content-type: Avro is not read";
+  if (options_.kind != PayloadKind::kAvro &&
+      event.content_type.find("avro") != std::string_view::npos)
+    return "header content-type: Avro, which source.format avro reads";
   if (event.specversion.empty()) return std::nullopt;
   if (!event.specversion.starts_with("1.")) return "header ce_specversion: is not known, 1.0 is";
   if (event.id.empty()) return std::nullopt;
@@ -70,8 +71,8 @@ Envelope::Outcome Envelope::Open(const Message& message, std::string_view* paylo
     }
   }
   if (options_.framed) return OpenFrame(message, schema, payload, reason);
-  // No format begins with a zero byte, but Confluent's frames do.
-  if (message.value.starts_with('\0')) {
+  // No format but Avro begins with a zero byte, and Confluent's frames do.
+  if (options_.kind != PayloadKind::kAvro && message.value.starts_with('\0')) {
     *reason =
         "the value begins with a zero byte, as a schema frame does; source.framing: confluent "
         "takes those off";
@@ -99,6 +100,10 @@ Envelope::Outcome Envelope::OpenFrame(const Message& message, std::string_view h
     accepted_ = unframed.schema;
   }
   *payload = unframed.payload;
+  if (options_.kind == PayloadKind::kAvro) {
+    if (!header.empty()) framed_.assign(header.substr(0, kGuidFrameBytes)).append(message.value);
+    *payload = header.empty() ? message.value : std::string_view(framed_);
+  }
   return Outcome::kPayload;
 }
 

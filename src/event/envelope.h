@@ -59,7 +59,9 @@ class Envelope {
   // `book` judges the schemas of framed messages; it may be null without framing.
   Envelope(EnvelopeOptions options, std::unique_ptr<SchemaBook> book);
 
-  // `*payload` is a view of the message's value; the other outcomes write `*reason`.
+  // `*payload` is a view of the message's value, or of the envelope; the other outcomes write
+  // `*reason`. Avro keeps its frame, in front of the value where a header has it: without its
+  // schema nobody can read it.
   Outcome Open(const Message& message, std::string_view* payload, std::string* reason);
   // Begins to look up the schema of a message that will be opened. Returns false if no more can be
   // looked up at a time.
@@ -85,6 +87,7 @@ class Envelope {
   std::optional<SchemaKey> accepted_;
   SchemaKey awaited_;  // that of the last message that has to wait
   std::string event_id_;
+  std::string framed_;  // an Avro value with the frame of its header
 };
 
 }  // namespace tacit::event

@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "event/avro/schemas.h"
 #include "event/run_codec.h"
 #include "event/schema_books.h"
 
@@ -222,9 +223,26 @@ Reason JudgeProtobuf(const std::string& text) {
   return JudgeMessage(file.message_type(0));  // frames name the first one
 }
 
+// The types that a schema takes from others are not looked up.
+SchemaVerdict JudgeAvro(const json::object& answer, const std::string& schema, const SchemaKey& key,
+                        AvroSchemas* avro) {
+  const json::value* others = answer.if_contains("references");
+  if (others != nullptr && others->is_array() && !others->get_array().empty()) {
+    const json::object* first = others->get_array()[0].if_object();
+    return {SchemaVerdict::Kind::kReject,
+            fmt::format("refers to another schema ({}), and such are not looked up: register it as "
+                        "one",
+                        first == nullptr ? "'?'" : Quoted(TextOf(*first, "name")))};
+  }
+  if (const Status added = avro->Add(key, schema); !added)
+    return {SchemaVerdict::Kind::kReject, added.error().message};
+  return {SchemaVerdict::Kind::kAccept};
+}
+
 }  // namespace
 
-SchemaVerdict JudgeSchema(std::string_view answer, PayloadKind kind) {
+SchemaVerdict JudgeSchema(std::string_view answer, PayloadKind kind, const SchemaKey& key,
+                          AvroSchemas* avro) {
   if (answer.size() >= kSchemaAnswerBytesMax)
     return {SchemaVerdict::Kind::kReject,
             fmt::format("the registry's answer has {} bytes or more", kSchemaAnswerBytesMax)};
@@ -235,12 +253,15 @@ SchemaVerdict JudgeSchema(std::string_view answer, PayloadKind kind) {
   const json::object& object = value.get_object();
   std::string type = TextOf(object, "schemaType");
   if (type.empty()) type = "AVRO";  // which a registry does not name
-  const std::string_view wanted = kind == PayloadKind::kJson ? "JSON" : "PROTOBUF";
+  const std::string_view wanted = kind == PayloadKind::kJson   ? "JSON"
+                                  : kind == PayloadKind::kAvro ? "AVRO"
+                                                               : "PROTOBUF";
   if (type != wanted)
     return {SchemaVerdict::Kind::kReject,
             fmt::format("is of type {}, {} expected{}", Quoted(type), wanted,
-                        type == "AVRO" ? "; Avro is not read" : "")};
+                        type == "AVRO" ? "; source.format avro reads it" : "")};
   const std::string schema = TextOf(object, "schema");
+  if (kind == PayloadKind::kAvro) return JudgeAvro(object, schema, key, avro);
   if (Reason wrong = kind == PayloadKind::kJson ? JudgeJson(schema) : JudgeProtobuf(schema))
     return {SchemaVerdict::Kind::kReject, *std::move(wrong)};
   return {SchemaVerdict::Kind::kAccept};

@@ -92,7 +92,7 @@ class Fields {
   bool damaged_ = false;
 };
 
-struct Message {
+struct ProtobufMessage {
   std::string_view event_id, user, item;
   int64_t timestamp_ms = 0;
   uint64_t outcome = kUnspecified;
@@ -123,12 +123,12 @@ class ProtobufCodec final : public RunCodec<ProtobufCodec> {
   size_t dense() const { return transform_.schema().dense.size(); }
   size_t slots() const { return transform_.schema().categorical.size(); }
 
-  MaybeBad ReadMessage(std::string_view record, Scratch* scratch, Message* message) const;
-  MaybeBad ReadPacked(Fields& fields, Scratch* scratch, Message* message) const;
+  MaybeBad ReadMessage(std::string_view record, Scratch* scratch, ProtobufMessage* message) const;
+  MaybeBad ReadPacked(Fields& fields, Scratch* scratch, ProtobufMessage* message) const;
   MaybeBad ReadFeature(std::string_view bytes, Scratch* scratch) const;
-  MaybeBad AddDense(uint32_t bits, Scratch* scratch, Message* message) const;
-  MaybeBad AddBucket(uint32_t bucket, Scratch* scratch, Message* message) const;
-  MaybeBad CheckPacked(const Message& message) const;
+  MaybeBad AddDense(uint32_t bits, Scratch* scratch, ProtobufMessage* message) const;
+  MaybeBad AddBucket(uint32_t bucket, Scratch* scratch, ProtobufMessage* message) const;
+  MaybeBad CheckPacked(const ProtobufMessage& message) const;
   MaybeBad TellItem(std::string_view name, std::string_view value, Scratch* scratch) const;
 
   const FeatureTransform& transform_;
@@ -138,7 +138,7 @@ class ProtobufCodec final : public RunCodec<ProtobufCodec> {
 
 MaybeBad ProtobufCodec::DecodeRecord(const RawRecords& records, size_t i, Scratch* scratch,
                                      Batch* batch) const {
-  Message message;
+  ProtobufMessage message;
   scratch->example.Start();
   if (MaybeBad reason = ReadMessage(records[i], scratch, &message)) return reason;
   const bool learnt = options_.label == LabelUse::kLearnt;
@@ -157,7 +157,7 @@ MaybeBad ProtobufCodec::DecodeRecord(const RawRecords& records, size_t i, Scratc
 }
 
 MaybeBad ProtobufCodec::ReadMessage(std::string_view record, Scratch* scratch,
-                                    Message* message) const {
+                                    ProtobufMessage* message) const {
   Fields fields(record);
   while (fields.Next()) {
     MaybeBad reason;
@@ -185,7 +185,8 @@ MaybeBad ProtobufCodec::ReadMessage(std::string_view record, Scratch* scratch,
 }
 
 // Reads packed features, which may also come one by one, and skips unknown fields.
-MaybeBad ProtobufCodec::ReadPacked(Fields& fields, Scratch* scratch, Message* message) const {
+MaybeBad ProtobufCodec::ReadPacked(Fields& fields, Scratch* scratch,
+                                   ProtobufMessage* message) const {
   if (fields.Is(kDense, Wire::WIRETYPE_FIXED32))
     return AddDense(fields.Fixed32(), scratch, message);
   if (fields.Is(kBuckets, Wire::WIRETYPE_FIXED32))
@@ -207,7 +208,7 @@ MaybeBad ProtobufCodec::ReadPacked(Fields& fields, Scratch* scratch, Message* me
   return std::nullopt;
 }
 
-MaybeBad ProtobufCodec::AddDense(uint32_t bits, Scratch* scratch, Message* message) const {
+MaybeBad ProtobufCodec::AddDense(uint32_t bits, Scratch* scratch, ProtobufMessage* message) const {
   const size_t index = message->dense++;
   if (index >= dense()) return std::nullopt;  // counted, and refused in the end
   const float value = std::bit_cast<float>(bits);
@@ -220,7 +221,8 @@ MaybeBad ProtobufCodec::AddDense(uint32_t bits, Scratch* scratch, Message* messa
   return std::nullopt;
 }
 
-MaybeBad ProtobufCodec::AddBucket(uint32_t bucket, Scratch* scratch, Message* message) const {
+MaybeBad ProtobufCodec::AddBucket(uint32_t bucket, Scratch* scratch,
+                                  ProtobufMessage* message) const {
   const size_t index = message->buckets++;
   if (index >= slots()) return std::nullopt;
   const FeatureNames::Place place{.dense = false, .index = static_cast<uint32_t>(index)};
@@ -235,7 +237,7 @@ MaybeBad ProtobufCodec::AddBucket(uint32_t bucket, Scratch* scratch, Message* me
 }
 
 // Checks that the record has all of the schema's numbers or none, and the same for buckets.
-MaybeBad ProtobufCodec::CheckPacked(const Message& message) const {
+MaybeBad ProtobufCodec::CheckPacked(const ProtobufMessage& message) const {
   if (message.dense != 0 && message.dense != dense())
     return BadRecord(fmt::format("dense: {} numbers, {} expected", message.dense, dense()),
                      BadPart::kSyntax);

@@ -66,6 +66,13 @@ struct JsonShape : RecordShape {
   bool is_own() const { return *this != JsonShape(); }
 };
 
+// Avro records. Places are as in JSON: a key is a field's name, or a map's key.
+struct AvroShape : JsonShape {
+  std::string schema_file = {};  // the schema that records are read by; "": their own
+
+  bool operator==(const AvroShape&) const = default;
+};
+
 // Lines of values with a separator between them (RFC 4180). Features that are not named are in the
 // column of their own name.
 struct CsvShape : RecordShape {

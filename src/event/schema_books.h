@@ -11,6 +11,8 @@
 
 namespace tacit::event {
 
+class AvroSchemas;
+
 // Parses "7", or a GUID in its usual form. Fails for anything else.
 Result<SchemaKey> ParseSchemaKey(std::string_view text);
 
@@ -35,6 +37,9 @@ inline constexpr size_t kSchemaAnswerBytesMax = 1 << 20;
 // bytes, 64 levels, and for Protobuf 2,000 statements and blocks, 50,000 tokens, 400 `optional`
 // fields of proto3, and no options that ranges of extensions share; a reason names at most 24 bytes
 // of it.
-SchemaVerdict JudgeSchema(std::string_view answer, PayloadKind kind);
+// An Avro schema is rejected where records of it cannot be read; `avro`, which must not be null
+// then, gets the others by their key.
+SchemaVerdict JudgeSchema(std::string_view answer, PayloadKind kind, const SchemaKey& key = 0,
+                          AvroSchemas* avro = nullptr);
 
 }  // namespace tacit::event

@@ -19,6 +19,7 @@
 #include "stream/log/copies.h"
 #include "wiring/day_table.h"
 #include "wiring/learning.h"
+#include "wiring/plans/codec.h"
 #include "wiring/plans/source.h"
 #include "wiring/source_check.h"
 
@@ -83,7 +84,11 @@ Result<Parts> OpenPercent(const config::Source& source, double percent) {
                .held_out = PartOfLog(std::move(held_out), offsets - held, offsets)};
 }
 
-Result<Parts> OpenParts(const HeldOut& held_out, config::Source* source) {
+Result<Parts> OpenParts(const HeldOut& held_out, config::Config* config) {
+  config::Source* const source = &config->source;
+  // The schemas of container files are found as they are read, and the codec needs them.
+  if (source->format == config::FormatKind::kAvro)
+    TACIT_RETURN_IF_ERROR(wiring::PlanReading(source, config->features));
   const bool holds_out = held_out.files > 0 || held_out.percent > 0;
   if (holds_out && (!source->traits().has_files || source->files.empty()))
     return Fail(
@@ -257,7 +262,7 @@ Status LearnWithoutPrivacy(config::Config config, const ConfiguredRunOptions& op
   config.store.path = folder.path() + "/store";
   // No configuration can have such learners: were the folder left behind, nothing would serve it.
   for (config::Learner& learner : config.learners) learner.id += ".without-privacy";
-  TACIT_ASSIGN(Parts parts, OpenParts(options.held_out, &config.source));
+  TACIT_ASSIGN(Parts parts, OpenParts(options.held_out, &config));
   TACIT_ASSIGN(const wiring::Assembly assembly, wiring::Assemble(std::move(config)));
   TACIT_ASSIGN(ConfiguredRun plain,
                RunAtWork(assembly, options, /*silent=*/true).Learn(std::move(parts)));
@@ -277,7 +282,7 @@ Result<ConfiguredRun> RunConfigured(config::Config config, const ConfiguredRunOp
   config.store.witness = "none";
   config.source.mark.clear();
   const config::Config again = config;
-  TACIT_ASSIGN(Parts parts, OpenParts(options.held_out, &config.source));
+  TACIT_ASSIGN(Parts parts, OpenParts(options.held_out, &config));
   TACIT_ASSIGN(const wiring::Assembly assembly, wiring::Assemble(std::move(config)));
   TACIT_ASSIGN(ConfiguredRun run,
                RunAtWork(assembly, options, /*silent=*/false).Learn(std::move(parts)));

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/bytes.h"
+#include "event/avro/schemas.h"
 #include "train/linear/arithmetic.h"
 #include "wiring/plans/code_version.h"
 
@@ -20,6 +21,8 @@ Digest BuildOf(const BuildParts& parts) {
     put(learner.model->Fingerprint());
     build.Put(learner.charge.noise_multiplier);
   }
+  if (assembly.config.source.avro_schemas != nullptr)
+    build.PutString(assembly.config.source.avro_schemas->reader());
   put(assembly.items ? assembly.items->fingerprint() : Digest{});
   put(parts.opt_out != nullptr ? parts.opt_out->digest() : Digest{});
   const auto* key = reinterpret_cast<const char*>(parts.key.data());

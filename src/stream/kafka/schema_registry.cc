@@ -86,7 +86,7 @@ class SchemaRegistry final : public event::SchemaBook {
   void Ask(Questions::value_type* question);
   void Drop(Question* question);
   void Finish(Questions::value_type* question, CURLcode outcome);
-  SchemaVerdict Judge(const Question& question, CURLcode outcome, bool* lasts) const;
+  SchemaVerdict Judge(const Questions::value_type& asked, CURLcode outcome, bool* lasts) const;
   void Settle(SchemaKey schema, SchemaVerdict verdict, TimePoint until);
   void TakeFailure(Questions::value_type* question, std::string reason);
   std::string TroubleText() const;
@@ -239,7 +239,7 @@ void SchemaRegistry::Drop(Question* question) {
 void SchemaRegistry::Finish(Questions::value_type* finished, CURLcode outcome) {
   Question& question = finished->second;
   bool lasts = false;
-  SchemaVerdict verdict = Judge(question, outcome, &lasts);
+  SchemaVerdict verdict = Judge(*finished, outcome, &lasts);
   Drop(&question);
   if (verdict.kind == Kind::kWait) {
     TakeFailure(finished, std::move(verdict.reason));
@@ -257,14 +257,17 @@ void SchemaRegistry::Finish(Questions::value_type* finished, CURLcode outcome) {
 }
 
 // Returns kWait if that is no answer. `*lasts`: no later one will be another.
-SchemaVerdict SchemaRegistry::Judge(const Question& question, CURLcode outcome, bool* lasts) const {
+SchemaVerdict SchemaRegistry::Judge(const Questions::value_type& asked, CURLcode outcome,
+                                    bool* lasts) const {
+  const Question& question = asked.second;
   const bool too_long = question.answer.size() >= event::kSchemaAnswerBytesMax;
   if (outcome != CURLE_OK && !(outcome == CURLE_WRITE_ERROR && too_long))
     return {Kind::kWait, question.error[0] != '\0' ? question.error : curl_easy_strerror(outcome)};
   long status = 0;
   curl_easy_getinfo(question.request.get(), CURLINFO_RESPONSE_CODE, &status);
   *lasts = status == 200;
-  if (status == 200) return event::JudgeSchema(question.answer, options_.kind);
+  if (status == 200)
+    return event::JudgeSchema(question.answer, options_.kind, asked.first, options_.avro.get());
   if (status == 401 || status == 403) return {Kind::kWait, fmt::format("refused us ({})", status)};
   const bool of_question = status >= 400 && status < 500 && status != 408 && status != 429;
   std::string said = status == 404 ? "there is no such schema" : fmt::format("answered {}", status);

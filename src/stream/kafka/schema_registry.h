@@ -9,6 +9,10 @@
 #include "base/clock.h"
 #include "event/envelope.h"
 
+namespace tacit::event {
+class AvroSchemas;
+}  // namespace tacit::event
+
 namespace tacit::stream {
 
 struct SchemaRegistryOptions {
@@ -20,7 +24,8 @@ struct SchemaRegistryOptions {
   // Without a value they wait until it answers.
   std::optional<std::chrono::milliseconds> wait = std::chrono::milliseconds(60'000);
   event::PayloadKind kind = event::PayloadKind::kJson;
-  size_t denied_most = 100'000;  // denials that are remembered
+  std::shared_ptr<event::AvroSchemas> avro = {};  // gets what is accepted; of kind kAvro
+  size_t denied_most = 100'000;                   // denials that are remembered
 };
 
 // Makes a book that asks a schema registry (Confluent's API: /schemas/ids/7,

@@ -44,6 +44,9 @@ class InputFile {
   const std::string& cut() const { return cut_; }
   // The cut is one of standard input, which has not ended: more bytes come.
   bool waiting() const { return waiting_; }
+  // For messages.
+  const std::string& path() const { return opened_.path; }
+  CutIs cut_is() const { return opened_.cut; }
   bool is_standard_input() const { return opened_.input != nullptr; }
   // Bytes of the file itself; packed bytes if it is packed.
   uint64_t raw_size() const { return opened_.raw_size; }  // when it was opened, as far as known

@@ -1,7 +1,5 @@
 #include "stream/log/line_reader.h"
 
-#include <fmt/format.h>
-
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -24,26 +22,10 @@ Piece NextPiece(const char* text, size_t size) {
   return {static_cast<size_t>(static_cast<const char*>(newline) - text), true};
 }
 
-void EndRecord(event::RawRecords* records) {
-  records->end.push_back(static_cast<uint32_t>(records->bytes.size()));
-}
-
-void EndFaulty(std::string reason, event::RawRecords* records) {
-  records->faults.push_back({static_cast<uint32_t>(records->size()), std::move(reason)});
-  EndRecord(records);
-}
-
-tl::unexpected<Error> NotWhole(const InputFile& file) {
-  return Fail(ErrorCode::kIo,
-              fmt::format("{}: the file is not whole. It is still being written, or its copy was "
-                          "broken off: put the whole file in its place",
-                          file.cut()));
-}
-
 }  // namespace
 
 LineReader::LineReader(std::unique_ptr<InputFile> file, size_t max_record_bytes)
-    : file_(std::move(file)), max_record_bytes_(max_record_bytes), buffer_(kBufferBytes) {}
+    : RecordReader(std::move(file), max_record_bytes), buffer_(kBufferBytes) {}
 
 Status LineReader::Refill() {
   TACIT_ASSIGN(end_, file_->Read(buffer_));
@@ -74,7 +56,7 @@ Status LineReader::Read(size_t lines_max, size_t bytes_max, event::RawRecords* r
     TACIT_ASSIGN(const bool at_end, AtEnd());
     if (at_end) return {};
     if (!AtCut()) TACIT_RETURN_IF_ERROR(ReadLine(records));
-    if (AtCut() && records->size() == 0) return NotWhole(*file_);
+    if (AtCut() && records->size() == 0) return NotWhole();
     if (AtCut()) return {};
   }
   return {};
@@ -107,7 +89,7 @@ Status LineReader::ReadLine(event::RawRecords* records) {
   if (AtCut()) {
     held_ = std::move(line);
   } else if (line.too_long) {
-    EndFaulty(fmt::format("the record is longer than {} bytes", max_record_bytes_), records);
+    EndFaulty(TooLong(), records);
   } else {
     EndRecord(records);
   }
@@ -127,7 +109,7 @@ Result<uint64_t> LineReader::Skip(uint64_t lines) {
   while (skipped < lines) {
     if (begin_ == end_) TACIT_RETURN_IF_ERROR(Refill());
     if (AtCut() && file_->waiting()) continue;
-    if (AtCut()) return NotWhole(*file_);
+    if (AtCut()) return NotWhole();
     if (begin_ == end_) {
       const bool last = in_line || FaultPending();
       fault_told_ = true;

@@ -20,6 +20,7 @@
 #include "base/check.h"
 #include "base/files/log.h"
 #include "base/threads/mutex.h"
+#include "stream/log/container_reader.h"
 #include "stream/log/line_reader.h"
 
 namespace tacit::stream {
@@ -44,6 +45,7 @@ struct LogFile {
   std::string path, name;
   uint64_t raw_size = 0;  // at open; for estimates
   bool input = false;     // standard input
+  bool container = false;
   std::optional<Prefix> prefix;
   std::optional<End> end;
 
@@ -65,6 +67,13 @@ tl::unexpected<Error> Changed(const LogFile& file, std::string_view how) {
 // REQUIRES file.end.
 tl::unexpected<Error> Grown(const LogFile& file, uint64_t raw_bytes) {
   if (file.input) return Changed(file, fmt::format("has more than {} records", file.end->lines));
+  if (file.container)
+    return Fail(
+        ErrorCode::kRefused,
+        fmt::format("{}: has grown from {} to {} bytes since it was read to its end. To go "
+                    "on, make it what it was (head -c {}), and write further records into a "
+                    "new file after the last one",
+                    file.path, file.end->raw_bytes, raw_bytes, file.end->raw_bytes));
   return Fail(
       ErrorCode::kRefused,
       fmt::format(
@@ -74,6 +83,13 @@ tl::unexpected<Error> Grown(const LogFile& file, uint64_t raw_bytes) {
           "under another name until it is whole",
           file.path, file.end->raw_bytes, raw_bytes, file.end->raw_bytes, file.end->lines + 1,
           file.end->lines + 1));
+}
+
+std::unique_ptr<RecordReader> MakeReader(const LogSourceOptions& options,
+                                         std::unique_ptr<InputFile> file) {
+  if (options.avro == nullptr)
+    return std::make_unique<LineReader>(std::move(file), options.max_record_bytes);
+  return std::make_unique<ContainerReader>(std::move(file), options.max_record_bytes, options.avro);
 }
 
 class LogSource final : public Source {
@@ -112,7 +128,7 @@ class LogSource final : public Source {
   Status SeekTo(uint64_t offset);
   // Opens the file and compares it with its known facts; notes its prefix if that is unknown.
   Result<std::unique_ptr<InputFile>> OpenChecked(LogFile* file) const;
-  Result<std::unique_ptr<LineReader>> OpenReader(size_t file);
+  Result<std::unique_ptr<RecordReader>> OpenReader(size_t file);
   // Returns false while no more of a file that was cut is there.
   bool RestIsThere();
   // Opens the file of the next record, if it is not open, and skips what was read of it.
@@ -122,7 +138,7 @@ class LogSource final : public Source {
   Status CheckStillThere(const InputFile& read, const LogFile& file) const;
   // Notes that the file ended after `lines` records; refuses if it ended elsewhere before, or if it
   // is no longer the one that was read.
-  Status NoteEnd(const LineReader& reader, uint64_t lines, LogFile* file) const;
+  Status NoteEnd(const RecordReader& reader, uint64_t lines, LogFile* file) const;
   Status VerifyFile(size_t index, ByteReader* stored);
 
   const LogSourceOptions options_;
@@ -133,7 +149,7 @@ class LogSource final : public Source {
   uint64_t offset_ = 0;
   size_t file_ = 0;    // files_.size(): at the end
   uint64_t line_ = 0;  // in that file
-  std::unique_ptr<LineReader> reader_;
+  std::unique_ptr<RecordReader> reader_;
   std::optional<uint64_t> cut_at_;  // the file had this many bytes, and more are waited for
 
   mutable Mutex mutex_;
@@ -161,9 +177,9 @@ Result<std::unique_ptr<InputFile>> LogSource::OpenChecked(LogFile* file) const {
   return input;
 }
 
-Result<std::unique_ptr<LineReader>> LogSource::OpenReader(size_t file) {
+Result<std::unique_ptr<RecordReader>> LogSource::OpenReader(size_t file) {
   TACIT_ASSIGN(auto input, OpenChecked(&files_[file]));
-  return std::make_unique<LineReader>(std::move(input), options_.max_record_bytes);
+  return MakeReader(options_, std::move(input));
 }
 
 // A file that was cut is opened again where other bytes may be in its place, or where so little of
@@ -212,14 +228,14 @@ Status LogSource::CheckStillThere(const InputFile& read, const LogFile& file) co
   return {};
 }
 
-Status LogSource::NoteEnd(const LineReader& reader, uint64_t lines, LogFile* file) const {
+Status LogSource::NoteEnd(const RecordReader& reader, uint64_t lines, LogFile* file) const {
   TACIT_RETURN_IF_ERROR(CheckStillThere(reader.file(), *file));
   if (file->end && file->end->lines != lines)
     return Changed(*file, fmt::format("has {} records instead of {}", lines, file->end->lines));
   // A sound file's size is what was read: bytes added later are a change. Past damage nothing is
   // read, so the size at opening counts too.
   const InputFile& input = reader.file();
-  const bool all = input.fault().empty();
+  const bool all = reader.fault().empty();
   file->end = {lines, all ? input.raw_read() : std::max(input.raw_size(), input.raw_read())};
   return {};
 }
@@ -238,7 +254,7 @@ Result<PollOutcome> LogSource::Poll(std::chrono::milliseconds timeout, event::Ra
   records->origin_line = line_ + 1;
   Status read = reader_->Read(options_.records_per_poll, kFrameBytes, records);
   if (!read && reader_->file().waiting()) return PollOutcome::kNothing;
-  if (!read && !reader_->file().cut().empty()) return AwaitRest(std::move(read.error()), timeout);
+  if (!read && !reader_->cut().empty()) return AwaitRest(std::move(read.error()), timeout);
   if (!read) return Fail(std::move(read.error()));
   offset_ += records->size();
   line_ += records->size();
@@ -276,7 +292,7 @@ Status LogSource::SeekTo(uint64_t offset) {
   uint64_t begin = 0;  // first offset of files_[file]
   size_t file = 0;
   uint64_t line = 0;
-  std::unique_ptr<LineReader> reader;
+  std::unique_ptr<RecordReader> reader;
   while (begin < offset && file < files_.size()) {
     LogFile& passed = files_[file];
     if (passed.end && begin + passed.end->lines <= offset && !passed.input) {
@@ -400,7 +416,7 @@ Result<std::unique_ptr<Source>> OpenLogSource(LogSourceOptions options) {
   StandardInput::Get().Keep(2 * (kFrameBytes + options.max_record_bytes));
   std::map<InputFile::Inode, std::string> seen;
   for (const std::string& path : options.files) {
-    TACIT_ASSIGN(const auto input, InputFile::Open(path));
+    TACIT_ASSIGN(auto input, InputFile::Open(path));
     const auto [first, fresh] = seen.emplace(input->inode(), path);
     if (!fresh)
       return Fail(ErrorCode::kInvalidArgument,
@@ -414,6 +430,9 @@ Result<std::unique_ptr<Source>> OpenLogSource(LogSourceOptions options) {
     file.path = path;
     file.name = std::filesystem::path(path).filename().string();
     file.raw_size = input->raw_size();
+    file.container = options.avro != nullptr;
+    if (file.container)
+      TACIT_RETURN_IF_ERROR(ContainerReader(std::move(input), 0, options.avro).Open());
     files.push_back(std::move(file));
   }
   if (!options.past_cut.empty() &&

@@ -8,6 +8,10 @@
 #include "base/result.h"
 #include "stream/source.h"
 
+namespace tacit::event {
+class AvroSchemas;
+}  // namespace tacit::event
+
 namespace tacit::stream {
 
 struct LogSourceOptions {
@@ -20,11 +24,15 @@ struct LogSourceOptions {
   bool waits_for_rest = false;
   // One of the files, if it is cut for good: the cut is damage like any other. Else empty.
   std::string past_cut = {};
+  // Files are object container files of Avro, and their schemas go here. Null: they have lines.
+  std::shared_ptr<event::AvroSchemas> avro = {};
 };
 
 // Log files as one topic with one partition, 0: the offset of a record is its line number across
 // the files, from 0. Each file end is a public cut. The source ends after the last file; Seek({0,
 // 0}) reads everything again.
+//
+// The records of Avro's container files are counted in the place of lines.
 //
 // A corrupt packed file gives every line that can be read and then one faulty record; a line that
 // is too long is a faulty record as well. Neither stops the stream.

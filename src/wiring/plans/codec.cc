@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "config/text_file.h"
+#include "event/avro/codec.h"
 #include "event/csv_codec.h"
 #include "event/json_shape.h"
 #include "stream/log/log_source.h"
@@ -53,6 +55,20 @@ Status ReadCsvHeaders(config::Source* source) {
   return {};
 }
 
+Status PlanAvro(config::Source* source, const event::FeatureSchema& schema) {
+  TACIT_RETURN_IF_ERROR(event::CheckShape(source->avro, schema, "source.avro"));
+  const std::string& file = source->avro.schema_file;
+  std::string reader;
+  if (!file.empty()) {
+    TACIT_ASSIGN(reader, config::ReadTextFile(file));
+  }
+  auto schemas = event::AvroSchemas::Make(reader, event::AvroPlacesOf(source->avro, schema));
+  if (!schemas) return Fail(std::move(schemas.error()).Context("source.avro.schema_file: " + file));
+  // What was opened before puts schemas into those that were made then.
+  if (source->avro_schemas == nullptr) source->avro_schemas = *std::move(schemas);
+  return {};
+}
+
 }  // namespace
 
 event::FeatureSchema MakeSchema(const std::vector<config::Feature>& features) {
@@ -84,6 +100,7 @@ Result<event::FeatureSchema> PlanReading(config::Source* source,
     TACIT_RETURN_IF_ERROR(event::CheckCsvShape(source->csv, schema));
   if (source->format == Format::kJson && source->json.is_own())
     TACIT_RETURN_IF_ERROR(event::CheckShape(source->json, schema));
+  if (source->format == Format::kAvro) TACIT_RETURN_IF_ERROR(PlanAvro(source, schema));
   return schema;
 }
 
@@ -108,6 +125,11 @@ std::unique_ptr<event::Codec> MakeCodec(const config::Source& source,
                                   : event::MakeJsonCodec(transform, options);
     case config::Source::Format::kCsv:
       return event::MakeCsvCodec(transform, source.csv, options);
+    case config::Source::Format::kAvro:
+      return event::MakeAvroCodec(
+          transform, source.avro, source.avro_schemas,
+          source.traits().has_lines || source.framing == config::Source::Framing::kConfluent,
+          options);
     case config::Source::Format::kProtobuf:
       break;
   }
@@ -115,7 +137,9 @@ std::unique_ptr<event::Codec> MakeCodec(const config::Source& source,
 }
 
 uint64_t ReadingOf(const config::Config& config) {
-  return std::max<uint64_t>(BucketHash(config::DumpReading(config), 0), 1);
+  std::string reading = config::DumpReading(config);
+  if (config.source.avro_schemas != nullptr) reading += config.source.avro_schemas->reader();
+  return std::max<uint64_t>(BucketHash(reading, 0), 1);
 }
 
 }  // namespace tacit::wiring

@@ -14,9 +14,10 @@ namespace tacit::wiring {
 // The features of a configuration in the transform's form.
 event::FeatureSchema MakeSchema(const std::vector<config::Feature>& features);
 
-// The schema by which the source's records are read, checked together with source.json or
-// source.csv. Fills in source.csv.columns where they are not configured, out of the first file's
-// first line, and checks that each file begins with that line; not where files were not looked for.
+// The schema by which the source's records are read, checked together with source.json,
+// source.csv or source.avro. Fills in source.csv.columns where they are not configured, out of the
+// first file's first line, and checks that each file begins with that line; not where files were
+// not looked for. Makes source.avro_schemas for Avro, which the source and the codec share.
 // kInvalidArgument names the file, the part or the feature.
 Result<event::FeatureSchema> PlanReading(config::Source* source,
                                          const std::vector<config::Feature>& features);

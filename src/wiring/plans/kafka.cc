@@ -35,7 +35,8 @@ Result<std::unique_ptr<event::SchemaBook>> MakeSchemaBook(
                                           .ca_file = registry.ca_file,
                                           .timeout = std::chrono::milliseconds(registry.timeout_ms),
                                           .wait = wait,
-                                          .kind = kind};
+                                          .kind = kind,
+                                          .avro = source.avro_schemas};
     if (!registry.username.empty()) {
       TACIT_ASSIGN(options.password, config::ReadSecret(registry.password));
     }
@@ -52,6 +53,7 @@ Result<std::unique_ptr<event::Envelope>> MakeEnvelope(
   const event::EnvelopeOptions options{
       .framed = source.framing == config::Source::Framing::kConfluent,
       .kind = source.format == config::Source::Format::kProtobuf ? event::PayloadKind::kProtobuf
+              : source.format == config::Source::Format::kAvro   ? event::PayloadKind::kAvro
                                                                  : event::PayloadKind::kJson};
   std::unique_ptr<event::SchemaBook> book;
   if (options.framed) {

@@ -19,6 +19,7 @@ Opened OpenLog(const config::Source& source, const LiveParts* live) {
   stream::LogSourceOptions options;
   options.files = source.files;
   options.max_record_bytes = source.max_record_bytes;
+  if (source.format == config::FormatKind::kAvro) options.avro = source.avro_schemas;
   if (live != nullptr) {
     options.waits_for_rest = !live->until_end && !IsStandardInput(source.files);
     options.past_cut = live->past_cut;

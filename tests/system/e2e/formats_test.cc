@@ -272,7 +272,7 @@ TEST_F(FormatsTest, WhatIsNotReadIsRefusedAtStart) {
     EXPECT_EQ(ended.exit_code, 2) << ended.err;
     return ended.err;
   };
-  EXPECT_THAT(refusal("avro"), HasSubstr("source.format: Avro is not read; send JSON"));
+  EXPECT_THAT(refusal("avro"), HasSubstr("day-0.tsv: is no Avro container file"));
   EXPECT_THAT(refusal("protobuf"), HasSubstr("a log file has one record a line"));
   EXPECT_THAT(refusal("jsonl"), HasSubstr("(did you mean 'json'?)"));
 }

@@ -101,7 +101,7 @@ TEST_F(RegistryRestartTest, APartitionWaitsAndGoesOnWhenItIsBack) {
   EXPECT_EQ(letters.size(), 16u);
   for (const auto& [place, reason] : letters) {
     EXPECT_EQ(place.first, 1);
-    EXPECT_THAT(reason, HasSubstr("Avro"));
+    EXPECT_THAT(reason, HasSubstr("AVRO"));
   }
 }
 

@@ -219,7 +219,8 @@ const std::vector<BadCase> kValues = {
      "kind: log\n  files: [/dev/null]\n  mark: /tmp/tacit/store.witness",
      "c.yaml:4: source.mark: is the same as store.witness: put the two in different places"},
     {"OptOutWithoutUsers", "kind: generator", "kind: log\n  files: [/dev/null]\n  opt_out: /x",
-     "c.yaml:4: source.opt_out: is for sources of formats json, csv and protobuf: other records "
+     "c.yaml:4: source.opt_out: is for sources of formats json, csv, protobuf and avro: other "
+     "records "
      "name no user, and would be learnt from"},
     {"OptOutWithoutAPlaceOfUsers", "kind: generator",
      "kind: log\n  files: [/dev/null]\n  format: csv\n  opt_out: /x",

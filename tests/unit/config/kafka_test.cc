@@ -139,17 +139,23 @@ TEST(Kafka, WhatCannotBeIsRefused) {
   EXPECT_EQ(ErrorOf(KafkaSample(), {"source.topic=a/b"}),
             "override 'source.topic=a/b': source.topic: 'a/b' is no topic's name");
   EXPECT_THAT(ErrorOf(KafkaSample("  format: avro\n")),
-              HasSubstr("c.yaml:4: source.format: Avro is not read; send JSON"));
-  EXPECT_EQ(
-      ErrorOf(KafkaSample("  format: jsn\n")),
-      "c.yaml:4: source.format: must be one of criteo_tsv, json, csv, protobuf, is 'jsn' (did you "
-      "mean 'json'?)");
+              HasSubstr("source.avro.schema_file: is needed in a topic without framing"));
+  EXPECT_THAT(
+      ErrorOf(KafkaSample("  format: avro\n  framing: confluent\n"
+                          "  registry: {schemas: {7: accept}}\n")),
+      HasSubstr("source.avro.schema_file: is needed where source.registry.schemas accepts"));
+  EXPECT_THAT(ErrorOf(KafkaSample("  format: avro\n  avro: {label: what, schema_file: a.avsc}\n")),
+              HasSubstr("source.avro.label: 'what' "));
+  EXPECT_EQ(ErrorOf(KafkaSample("  format: jsn\n")),
+            "c.yaml:4: source.format: must be one of criteo_tsv, json, csv, protobuf, avro, is "
+            "'jsn' (did you "
+            "mean 'json'?)");
   EXPECT_THAT(
       ErrorOf(Sample("kind: generator", "kind: log\n  format: protobuf\n  files: /dev/null")),
       HasSubstr("c.yaml:3: source.format: a log file has one record a line"));
   EXPECT_EQ(ErrorOf(KafkaSample("  framing: confluent\n  registry: {url: http://r}\n")),
-            "c.yaml:1: source.format: source.framing confluent goes with json and protobuf, is "
-            "'criteo_tsv'");
+            "c.yaml:1: source.format: source.framing confluent goes with json, protobuf and avro, "
+            "is 'criteo_tsv'");
   const std::string framed = "  format: json\n  framing: confluent\n";
   EXPECT_THAT(ErrorOf(KafkaSample(framed)), HasSubstr("source.registry: no schema could ever be"));
   EXPECT_EQ(ErrorOf(KafkaSample(framed + "  registry: {url: registry:8081}\n")),

@@ -102,7 +102,7 @@ TEST_F(BareEnvelopeTest, OtherCloudEventsAreRefusedByName) {
   EXPECT_THAT(reason({{"content-type", "application/cloudevents+json; charset=UTF-8"}}),
               HasSubstr("a CloudEvent in structured mode; send them in binary mode"));
   EXPECT_EQ(reason({{"ce_specversion", "0.3"}}), "header ce_specversion: is not known, 1.0 is");
-  EXPECT_THAT(reason({{"content-type", "application/avro"}}), HasSubstr("Avro is not read"));
+  EXPECT_THAT(reason({{"content-type", "application/avro"}}), HasSubstr("source.format avro"));
 }
 
 class FramedEnvelopeTest : public ::testing::Test {
@@ -118,6 +118,7 @@ class FramedEnvelopeTest : public ::testing::Test {
       {7, {Kind::kAccept}}, {8, {Kind::kAccept}}, {9, {Kind::kReject, "is of type AVRO"}}};
   Envelope json_ = Make(PayloadKind::kJson);
   Envelope protobuf_ = Make(PayloadKind::kProtobuf);
+  Envelope avro_ = Make(PayloadKind::kAvro);
 };
 
 TEST_F(FramedEnvelopeTest, FramesAreTakenOff) {
@@ -134,6 +135,18 @@ TEST_F(FramedEnvelopeTest, TheGuidOfAHeaderIsAskedForAndTheValueIsBare) {
   EXPECT_EQ(Open(json_, "{}", headers).outcome, Outcome::kWait);
   answers_[guid] = {Kind::kAccept};
   EXPECT_EQ(Open(json_, "{}", headers).payload, "{}");
+}
+
+// Its schema is all that tells what the bytes are.
+TEST_F(FramedEnvelopeTest, AvroKeepsItsFrame) {
+  const std::string framed = Bytes("\0\0\0\0\7\0xyz");
+  EXPECT_EQ(Open(avro_, framed, {{"content-type", "application/avro"}}).payload, framed);
+  answers_[SchemaGuid{}] = {Kind::kAccept};
+  const std::string header = Bytes("\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
+  EXPECT_EQ(Open(avro_, Bytes("\0x"), {{"__value_schema_id", header + "more"}}).payload,
+            header + Bytes("\0x"));
+  Envelope bare({.kind = PayloadKind::kAvro}, nullptr);
+  EXPECT_EQ(Open(bare, Bytes("\0x")).payload, Bytes("\0x")) << "a union's first branch";
 }
 
 TEST_F(FramedEnvelopeTest, TheBookIsAskedWhereTheSchemaChanges) {

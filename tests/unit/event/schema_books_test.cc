@@ -57,7 +57,7 @@ TEST(JudgeSchema, AnotherTypeIsRejected) {
   // A registry does not name its first type.
   const SchemaVerdict avro = JudgeSchema(Answer("", "\"string\""), kJsonSchema);
   EXPECT_EQ(avro.kind, Kind::kReject);
-  EXPECT_EQ(avro.reason, "is of type 'AVRO', JSON expected; Avro is not read");
+  EXPECT_EQ(avro.reason, "is of type 'AVRO', JSON expected; source.format avro reads it");
 }
 
 TEST(JudgeSchema, EvolvedSchemasAreAccepted) {

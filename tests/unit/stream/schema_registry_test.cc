@@ -83,7 +83,7 @@ TEST_F(SchemaRegistryTest, WhatIsNotOursIsRejectedForGood) {
   for (int i = 0; i < 3; ++i) {
     const SchemaVerdict verdict = Ask(*book, 7);
     EXPECT_EQ(verdict.kind, Kind::kReject);
-    EXPECT_THAT(verdict.reason, HasSubstr("Avro is not read"));
+    EXPECT_THAT(verdict.reason, HasSubstr("is of type 'AVRO'"));
     clock_.Advance(3'600'000);
   }
   EXPECT_EQ(server.heads().size(), 1u);
