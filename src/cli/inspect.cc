@@ -160,6 +160,11 @@ Status CheckWhence(const InspectOptions& options) {
   return {};
 }
 
+double NowMs() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<double>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
+}
+
 Result<inspect::TopicAsked> TopicOf(const InspectOptions& options) {
   inspect::TopicAsked asked{
       .topic = options.topic,
@@ -405,7 +410,8 @@ Result<int> Inspect(const InspectOptions& options) {
   TACIT_ASSIGN(auto records, OpenRecords(options));
   TACIT_ASSIGN(const inspect::Sample sample,
                inspect::ReadSample(std::move(records), {.format = FormatNamed(options.format),
-                                                        .rows_most = options.rows}));
+                                                        .rows_most = options.rows,
+                                                        .now_ms = NowMs()}));
   inspect::Named named;
   TACIT_RETURN_IF_ERROR(FillNamed(options, NameOf(sample.shape.format), &named));
   for (const std::string& place : {named.label, named.user, named.item, named.time})

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -18,6 +20,8 @@ namespace {
 constexpr double kMetOnce = 0.9;     // of the records have a pair of their own
 constexpr double kLabelsLeast = 10;  // of either kind, by which a column may be judged
 constexpr double kByChance = 1e-6;
+// A value that tells has a twentieth of the labels of 1, and one record in fifty has no such label.
+constexpr double kOnesLeast = 0.05, kZerosMost = 0.02;
 constexpr size_t kWordsJudged = 10;                // of a label whose values are open
 constexpr uint64_t kNoNumber = uint64_t{1} << 32;  // keys of texts beside bins begin here
 
@@ -88,10 +92,10 @@ class RawRecords final : public Evidence {
         return counts.contains(codes[row]) ? std::optional(codes[row] == one) : std::nullopt;
       });
       if (!of_word) continue;
-      of_word->filled_is_always_zero = false;  // another word is then told of
+      of_word->label = config::QuotedYaml(sample_.columns[label.column].TextOf(one));
       const auto worth = [](const Foretold& f) {
-        return std::tuple(f.has_auc, f.filled_is_always_one,
-                          std::max({f.by_presence, f.by_value, f.by_element}));
+        return std::tuple(f.has_auc, f.is_always_one, f.telling ? f.telling->ones : 0,
+                          std::max(f.by_presence, f.by_value));
       };
       if (!best || worth(*of_word) > worth(*best)) best = std::move(of_word);
     }
@@ -133,7 +137,7 @@ class RawRecords final : public Evidence {
     const uint32_t top = MostFrequent(column);
     std::array<HalvesCount, 2> by_presence;
     std::unordered_map<uint64_t, HalvesCount> by_value, by_bin;  // texts have bins of their own
-    HalvesCount all, filled, unusual;
+    HalvesCount all, filled, unusual, zero, below;
     for (uint64_t row = 0; row < sample_.rows; ++row) {
       const std::optional<bool> one = is_one(row);
       if (!one) continue;
@@ -148,24 +152,52 @@ class RawRecords final : public Evidence {
       const bool counts = present && number != 0 && number != -1;
       if (counts) filled.Add(later, *one);
       if (counts && code != top) unusual.Add(later, *one);
+      if (number == 0) zero.Add(later, *one);
+      if (number < 0) below.Add(later, *one);
       for (HalvesCount* count : {&by_presence[present ? 1 : 0], &by_value[code], &all})
         count->Add(later, *one);
     }
     if (all.events == 0) return std::nullopt;
     Foretold foretold{.has_auc = std::min(all.later_positives,
-                                          all.later_events - all.later_positives) >= kLabelsLeast,
-                      .filled_is_always_one = HaveOneLabel(filled, all, true),
-                      .filled_is_nearly_one = AreNearlyAllOnes(filled, all)};
-    if (!foretold.filled_is_always_one && AreNearlyAllOnes(unusual, all)) {
-      foretold.filled_is_always_one = HaveOneLabel(unusual, all, true);
-      if (foretold.filled_is_always_one || !foretold.filled_is_nearly_one)
-        foretold.usual = column.TextOf(top);
-      foretold.filled_is_nearly_one = true;
+                                          all.later_events - all.later_positives) >= kLabelsLeast};
+    const char* has_it = Events(zero) > 0 ? "is not 0" : "is filled in";
+    foretold.is_always_one = Events(filled) >= kLabelsLeast && HaveOneLabel(filled, all);
+    if (foretold.is_always_one)
+      foretold.telling = {.where = has_it,
+                          .records = Events(filled),
+                          .ones = Ones(filled),
+                          .share = Ones(filled) / Ones(all)};
+    Offer(
+        filled, all, [&] { return has_it; }, &foretold);
+    const auto usual = [&] { return "is not " + ValueText(column, top); };
+    if (!foretold.is_always_one && top != 0 && Offer(unusual, all, usual, &foretold))
+      foretold.is_always_one = HaveOneLabel(unusual, all);
+    Offer(
+        by_presence[0], all, [] { return "is missing"; }, &foretold);
+    Offer(
+        zero, all, [] { return "is 0"; }, &foretold);
+    Offer(
+        below, all, [] { return "is below 0"; }, &foretold);
+    HalvesCount telling;  // of all values that tell: those that pass with time have a few each
+    uint32_t example = 0;
+    size_t values = 0;
+    for (const auto& [code, count] : by_value) {
+      if (code == 0 || column.lists > 0 || !AreOnes(count, all)) continue;
+      if (Events(count) > Events(by_value[example]) || example == 0)
+        example = static_cast<uint32_t>(code);
+      telling.events += count.events;
+      telling.positives += count.positives;
+      telling.later_events += count.later_events;
+      telling.later_positives += count.later_positives;
+      ++values;
     }
-    if (!foretold.has_auc) {  // a few records tell nothing
-      foretold.filled_is_always_one &= foretold.filled_is_nearly_one;
-      return foretold;
-    }
+    const auto text = [&] {
+      return (values > 1 ? fmt::format("is one of {} values such as ", values) : "is ") +
+             ValueText(column, example);
+    };
+    Offer(telling, all, text, &foretold);
+    if (!column.element_of_row.empty()) ForetellByElements(column, is_one, &foretold);
+    if (!foretold.has_auc) return foretold;  // a few records tell nothing
     const double rate = all.positives / all.events;
     const auto share = [](const HalvesCount& count) {
       return count.later_events > 0 ? count.later_positives / count.later_events : 0;
@@ -174,12 +206,11 @@ class RawRecords final : public Evidence {
     foretold.by_value =
         std::max(ForetellingAuc(Listed(by_value), rate), ForetellingAuc(Listed(by_bin), rate));
     foretold.filled_is_one = share(by_presence[1]) > share(by_presence[0]);
-    foretold.filled_is_always_zero = HaveOneLabel(filled, all, false);
-    if (!column.element_of_row.empty()) ForetellByElements(column, is_one, &foretold);
     return foretold;
   }
 
-  // Judges by each element of lists alone: a model sees elements.
+  // Judges by each element of lists alone: a model sees elements. A text without a separator is an
+  // element too.
   void ForetellByElements(const Column& column, const auto& is_one, Foretold* foretold) const {
     struct Story {
       HalvesCount count;
@@ -187,36 +218,50 @@ class RawRecords final : public Evidence {
     };
     std::unordered_map<uint32_t, Story> stories;
     // A long sample has no elements of its last rows.
-    const uint64_t rows = column.element_of_row.size() < kPairsMost
-                              ? sample_.rows
-                              : column.element_of_row.back().first;
+    const auto rows = static_cast<uint32_t>(column.element_of_row.size() < kPairsMost
+                                                ? sample_.rows
+                                                : column.element_of_row.back().first);
+    std::vector<uint8_t> has_elements(rows);
     HalvesCount all;
-    for (uint64_t row = 0; row < rows; ++row)
-      if (const std::optional<bool> one = is_one(row)) all.Add(row * 2 >= rows, *one);
-    for (const auto& [row, element] : column.element_of_row) {
-      const std::optional<bool> one = row < rows ? is_one(row) : std::nullopt;
-      if (!one) continue;
+    const auto see = [&](uint32_t row, uint32_t element, bool one) {
       const auto [at, fresh] = stories.try_emplace(element);
       if (fresh) at->second.first = row;
-      if (std::exchange(at->second.last, row) == row) continue;
-      at->second.count.Add(row * 2 >= rows, *one);
+      if (std::exchange(at->second.last, row) != row) at->second.count.Add(row * 2 >= rows, one);
+    };
+    for (const auto& [row, element] : column.element_of_row) {
+      if (row >= rows) continue;
+      has_elements[row] = 1;
+      if (const std::optional<bool> one = is_one(row)) see(row, element, *one);
     }
-    for (const auto& [element, story] : stories) {
-      if (story.count.events + story.count.later_events < kLabelsLeast) continue;
-      HalvesCount others = all;
-      others.events -= story.count.events;
-      others.positives -= story.count.positives;
-      others.later_events -= story.count.later_events;
-      others.later_positives -= story.count.later_positives;
-      const double auc =
-          ForetellingAuc(std::array{story.count, others}, all.positives / all.events);
-      const bool leaks = auc >= kForetellsAlone || AreNearlyAllOnes(story.count, all);
-      if (!leaks || (foretold->element_row && auc <= foretold->by_element)) continue;
-      foretold->by_element = auc;
-      foretold->element_row = story.first;
+    for (uint32_t row = 0; row < rows; ++row) {
+      const std::optional<bool> one = is_one(row);
+      if (!one) continue;
+      all.Add(row * 2 >= rows, *one);
+      const bool alone = column.lists == 0 && has_elements[row] == 0 && column.code[row] != 0;
+      if (alone) see(row, column.code[row], *one);
+    }
+    for (const auto& [of, story] : stories) {
+      const uint32_t element = of, first = story.first;
+      if (Events(story.count) < kLabelsLeast) continue;
+      Offer(
+          story.count, all,
+          [&] {
+            const std::string text = column.TextOf(element);
+            return "has " + (text.empty() ? "one value of its lists, first at " +
+                                                sample_.PlaceOf(first) + ','
+                                          : config::QuotedYaml(text));
+          },
+          foretold);
     }
   }
 
+  // A value as people may read it, or the place of its first record.
+  std::string ValueText(const Column& column, uint32_t code) const {
+    const std::string text = column.TextOf(code);
+    if (!text.empty()) return config::QuotedYaml(text);
+    const auto first = std::ranges::find(column.code, code) - column.code.begin();
+    return "as at " + sample_.PlaceOf(static_cast<uint64_t>(first)) + ',';
+  }
   // The code that most records have, which is 0 where most have no value.
   static uint32_t MostFrequent(const Column& column) {
     std::unordered_map<uint32_t, uint64_t> counts;
@@ -226,23 +271,33 @@ class RawRecords final : public Evidence {
   }
   static double Events(const HalvesCount& count) { return count.events + count.later_events; }
   static double Ones(const HalvesCount& count) { return count.positives + count.later_positives; }
-  // True if all these records have this label, which they have by chance once in a million logs.
-  static bool HaveOneLabel(const HalvesCount& some, const HalvesCount& all, bool one) {
-    const auto of_label = [&](const HalvesCount& count) {
-      return one ? Ones(count) : Events(count) - Ones(count);
-    };
-    return of_label(some) == Events(some) &&
-           std::pow(of_label(all) / Events(all), Events(some)) < kByChance;
+  // True if all these records have a label of 1, which they have by chance once in a million logs.
+  static bool HaveOneLabel(const HalvesCount& some, const HalvesCount& all) {
+    return Ones(some) == Events(some) &&
+           std::pow(Ones(all) / Events(all), Events(some)) < kByChance;
   }
-  // True if at most one of these records, or a fiftieth of the share that all have, has a label of
-  // 0, which is no chance either (Chernoff's bound).
-  static bool AreNearlyAllOnes(const HalvesCount& some, const HalvesCount& all) {
+  // True if next to no others than labels of 1 are among these records, and these are at most half
+  // of all, so that it is no chance (Chernoff's bound).
+  static bool AreOnes(const HalvesCount& some, const HalvesCount& all) {
     const double events = Events(some), zeros = events - Ones(some), rate = Ones(all) / Events(all);
-    if (events < kLabelsLeast || zeros > std::max(1.0, 0.02 * (1 - rate) * events)) return false;
-    const double ones = Ones(some) / events;
-    const double nats = ones * std::log(ones / rate) +
-                        (zeros > 0 ? (1 - ones) * std::log((1 - ones) / (1 - rate)) : 0);
+    if (events < kLabelsLeast || zeros > std::max(1.0, kZerosMost * events) || rate > 0.5)
+      return false;
+    const double share = Ones(some) / events;
+    const double nats = share * std::log(share / rate) +
+                        (zeros > 0 ? (1 - share) * std::log((1 - share) / (1 - rate)) : 0);
     return std::exp(-events * nats) < kByChance;
+  }
+  // Takes these records for the telling ones if they are ones and a part of all, and more than
+  // those before. `where` names them.
+  static bool Offer(const HalvesCount& some, const HalvesCount& all, const auto& where,
+                    Foretold* foretold) {
+    const double ones = Ones(some);
+    if (!AreOnes(some, all) || ones < kOnesLeast * Ones(all) ||
+        (foretold->telling && ones <= foretold->telling->ones))
+      return false;
+    foretold->telling = {
+        .where = where(), .records = Events(some), .ones = ones, .share = ones / Ones(all)};
+    return true;
   }
   // A number as a bin's edges have it.
   static float Scaled(double number) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "base/text.h"
@@ -17,7 +18,9 @@
 namespace tacit::inspect {
 namespace {
 
-constexpr double kMostRecords = 0.9;   // a label that is there in fewer would lose the others
+constexpr double kMostRecords = 0.9;  // a label that is there in fewer would lose the others
+constexpr double kLackMost = 0.5;     // above it a column is not even a rival
+constexpr size_t kValuesShown = 12;
 constexpr uint64_t kRatingsMost = 11;  // 0 to 10, or half stars: a mean of ratings has more
 
 class LabelFinder {
@@ -40,8 +43,6 @@ class LabelFinder {
       const bool has_rule = best && !Of(*best).time_unit &&
                             (!named_.label_values.empty() || MayHaveRule(*best) || IsVeiled(*best));
       if (best && !has_rule) return Refuse(*best);
-    } else if (roles_->plain_json) {
-      best = sample_.ColumnAt("/label");
     } else {
       best = Guess(&grounds);
     }
@@ -51,10 +52,17 @@ class LabelFinder {
     if (!named_.label.empty() && HasOneLabel(label)) return Refuse(*best);
     roles_->label = std::move(label);
     (*taken_)[*best] = 1;
+    if (evidence_.TellsWords() && Of(*best).missing > 1 - kMostRecords)
+      roles_->warnings.push_back(
+          fmt::format("{} of the records have no {}, the label: they are not "
+                      "learnt from",
+                      PercentText(Of(*best).missing), config::QuotedYaml(At(*best).place)));
     TellOfTextsForNone(*best);
   }
 
  private:
+  using Numbers = std::vector<std::pair<double, uint64_t>>;  // ascending, with their records
+
   // A column without the few texts that stand for none in it.
   struct Cleaned {
     TextsForNone none;
@@ -128,20 +136,42 @@ class LabelFinder {
   // as labels are, those that are and can be none are told of.
   std::optional<size_t> Guess(Grounds* grounds) {
     std::vector<std::pair<int, size_t>> able;  // with their ranks
-    for (size_t c = 0; c < sample_.columns.size(); ++c)
-      if (const auto rank = LabelRank(c)) able.emplace_back(*rank, c);
+    std::vector<size_t> lacking;               // those that too many records lack
+    for (size_t c = 0; c < sample_.columns.size(); ++c) {
+      const auto rank = LabelRank(c);
+      if (rank && Of(c).missing <= 1 - kMostRecords)
+        able.emplace_back(*rank, c);
+      else if (rank)
+        lacking.push_back(c);
+    }
     std::ranges::sort(able);
     const bool named = !able.empty() && IsLabelName(At(able[0].second));
     for (size_t c = 0; !named && evidence_.TellsWords() && c < sample_.columns.size(); ++c)
-      if ((*taken_)[c] == 0 && IsLabelName(sample_.columns[c]) && !LabelRank(c))
+      if ((*taken_)[c] == 0 && IsLabelName(sample_.columns[c]) &&
+          std::ranges::find(able, c, [](const auto& rank) { return rank.second; }) == able.end())
         roles_->warnings.push_back(fmt::format(
             "{} is called as labels are, and is not taken for one: {}{}",
             config::QuotedYaml(sample_.columns[c].place), ValuesOf(c),
             Of(c).distinct > 1 && MayHaveRule(c) ? ". With --label it is one all the same" : ""));
-    if (able.empty()) return std::nullopt;
+    if (able.empty()) return TellOfWords(lacking);
     *grounds = {.guessed = true, .reason = named ? "by its name" : "by its values"};
     for (size_t i = 1; i < able.size(); ++i) grounds->rivals.push_back(At(able[i].second).place);
+    for (const size_t c : lacking) grounds->rivals.push_back(At(c).place);
     return able[0].second;
+  }
+  // Nothing says which of these fields is the label.
+  std::optional<size_t> TellOfWords(std::vector<size_t> able) {
+    for (size_t c = 0; evidence_.TellsWords() && c < sample_.columns.size(); ++c)
+      if ((*taken_)[c] == 0 && HasWords(c) && Of(c).distinct > 1 && Of(c).distinct <= kValuesShown)
+        able.push_back(c);
+    std::string fields;
+    for (const size_t c : able)
+      fields += (fields.empty() ? "" : ", ") + config::QuotedYaml(At(c).place);
+    if (!able.empty())
+      roles_->warnings.push_back(fmt::format(
+          "no field is known to be the label. These have few values: {}; --label names one",
+          fields));
+    return std::nullopt;
   }
   // True if by this rule all records that have a label have the same. A raw sample keeps few words.
   bool HasOneLabel(const LabelRole& label) const {
@@ -156,24 +186,21 @@ class LabelFinder {
   bool IsZeroOrOne(size_t c) const { return Of(c).zero_or_one; }
 
   // A label's rank: a smaller one is likelier. Nothing if it cannot be one. Ranks below 10 have a
-  // label's name, and values that say which is 1; ranks below 20 two values or words of events.
-  // Words that do not tell a success come after 0 and 1.
+  // label's name and few values; ranks below 20 two values, or an event's name, after 0 and 1.
   std::optional<int> LabelRank(size_t c) const {
     const Column& column = At(c);
     const Profile& profile = Of(c);
-    if ((*taken_)[c] != 0 || profile.missing > 1 - kMostRecords || profile.distinct < 2 ||
+    if ((*taken_)[c] != 0 || profile.missing > kLackMost || profile.distinct < 2 ||
         column.lists + column.nested + column.times + column.datetimes > 0 ||
         SeemsTime(column, profile))
       return std::nullopt;
+    if (roles_->plain_json && column.place == "/label") return 0;
     const bool named = IsLabelName(column);
     if (IsZeroOrOne(c)) return named ? 1 : 12;
     const bool few = profile.distinct <= kTextsMost && profile.distinct == column.texts.size();
     if (evidence_.TellsWords() && few && HasWords(c)) {
-      const bool success = TellsSuccess(column);
-      if (profile.distinct == 2) return named ? 2 : success ? 13 : 16;
-      if (named && success) return 3;
-      if (named || IsEventName(column)) return success ? 11 : 14;
-      if (success) return 17;
+      if (profile.distinct == 2) return named ? 2 : OppositeLabels(column) ? 13 : 16;
+      if (named || IsEventName(column)) return 14;
     }
     if (HasQuotes(c) || !IsNumeric(c) || !evidence_.KnowsNumbers(c)) return std::nullopt;
     // The larger of -1 and 1 is a success, and either of 1 and 2 may be one.
@@ -205,7 +232,6 @@ class LabelFinder {
   }
 
   void SetRule(LabelRole* label) {
-    const Profile& profile = Of(label->column);
     if (!named_.label_values.empty()) {
       label->values = named_.label_values;
       label->reason = "its words are given";
@@ -218,39 +244,88 @@ class LabelFinder {
           fmt::format("the noise hides the values of {}: as the label it is taken for 0 or 1; more "
                       "records or a larger epsilon tell them",
                       config::QuotedYaml(At(label->column).place)));
-    } else if (HasWords(label->column)) {
-      label->values = WordsToLabels(At(label->column), sample_.rows);
-      label->values_open = !TellsSuccess(At(label->column));
-      label->reason = fmt::format("it has {} values", profile.distinct);
-    } else if (const auto numbers = evidence_.Numbers(label->column); numbers.size() == 2) {
-      label->values_open = true;
-      if (evidence_.TellsWords())
-        label->values = WordsToLabels(At(label->column), sample_.rows);
-      else
-        label->values = {{fmt::format("{}", numbers[0].first), "0"},
-                         {fmt::format("{}", numbers[1].first), "1"}};
+    } else if (const auto opposite = OppositeLabels(At(label->column))) {
+      label->values = *opposite;
       label->reason = "it has 2 values";
+    } else if (HasWords(label->column) || evidence_.Numbers(label->column).size() == 2) {
+      SetOpen(label);
     } else {
-      label->at_least = RatingThreshold(numbers);
+      const Numbers numbers = evidence_.Numbers(label->column);
+      label->at_least = RatingThreshold(TellOfNoRatings(label->column, numbers));
+      std::vector<std::pair<uint64_t, std::string>> counts;
+      for (const auto& [number, count] : numbers)
+        counts.emplace_back(count, fmt::format("{}", number));
       label->reason = fmt::format(
           "it is a scale, and GUESSED: it is 1 from {} on, which divides the records most evenly; "
-          "change label_at_least in the proposal if it is another number",
-          *label->at_least);
-      TellOfNoRatings(label->column, numbers);
+          "change label_at_least in the proposal if it is another number; its values are {}",
+          *label->at_least, CountsText(counts));
     }
   }
 
-  // A scale that begins with 1 often has another number where there is no answer.
-  void TellOfNoRatings(size_t c, const std::vector<std::pair<double, uint64_t>>& numbers) {
+  // A number that lies farther from the others than those are wide, and 0 in a scale that begins
+  // with 1, often stand where there is no answer. Returns the numbers between which nothing is so
+  // wide.
+  std::span<const std::pair<double, uint64_t>> TellOfNoRatings(size_t c, const Numbers& numbers) {
+    const std::span<const std::pair<double, uint64_t>> all = numbers;
+    size_t gap = 1;  // the widest one lies before this number
+    for (size_t i = 2; i < all.size(); ++i)
+      if (all[i].first - all[i - 1].first > all[gap].first - all[gap - 1].first) gap = i;
+    const auto low = all.first(gap), high = all.subspan(gap);
+    const auto width = [](const auto& part) { return part.back().first - part.front().first; };
+    if (all.size() > 2 && high.front().first - low.back().first > width(low) + width(high)) {
+      const auto [few, rest] =
+          low.size() < high.size() ? std::pair(low, high) : std::pair(high, low);
+      uint64_t records = 0;
+      for (const auto& [number, count] : few) records += count;
+      TellOfNoRating(c, records,
+                     fmt::format("{}{}, far from the others,", few.front().first,
+                                 few.size() > 1 ? fmt::format(" to {}", few.back().first) : ""));
+      return rest.size() > 1 ? rest : all;
+    }
     uint64_t records = 0;
-    for (const auto& [number, count] : numbers) records += number <= 0 ? count : 0;
-    if (records == 0 || numbers.back().first < 1) return;
+    for (const auto& [number, count] : all) records += number <= 0 ? count : 0;
+    if (records > 0 && all.back().first >= 1) TellOfNoRating(c, records, "0 or less");
+    return all;
+  }
+  void TellOfNoRating(size_t c, uint64_t records, std::string_view number) {
     roles_->warnings.push_back(fmt::format(
-        "{}{} {} 0 or less as {}, beside numbers of 1 and more: does it mean \"no answer\"? Then "
-        "list it in source.{}.missing, so that such records have no label",
+        "{}{} {} {} as {}, beside other numbers: does it mean \"no answer\"? Then list it in "
+        "source.{}.missing, so that such records have no label",
         evidence_.TellsWords() ? "" : "some ", Counted(records, "record"),
-        WordFor(records, "has", "have"), config::QuotedYaml(At(c).place),
+        WordFor(records, "has", "have"), number, config::QuotedYaml(At(c).place),
         NameOf(sample_.shape.format)));
+  }
+
+  // A person has to say which values are 1. For a trial it is the rarest.
+  void SetOpen(LabelRole* label) const {
+    const Column& column = At(label->column);
+    std::vector<std::pair<uint64_t, std::string>> counts;
+    if (evidence_.TellsWords()) {
+      std::map<uint32_t, uint64_t> of_code;
+      for (const uint32_t code : column.code)
+        if (code != 0) ++of_code[code];
+      for (const auto& [code, count] : of_code) counts.emplace_back(count, column.TextOf(code));
+    } else {
+      for (const auto& [number, count] : evidence_.Numbers(label->column))
+        counts.emplace_back(count, fmt::format("{}", number));
+    }
+    std::ranges::sort(counts, std::greater());
+    label->values_open = true;
+    for (const auto& [count, text] : counts)
+      label->values.emplace_back(text, &text == &counts.back().second ? "1" : "0");
+    std::ranges::sort(label->values);
+    label->reason = "its values are " + CountsText(counts);
+  }
+
+  // "\"view\" in 2,400 records, \"buy\" in 90".
+  static std::string CountsText(std::span<const std::pair<uint64_t, std::string>> counts) {
+    std::string list;
+    const size_t shown = std::min(kValuesShown, counts.size());
+    for (size_t i = 0; i < shown; ++i)
+      list +=
+          fmt::format("{}{} in {}", i > 0 ? ", " : "", config::QuotedYaml(counts[i].second),
+                      i > 0 ? WithThousands(counts[i].first) : Counted(counts[i].first, "record"));
+    return list + (counts.size() > shown ? fmt::format(" and {} more", counts.size() - shown) : "");
   }
 
   // The codec reads a label in quotes as a word.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <initializer_list>
+#include <utility>
 
 #include "event/shape_rules.h"
 
@@ -42,27 +43,21 @@ bool IsCalled(const Column& column, std::initializer_list<std::string_view> name
   return among(Plain(std::string_view(column.place).substr(before + 1)));
 }
 
-// A number without the signs around it, and with a point where its fraction begins.
-std::string PlainNumber(std::string_view text) {
-  const auto is_sign = [](char c) {
-    return c == ' ' || c == '$' || c == '%' || static_cast<unsigned char>(c) >= 0x80;
-  };
-  const auto is_currency = [](std::string_view word) {
-    return word.size() == 3 &&
-           std::ranges::all_of(word, [](char c) { return c >= 'A' && c <= 'Z'; });
-  };
-  if (text.size() > 4 && text[text.size() - 4] == ' ' && is_currency(text.substr(text.size() - 3)))
+// True if the text is digits, commas and points between signs, or before a currency such as EUR.
+bool IsWrittenNumber(std::string_view text) {
+  const auto is_capital = [](char c) { return c >= 'A' && c <= 'Z'; };
+  if (text.size() > 4 && text[text.size() - 4] == ' ' &&
+      std::ranges::all_of(text.substr(text.size() - 3), is_capital))
     text.remove_suffix(4);
-  while (!text.empty() && is_sign(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_sign(text.back())) text.remove_suffix(1);
-  std::string number(text);
-  const size_t comma = number.rfind(','), point = number.rfind('.');
-  if (comma == std::string::npos) return number;
-  const bool fraction = point == std::string::npos || comma > point;
-  if (fraction) number[comma] = ';';
-  std::erase_if(number, [&](char c) { return c == ',' || (fraction && c == '.'); });
-  std::ranges::replace(number, ';', '.');
-  return number;
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  while (!text.empty() && !is_digit(text.front()) && Plain(text.substr(0, 1)).empty())
+    text.remove_prefix(1);
+  while (!text.empty() && !is_digit(text.back()) && Plain(text.substr(text.size() - 1)).empty())
+    text.remove_suffix(1);
+  const bool amount =
+      std::ranges::all_of(text, [&](char c) { return is_digit(c) || c == ',' || c == '.'; });
+  return !text.empty() && amount &&
+         (text.find(',') != text.npos || std::ranges::count(text, '.') < 2);
 }
 
 // True if the text is a day such as 20261125, or begins with three numbers that may be one, with
@@ -91,21 +86,6 @@ bool BeginsWithDay(std::string_view text) {
   const bool ends = text.empty() || text[0] == ' ' || text[0] == 'T' || text[0] == ',';
   return ends && is_short(parts[1]) &&
          ((is_year(parts[0]) && is_short(parts[2])) || (is_short(parts[0]) && is_year(parts[2])));
-}
-
-// `of_two`: the column has one other word. Among more words "good" may be neither the best nor the
-// only success, so that only words of an event are one.
-bool IsSuccess(std::string_view word, bool of_two) {
-  static constexpr std::string_view kEvents[] = {
-      "click",     "clicked",   "buy",         "bought",   "purchase",  "purchased",
-      "convert",   "converted", "conversion",  "order",    "payment",   "paid",
-      "done",      "checkout",  "transaction", "complete", "completed", "won",
-      "subscribe", "success",   "subscribed",  "signup",   "successful"};
-  static constexpr std::string_view kOfTwo[] = {"yes",  "y",    "true", "t",
-                                                "like", "good", "pos",  "positive"};
-  const std::string plain = Plain(word);
-  return std::ranges::find(kEvents, plain) != std::end(kEvents) ||
-         (of_two && std::ranges::find(kOfTwo, plain) != std::end(kOfTwo));
 }
 
 }  // namespace
@@ -148,7 +128,7 @@ bool HasWrittenNumbers(const Column& column) {
   size_t written = 0;
   for (const auto& [code, text] : column.texts) {
     if (event::ReadNumber(text) || StandsForNone(text)) continue;
-    if (!event::ReadNumber(PlainNumber(text))) return false;
+    if (!IsWrittenNumber(text)) return false;
     ++written;
   }
   return written > 0;
@@ -169,15 +149,13 @@ bool StandsForNone(std::string_view text) {
       "null",     "none",    "nil",       "nan",       "na",   "inf",
       "infinity", "unknown", "undefined", "anonymous", "anon", "guest",
       "notset",   "nobody",  "nouser",    "missing",   "empty"};
-  if (text == "-1" || text == "\\N") return true;
+  static constexpr std::string_view kSigns[] = {"", "-", "--", "?", ".", "-1", "\\N"};
+  if (std::ranges::find(kSigns, text) != std::end(kSigns)) return true;
   if (std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) >= 0x80; }))
     return false;
   if (text.find_first_of(";|\t") != text.npos) return false;  // several values, perhaps
-  const std::string plain = Plain(text);
-  const bool clock = text.find(':') != text.npos && text.find('-') == text.npos;  // "00:00"
-  const bool amount = text.find_first_of(",%$") != text.npos;                     // "0,00"
-  return (plain.find_first_not_of('0') == plain.npos && !clock && !amount) ||
-         std::ranges::find(kWords, plain) != std::end(kWords);
+  return event::ReadNumber(text) == 0 || text.starts_with("0000-00-00") ||
+         std::ranges::find(kWords, Plain(text)) != std::end(kWords);
 }
 
 std::string TextsForNone::Quoted() const {
@@ -207,29 +185,18 @@ Column Without(const TextsForNone& none, const Column& column) {
   return without;
 }
 
-bool TellsSuccess(const Column& column) {
-  const bool of_two = column.texts.size() == 2;
-  const auto successes = static_cast<size_t>(std::ranges::count_if(
-      column.texts, [&](const auto& text) { return IsSuccess(text.second, of_two); }));
-  return successes > 0 && successes < column.texts.size();
-}
-
-config::Words WordsToLabels(const Column& column, uint64_t rows) {
-  std::map<uint32_t, uint64_t> counts;
-  for (uint64_t row = 0; row < rows; ++row)
-    if (column.code[row] != 0) ++counts[column.code[row]];
-  uint32_t rarest = 0;
-  for (const auto& [code, count] : counts)
-    if (rarest == 0 || count < counts[rarest]) rarest = code;
-  const bool told = TellsSuccess(column);
-  config::Words labels;
-  for (const auto& [code, count] : counts) {
-    const std::string text = column.TextOf(code);
-    const bool is_one = told ? IsSuccess(text, column.texts.size() == 2) : code == rarest;
-    labels.emplace_back(text, is_one ? "1" : "0");
+std::optional<config::Words> OppositeLabels(const Column& column) {
+  static constexpr std::pair<std::string_view, std::string_view> kPairs[] = {
+      {"no", "yes"}, {"n", "y"}, {"false", "true"}, {"f", "t"}};
+  if (column.texts.size() != 2) return std::nullopt;
+  const std::string &one = column.texts.begin()->second, &other = column.texts.rbegin()->second;
+  for (const auto& [zero, success] : kPairs) {
+    if (Plain(one) == zero && Plain(other) == success)
+      return config::Words{{one, "0"}, {other, "1"}};
+    if (Plain(one) == success && Plain(other) == zero)
+      return config::Words{{other, "0"}, {one, "1"}};
   }
-  std::ranges::sort(labels);
-  return labels;
+  return std::nullopt;
 }
 
 }  // namespace tacit::inspect

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -41,10 +42,8 @@ TextsForNone TextsForNoneOf(const Column& column);
 // The column as if records with these texts had no value in it.
 Column Without(const TextsForNone& none, const Column& column);
 
-// True if some words of a column speak of success, and others do not.
-bool TellsSuccess(const Column& column);
-// Gives each word of a label's column its label. Words that speak of success have 1; where the
-// words do not tell, this is a guess for a person to replace, and the rarest word has it.
-config::Words WordsToLabels(const Column& column, uint64_t rows);
+// Gives the values of a column their labels where they are two words that say so, in small letters
+// or capitals: yes and no, y and n, true and false, t and f. No word says so alone.
+std::optional<config::Words> OppositeLabels(const Column& column);
 
 }  // namespace tacit::inspect

@@ -213,8 +213,8 @@ std::string WhyNothingToLearn(const Roles& roles) {
     return "these records have no label, as you say, so that a user and an item are needed";
   if (!roles.label)
     return "no field can be the label: a label is 0 or 1, one of a few words, or a number on a "
-           "scale; it has two values at least and is there in nine records of ten. Without one, a "
-           "user and an item are needed";
+           "scale; it has two values at least and is there in nine records of ten. --label names "
+           "it. Without one, a user and an item are needed";
   if (roles.features.empty() && std::ranges::any_of(roles.profiles, &Profile::hidden))
     return "the noise hides the fields: more records or a larger epsilon";
   if (roles.features.empty()) return "there is a label, and no field to foretell it by";

@@ -64,10 +64,12 @@ std::string ShapeText(const Sample& sample, const Roles& roles) {
       return roles.plain_json ? "json, of the plain form" : "json, of its own shape";
     case Format::kCsv:
       return fmt::format(
-          "csv: {} between {}, {} a header", Counted(sample.shape.columns.size(), "value"),
+          "csv: {} between {}, {} a header{}", Counted(sample.shape.columns.size(), "value"),
           sample.shape.separator == '\t' ? std::string("tabs")
                                          : fmt::format("'{}'", sample.shape.separator),
-          sample.shape.header ? "with" : "without");
+          sample.shape.header ? "with" : "without",
+          sample.shape.first.empty() ? ""
+                                     : ", GUESSED: the first line is " + Shown(sample.shape.first));
   }
   return "";
 }
@@ -93,8 +95,8 @@ std::string LabelText(const Sample& sample, const Roles& roles, const std::optio
   const LabelRole& label = *roles.label;
   std::string rule;
   for (const auto& [value, number] : label.values)
-    rule +=
-        fmt::format(", {} for '{}'", label.values_open ? "?" : number, Shown(value.substr(0, 24)));
+    if (!label.values_open)
+      rule += fmt::format(", {} for '{}'", number, Shown(value.substr(0, 24)));
   std::string rates;
   if (trial && trial->good > 0 && !label.values_open) {
     const auto rate = [](uint64_t positives, uint64_t all) {
@@ -114,7 +116,7 @@ std::string IdText(const Sample& sample, const std::optional<size_t>& column,
                    const Grounds& grounds, std::string_view name) {
   if (column) return PlaceText(sample, *column, grounds);
   if (sample.shape.format == Format::kCriteoTsv) return "none: Criteo's lines name none";
-  return fmt::format("none is found; --{} FIELD names it", name);
+  return fmt::format("none is found{}; --{} FIELD names it", RivalsText(grounds), name);
 }
 
 std::string FieldTable(const Sample& sample, const Roles& roles) {
@@ -123,8 +125,8 @@ std::string FieldTable(const Sample& sample, const Roles& roles) {
   for (size_t c = 0; c < sample.columns.size(); ++c) {
     const Profile& profile = roles.profiles[c];
     lines.push_back({Shown(sample.columns[c].place), TypeOf(sample.columns[c]),
-                     Percent(profile.missing), WithThousands(profile.distinct),
-                     Percent(profile.top), Percent(profile.top_10),
+                     sample.noised.empty() || profile.missing > 0 ? Percent(profile.missing) : "-",
+                     WithThousands(profile.distinct), Percent(profile.top), Percent(profile.top_10),
                      std::isnan(profile.fresh) ? "-" : Percent(profile.fresh), PartOf(roles, c)});
   }
   return console::LayOut(lines, {0, 1, 7});
@@ -186,17 +188,23 @@ std::string ReportText(const Sample& sample, const Roles& roles,
                                : "";
   line("user", IdText(sample, roles.user, roles.user_grounds, "user") + unit);
   line("item", IdText(sample, roles.item, roles.item_grounds, "item"));
-  if (const auto days = DaysOf(sample, roles, trial)) {
-    line("time", fmt::format("{}; from {} to {}{}{}",
-                             PlaceText(sample, roles.time->column, roles.time->grounds), days->from,
-                             days->to,
-                             days->others == 0 ? ""
-                                               : fmt::format(", without {} of another age",
-                                                             WithThousands(days->others)),
-                             roles.time->unit == event::TimeUnit::kDatetime
-                                 ? ", if its times, which name no zone, are in UTC: "
-                                   "timestamp_zone says so"
-                                 : ""));
+  const auto days = DaysOf(sample, roles, trial);
+  if (roles.time && (!days || days->days == 0))
+    line("time", PlaceText(sample, roles.time->column, roles.time->grounds));
+  if (days && days->days > 0) {
+    line("time",
+         fmt::format("{}; from {} to {}{}{}",
+                     PlaceText(sample, roles.time->column, roles.time->grounds), days->from,
+                     days->to,
+                     days->others == 0
+                         ? ""
+                         : fmt::format(", without {} of another age", WithThousands(days->others)),
+                     roles.time->unit == event::TimeUnit::kDatetime
+                         ? ", if its times, which name no zone, are in UTC: "
+                           "timestamp_zone says so"
+                     : sample.columns[roles.time->column].numbers() > 0
+                         ? fmt::format(", if its numbers are in {}", NameOfUnit(roles.time->unit))
+                         : ""));
     line("a day", fmt::format("{:.1f} events{}, over {} with records", days->events,
                               roles.user ? fmt::format(" of {:.1f} users", days->users) : "",
                               Counted(days->days, "day")));

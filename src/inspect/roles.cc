@@ -29,6 +29,7 @@ constexpr double kHardlyEver = 0.001;  // there in fewer records than that: of n
 constexpr double kClose = 0.32;        // a user's records lie twice as close as chance has them
 constexpr double kCounting = 0.9;      // neighbours whose numbers do not fall, of a counter
 constexpr uint64_t kItemsLeast = 11;   // by name alone: ten are recommended
+constexpr uint64_t kUsersLeast = 20;   // of a column of texts that may be the user
 
 class RoleFinder {
  public:
@@ -74,13 +75,20 @@ class RoleFinder {
   const Profile& Of(size_t c) const { return roles_.profiles[c]; }
   bool IsNumeric(size_t c) const { return At(c).numbers() > 0 && At(c).numbers() == Of(c).present; }
 
-  // Records of the plain form have their features below one key, and the label beside it.
+  // Records of the plain form have their features below one key, the label beside it, and no key of
+  // another name.
   bool LooksPlain() const {
     if (sample_.shape.format != Format::kJson) return false;
     const auto label = sample_.ColumnAt("/label");
     const bool below = std::ranges::any_of(
         sample_.columns, [](const Column& c) { return c.place.starts_with("/features/"); });
-    return label && below && IsZeroOrOne(*label);
+    const bool others = std::ranges::any_of(sample_.columns, [](const Column& c) {
+      static constexpr std::string_view kPlaces[] = {"/label", "/user", "/item", "/event_id",
+                                                     "/timestamp_ms"};
+      return !c.place.starts_with("/features/") &&
+             std::ranges::find(kPlaces, c.place) == std::end(kPlaces);
+    });
+    return label && below && !others && IsZeroOrOne(*label);
   }
 
   bool IsZeroOrOne(size_t c) const { return Of(c).zero_or_one; }
@@ -103,11 +111,15 @@ class RoleFinder {
     *part = sample_.ColumnAt(named.empty() ? plain : named);
     if (*part) taken_[**part] = 1;
     if (*part && !named.empty()) grounds->reason = "it is given";
+    if (*part && named.empty()) *grounds = {.guessed = true, .reason = "by its name"};
     return true;
   }
 
   void FindUser() {
-    if (IsSaid(named_.user, "/user", &roles_.user, &roles_.user_grounds)) return;
+    if (IsSaid(named_.user, "/user", &roles_.user, &roles_.user_grounds)) {
+      if (!roles_.user || roles_.user_grounds.guessed) AddUserRivals();
+      return;
+    }
     // By name the finest is taken: a company has users.
     std::optional<size_t> best;
     const auto rank = [&](size_t c) { return std::pair(!EachHasItsOwn(c), Of(c).distinct); };
@@ -124,12 +136,15 @@ class RoleFinder {
     const bool by_runs = !best && !(roles_.time && Of(roles_.time->column).ordered == 1);
     if (by_runs) best = ClosestId(/*of_one_run=*/true);
     if (by_runs) reason = "the file is grouped by its values";
-    if (!best) return;
-    roles_.user_grounds = {.guessed = true, .reason = std::move(reason)};
-    for (size_t c = 0; c < sample_.columns.size(); ++c)
-      if (c != *best && MayBeUser(c, *best)) roles_.user_grounds.rivals.push_back(At(c).place);
+    if (best) roles_.user_grounds = {.guessed = true, .reason = std::move(reason)};
+    if (best) taken_[*best] = 1;
     roles_.user = best;
-    taken_[*best] = 1;
+    AddUserRivals();
+  }
+  // Other ids that may be the user, also where none is found.
+  void AddUserRivals() {
+    for (size_t c = 0; c < sample_.columns.size(); ++c)
+      if (MayBeUser(c)) roles_.user_grounds.rivals.push_back(At(c).place);
   }
 
   // The id whose values have their records closest together.
@@ -149,15 +164,11 @@ class RoleFinder {
     return MayBeId(c) && Of(c).missing == 0 && !AreNames(Of(c).distinct) &&
            Of(c).distinct * 2 <= Of(c).present;
   }
-  // True if a column might be the user as well as another: by its name, as an id of more values,
-  // or as its records lie closer together.
-  bool MayBeUser(size_t c, size_t other) const {
+  // True if a column might be the user: by its name, or as an id whose many values return.
+  bool MayBeUser(size_t c) const {
     if (!MayBeId(c) || IsUserName(At(c))) return MayBeId(c);
-    const bool finer = (IsIdName(At(c)) || HasIds(At(c))) && !IsItemName(At(c)) &&
-                       !EachHasItsOwn(c) && !AreNames(Of(c).distinct) &&
-                       Of(c).distinct > Of(other).distinct;
-    return finer ||
-           (ComesBack(c) && Of(c).closeness <= kClose && Of(c).closeness < Of(other).closeness);
+    const bool many = IsNumeric(c) ? !AreNames(Of(c).distinct) : Of(c).distinct >= kUsersLeast;
+    return many && Of(c).distinct * 2 <= Of(c).present && !IsItemName(At(c));
   }
 
   // Ids are whole numbers or texts.
@@ -319,8 +330,6 @@ class RoleFinder {
     const Column& column = At(c);
     const Profile& profile = Of(c);
     const auto rows = static_cast<double>(sample_.rows);
-    if (roles_.plain_json && !column.place.starts_with("/features/"))
-      return LeaveOut(c, "it does not lie below features");
     if (!IsUtf8(column.name) || column.name.find('\0') != std::string::npos ||
         column.place.size() > 500)
       return LeaveOut(c, "no configuration can name it");
@@ -329,7 +338,8 @@ class RoleFinder {
     if (static_cast<double>(profile.present) < std::max(1.0, kHardlyEver * rows))
       return LeaveOut(c, "hardly any record has it");
     if (profile.distinct == 1 && profile.present == sample_.rows)
-      return LeaveOut(c, "it has one value");
+      return LeaveOut(
+          c, evidence_.TellsWords() ? "it has one value" : "it shows one value beyond the noise");
     if (LeavesOutLeak(c)) return;
     if (column.lists > 0) return Add(c, Kind::kMultiHot, "a list");
     const bool unique =
@@ -375,18 +385,14 @@ class RoleFinder {
     const std::string done =
         listed ? fmt::format("the proposal lists {} as missing", one ? "it" : "them")
                : "what is a label too is not listed as missing";
-    if (!amounts)
-      roles_.warnings.push_back(fmt::format("{} has {}, which stand{} for none: {}",
-                                            config::QuotedYaml(column.place), texts, one ? "s" : "",
-                                            done));
-    else
-      roles_.warnings.push_back(fmt::format(
-          "{} has numbers, and {}: a number cannot be read from a text, so that the column is "
-          "one of texts. Without a value in such records it is an amount{}",
-          config::QuotedYaml(column.place), texts,
-          none.records == 0
-              ? ""
-              : fmt::format("; {} stand{} for none, and {}", none.Quoted(), one ? "s" : "", done)));
+    roles_.warnings.push_back(
+        config::QuotedYaml(column.place) +
+        (amounts
+             ? fmt::format(" has numbers, and {}: a number cannot be read from a text, so that "
+                           "the column is one of texts. Without a value in such records it is "
+                           "an amount{}{}",
+                           texts, none.records > 0 ? "; " : "", none.records > 0 ? done : "")
+             : fmt::format(" has {}, which stand{} for none: {}", texts, one ? "s" : "", done)));
   }
 
   // An item has a weight of its own too, unless only labels of 1 have one. A user has none: it
@@ -415,37 +421,25 @@ class RoleFinder {
     const std::optional<Foretold>& foretold = foretold_[c];
     if (!foretold || !foretold->has_auc) return "";
     if (foretold->by_presence >= kForetellsAlone)
-      return fmt::format("it is filled in where {}: is it known only afterwards?",
-                         LabelIs(foretold->filled_is_one));
-    if (foretold->filled_is_always_one)
-      return fmt::format("it is {} only where {}: is it known only afterwards?",
-                         FilledText(c, *foretold), LabelIs(true));
-    if (std::max(foretold->by_value, foretold->by_element) < kForetellsAlone) return "";
-    return fmt::format(
-        "{} alone {} (AUC {:.3f}): is it known only afterwards?",
-        foretold->by_value >= kForetellsAlone ? "it" : ElementText(*foretold),
-        roles_.label->values_open
-            ? fmt::format("tells {}", config::QuotedYaml(At(roles_.label->column).place))
-            : "foretells the label",
-        std::max(foretold->by_value, foretold->by_element));
+      return fmt::format("it is filled in where the label is {}{}: is it known only afterwards?",
+                         foretold->filled_is_one ? "" : "not ", foretold->label);
+    if (foretold->telling && (foretold->is_always_one || foretold->telling->share > kForetellsMost))
+      return TellingText(c) + ": is it known only afterwards?";
+    if (foretold->by_value < kForetellsAlone) return "";
+    return fmt::format("it alone foretells the label (AUC {:.3f}): is it known only afterwards?",
+                       foretold->by_value);
   }
 
-  // "the label is 1"; where its values are open, none is told from the others.
-  std::string LabelIs(bool one) const {
-    if (!roles_.label->values_open) return fmt::format("the label is {}", one ? 1 : 0);
-    return "the label has one certain value";
-  }
-  // Says in a word that a column is there, or has another value than most.
-  std::string FilledText(size_t c, const Foretold& foretold) const {
-    if (IsZeroOrOne(c)) return "1";
-    return foretold.usual.empty() ? "filled in"
-                                  : "another value than " + config::QuotedYaml(foretold.usual);
-  }
-  std::string ElementText(const Foretold& foretold) const {
-    return "one value of its lists, first at " + sample_.PlaceOf(*foretold.element_row) + ',';
+  // "220 of the 220 records where "state" is "captured" have label 1".
+  std::string TellingText(size_t c) const {
+    const Foretold& foretold = *foretold_[c];
+    return fmt::format("{} of the {} where {} {} have label {}",
+                       WithThousands(static_cast<uint64_t>(foretold.telling->ones)),
+                       Counted(static_cast<uint64_t>(foretold.telling->records), "record"),
+                       config::QuotedYaml(At(c).place), foretold.telling->where, foretold.label);
   }
 
-  // A feature that foretells the label nearly alone stays. Amounts of use often do so.
+  // A feature that foretells the label nearly alone, or by one value, stays.
   void TellOfNearLeaks() {
     for (const FeatureRole& feature : roles_.features) {
       const Foretold foretold = foretold_[feature.column].value_or(Foretold());
@@ -455,17 +449,10 @@ class RoleFinder {
             "{}: is it known only afterwards? Then take it out of schema.features", what));
       };
       const bool by_presence = foretold.by_presence >= kForetellsByPresence;
-      const bool by_name = feature.kind != Kind::kDense && foretold.by_value >= kForetellsByValue;
-      if (foretold.filled_is_always_zero)
-        tell(fmt::format("{} is {} only where the label is 0", name,
-                         IsZeroOrOne(feature.column) ? "1" : "filled in"));
-      else if (foretold.filled_is_always_one || foretold.filled_is_nearly_one)
-        tell(fmt::format("{} is {} {}only where {}", name, FilledText(feature.column, foretold),
-                         foretold.filled_is_always_one ? "" : "nearly ", LabelIs(true)));
-      else if (foretold.element_row)
-        tell(fmt::format("{} has {} nearly only where {}", name, ElementText(foretold),
-                         LabelIs(true)));
-      else if (by_presence || by_name)
+      const bool by_value = foretold.by_value >= kForetellsByValue;
+      if (foretold.telling)
+        tell(TellingText(feature.column));
+      else if (by_presence || by_value)
         tell(fmt::format("{}{}{} foretells the label (AUC {:.2f})", by_presence ? "whether " : "",
                          name, by_presence ? " is filled in" : " alone",
                          by_presence ? foretold.by_presence : foretold.by_value));

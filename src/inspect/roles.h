@@ -122,15 +122,18 @@ struct Foretold {
   bool has_auc = true;  // there are labels enough of either kind
   double by_presence = 0.5, by_value = 0.5;
   bool filled_is_one = false;  // records that have it have the label of 1 more often
-  // All records that have it, and no number of 0 or -1 in it, have one label, which is no chance.
-  // The same of records that have another value than the most frequent one, which is then `usual`.
-  bool filled_is_always_one = false, filled_is_always_zero = false;
-  bool filled_is_nearly_one = false;  // all but a few
-  std::string usual = {};
-  // An element of its lists that foretells the label alone, or is nearly only where that is 1: its
-  // first row.
-  std::optional<uint64_t> element_row = {};
-  double by_element = 0.5;
+  // All records that have it, and no number of 0 or -1 in it, or that have another value than the
+  // most frequent one, have the label of 1, which is no chance.
+  bool is_always_one = false;
+  // The records that one value of it picks out, or its being there or not, or an element, if they
+  // have a part of the labels of 1 and next to no others. Of several, those with most.
+  struct Telling {
+    std::string where = {};  // behind the column's name: "is not 0"
+    double records = 0, ones = 0;
+    double share = 0;  // of all labels of 1
+  };
+  std::optional<Telling> telling = {};
+  std::string label = "1";  // the one that is foretold
 };
 
 // Answers what is asked of the records beside their profiles. It is raw, or noised.

@@ -45,6 +45,8 @@ inline constexpr double kHeavyShare = 0.03;
 double ForetellingAuc(std::span<const HalvesCount> values, double rate);
 // The AUC from which a column alone says what the label is.
 inline constexpr double kForetellsAlone = 0.95;
+// The share of the labels of 1 above which records of hardly any other label have such an AUC.
+inline constexpr double kForetellsMost = 0.9;
 // The AUCs from which it is told of a column that stays: by being filled in, and by its names.
 inline constexpr double kForetellsByPresence = 0.75, kForetellsByValue = 0.85;
 // The most, in nats an event, by which chance makes names foretell worse than amounts: a value of

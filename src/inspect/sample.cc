@@ -262,6 +262,7 @@ Result<Sample> ReadSample(std::shared_ptr<const Records> records, const SampleOp
     TACIT_RETURN_IF_ERROR(stream::CheckNoCopies(records->origins()));
   }
   Sample sample;
+  sample.now_ms = options.now_ms;
   sample.files = records->origins();
   for (size_t part = 0; part < records->parts().size(); ++part) {
     const std::string name = PartName(*records, part);

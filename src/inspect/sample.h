@@ -50,6 +50,7 @@ struct Column {
   // Values by the form in which they are written.
   uint64_t integers = 0, fractions = 0, words = 0, flags = 0, lists = 0, nested = 0;
   uint64_t quoted = 0;     // numbers that JSON has in quotes, among the above
+  uint64_t thousands = 0;  // fractions of three digits behind one to three, as in 1.234
   uint64_t zeros = 0;      // fractions of JSON that are 12.0, say
   uint64_t times = 0;      // words that are times by RFC 3339; their number is in milliseconds
   uint64_t datetimes = 0;  // words that are times without a zone; the same, as if in UTC
@@ -75,6 +76,7 @@ struct Shape {
   char separator = ',';                   // csv
   bool header = true;                     // csv: the first line of each file names the columns
   std::vector<std::string> columns = {};  // csv
+  std::string first = {};                 // csv without a header: the first line
   size_t dense = 0, categorical = 0;      // criteo_tsv: columns behind the label
 };
 
@@ -96,6 +98,7 @@ struct Sample {
   // topic. tacitd counts periods in these.
   std::vector<double> offsets_of_file = {};
   std::vector<std::string> notes;
+  double now_ms = 0;  // when it was read; 0: not known
   // The noise on the counts, for people; if empty, the sample is raw.
   std::string noised = {};
 
@@ -109,6 +112,7 @@ struct Sample {
 struct SampleOptions {
   std::optional<Format> format;  // nothing if it follows from the first lines
   uint64_t rows_most = 200'000;
+  double now_ms = 0;  // of the caller's clock; 0: no time is judged by it
 };
 
 // Fails where a file is missing, or is there twice under two names: its records would count twice.

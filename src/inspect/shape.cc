@@ -35,12 +35,12 @@ bool IsWhole(std::string_view text) {
          std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// A whole number that a table of floats has written: "123" of "123.0".
-std::string_view WithoutZeros(std::string_view text) {
+// True for 1.234, and not for 0.123 or 12.50.
+bool MayBeThousands(std::string_view text) {
+  if (text.starts_with('-')) text.remove_prefix(1);
   const size_t point = text.find('.');
-  const bool zeros = point != text.npos && point + 1 < text.size() &&
-                     text.find_first_not_of('0', point + 1) == text.npos;
-  return zeros ? text.substr(0, point) : text;
+  return point >= 1 && point <= 3 && text.size() == point + 4 && text[0] != '0' &&
+         IsWhole(text.substr(0, point)) && IsWhole(text.substr(point + 1));
 }
 
 tl::unexpected<Error> NoShape(const std::string& file, std::string_view what) {
@@ -182,6 +182,7 @@ Result<Shape> CsvShapeOf(const std::string& file, const std::vector<std::string>
     }
     return shape;
   }
+  shape.first = lines.front().substr(0, kTextBytesMost);
   shape.columns.clear();
   for (size_t i = 1; i <= most; ++i) shape.columns.push_back(fmt::format("c{}", i));
   return shape;
@@ -268,8 +269,11 @@ struct Splitter::Filler {
   void Text(Column* column, uint64_t row, std::string_view text, bool quotes) {
     if (text.empty()) return;
     if (const auto number = event::ReadNumber(text)) {
-      ++(IsWhole(WithoutZeros(text)) ? column->integers : column->fractions);
+      // Tables of floats write 123 as 123.0 and 1e+05.
+      const bool whole = *number == std::floor(*number) && std::abs(*number) < 0x1p63;
+      ++(whole ? column->integers : column->fractions);
       column->quoted += quotes ? 1 : 0;
+      column->thousands += !whole && MayBeThousands(text) ? 1 : 0;
       KeepNumber(column, row, *number);
     } else if (!quotes &&
                (text == "true" || text == "false" || text == "True" || text == "False")) {

@@ -16,11 +16,6 @@ namespace {
 using config::QuotedYaml;
 using FeatureKind = config::Feature::Kind;
 
-std::string_view NameOfUnit(event::TimeUnit unit) {
-  static constexpr std::string_view kNames[] = {"ms", "s", "us", "ns", "rfc3339", "datetime"};
-  return kNames[static_cast<size_t>(unit)];
-}
-
 std::string LabelYaml(const Sample& sample, const Roles& roles) {
   if (!roles.label)
     return CommentLines(4, "The records have no label: each says that a user has met an item.") +
@@ -140,11 +135,19 @@ std::string FeatureYaml(const Sample& sample, const Roles& roles, const FeatureR
 
 }  // namespace
 
+std::string_view NameOfUnit(event::TimeUnit unit) {
+  static constexpr std::string_view kNames[] = {"ms", "s", "us", "ns", "rfc3339", "datetime"};
+  return kNames[static_cast<size_t>(unit)];
+}
+
 std::string GroundsText(const Grounds& grounds) {
-  if (!grounds.guessed) return grounds.reason;
+  return grounds.guessed ? "GUESSED: " + grounds.reason + RivalsText(grounds) : grounds.reason;
+}
+
+std::string RivalsText(const Grounds& grounds) {
   constexpr size_t kShownMost = 5;
   const size_t all = grounds.rivals.size(), shown = std::min(kShownMost, all);
-  std::string text = "GUESSED: " + grounds.reason;
+  std::string text;
   for (size_t i = 0; i < shown; ++i)
     text += (i == 0         ? "; it might be "
              : i + 1 == all ? " or "

@@ -15,6 +15,10 @@ std::string CommentLines(size_t indent, std::string_view text);
 
 // Returns "GUESSED: by its name; it might be "paid" or "done"", or the reason of what is no guess.
 std::string GroundsText(const Grounds& grounds);
+// Returns "; it might be "paid" or "done"", or nothing.
+std::string RivalsText(const Grounds& grounds);
+// Returns "ms", as timestamp_unit has it.
+std::string_view NameOfUnit(event::TimeUnit unit);
 
 // Returns the rows of a feature's table; 0 for numbers.
 uint64_t RowsOf(const Sample& sample, const Roles& roles, const FeatureRole& feature);

@@ -182,7 +182,7 @@ void FindTime(const Sample& sample, const Evidence& evidence, const Named& named
   }
   if (!best) return;
   const Column& column = sample.columns[*best];
-  Grounds grounds{.guessed = !roles->plain_json || column.place != "/timestamp_ms"};
+  Grounds grounds{.guessed = true};
   grounds.reason = IsTimeName(column)     ? "by its name"
                    : column.numbers() > 0 ? "its numbers grow, and might be times"
                                           : "its values are times";

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <unordered_map>
+#include <utility>
 
 #include "base/text.h"
 #include "base/words.h"
+#include "event/shape_rules.h"
 #include "inspect/report.h"
 #include "inspect/rules.h"
 #include "inspect/shape.h"
@@ -79,33 +82,93 @@ std::string OlderRecords(const Sample& sample, const Roles& roles) {
       sample.topic() != nullptr ? "topic's" : "files'");
 }
 
-// Tables of floats write an id of 12 as 12.0, and the codec takes these texts for two.
-std::string IdsOfTwoForms(const Sample& sample, std::string_view part, size_t c) {
-  struct Form {
-    uint64_t records = 0, first = 0;
-    std::unordered_set<double> ids = {};
-  };
-  const Column& column = sample.columns[c];
-  Form whole, zeros;
-  for (uint64_t row = 0; row < column.number.size(); ++row) {
-    const double number = column.number[row];
-    if (!(number == std::floor(number) && std::abs(number) < 0x1p53)) continue;
-    const std::string digits = fmt::format("{:.0f}", number);
-    const bool plain = column.code[row] == CodeOfValue(digits);
-    if (!plain && column.code[row] != CodeOfValue(digits + ".0")) continue;
-    Form& form = plain ? whole : zeros;
-    if (form.records++ == 0) form.first = row;
-    form.ids.insert(number);
+// Times after today are of another unit, or of a clock that is wrong.
+std::string LaterThanToday(const Sample& sample, const Roles& roles) {
+  uint64_t later = 0;
+  double last = 0;
+  for (const double number : sample.columns[roles.time->column].number) {
+    const double time = number * roles.time->ms_per_unit;
+    if (!IsUsualTime(time) || time <= sample.now_ms + kMsPerDay) continue;
+    ++later;
+    last = std::max(last, time);
   }
-  if (whole.records == 0 || zeros.records == 0) return "";
-  const auto both = static_cast<uint64_t>(
-      std::ranges::count_if(whole.ids, [&](double id) { return zeros.ids.contains(id); }));
+  if (later == 0 || sample.now_ms == 0) return "";
+  return fmt::format("{} {} {}, a time after today, up to {}: is it in another form or unit?",
+                     Counted(later, "record"), WordFor(later, "has", "have"),
+                     config::QuotedYaml(sample.columns[roles.time->column].place), UtcText(last));
+}
+
+// An id in one form: tables of floats write 12 as 12.0, spreadsheets lose zeros in front, and
+// people write letters small and large.
+std::string Folded(std::string_view id) {
+  while (id.starts_with(' ')) id.remove_prefix(1);
+  while (id.ends_with(' ')) id.remove_suffix(1);
+  std::string digits(id);
+  std::erase(digits, ',');
+  const double number = event::ReadNumber(digits).value_or(NAN);
+  if (number == std::floor(number) && std::abs(number) < 0x1p53)
+    return fmt::format("{:.0f}", number);
+  std::string folded(id);
+  for (char& c : folded) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return folded;
+}
+
+// The codec takes an id's text, so that one id in two forms is two. The sample holds no texts, and
+// is read once more.
+std::string IdsOfTwoForms(const Sample& sample, std::string_view part, const std::string& place) {
+  if (sample.records == nullptr || !sample.noised.empty()) return "";
+  struct Id {
+    std::string form;
+    bool has_two = false;
+  };
+  std::unordered_map<std::string, Id> ids;
+  uint64_t left = sample.lines, several = 0;
+  std::string example;
+  const auto see = [&](const Record& record) {
+    if (left == 0) return false;
+    if (sample.shape.format == Format::kCsv && sample.shape.header && record.number == 1)
+      return true;
+    --left;
+    const auto text = TextAt(sample.shape, record.text, place);
+    if (!text || text->empty()) return true;
+    Id& id = ids.try_emplace(Folded(*text), Id{*text}).first->second;
+    if (id.form == *text || std::exchange(id.has_two, true)) return true;
+    if (several++ == 0)
+      example = fmt::format("{} and {} at {}:{}", config::QuotedYaml(id.form),
+                            config::QuotedYaml(*text), record.origin, record.number);
+    return true;
+  };
+  for (size_t i = 0; i < sample.records->parts().size(); ++i)
+    if (!sample.records->ForEach(i, see)) return "";
+  if (several == 0) return "";
   return fmt::format(
-      "ids of the {}, {}, have two forms: {} as \"12\", the first at {}, and {} as \"12.0\", the "
-      "first at {}. An id is its text, so that {} {} here for two: write all of them in one form",
-      part, config::QuotedYaml(column.place), Counted(whole.records, "record"),
-      sample.PlaceOf(whole.first), WithThousands(zeros.records), sample.PlaceOf(zeros.first),
-      Counted(both, "id"), WordFor(both, "counts", "count"));
+      "{} of the {}, {}, {} more forms than one, such as {}. An id is its text, so that each form "
+      "counts here for another id: write all of them in one form",
+      Counted(several, "id"), part, config::QuotedYaml(place), WordFor(several, "has", "have"),
+      example);
+}
+
+// Groups of three digits behind a point are thousands to some, and a fraction to the codec.
+std::string Thousands(const Sample& sample, const Roles& roles) {
+  std::string fields;
+  for (const FeatureRole& feature : roles.features) {
+    const Column& column = sample.columns[feature.column];
+    if (column.thousands > 0 && column.thousands == column.fractions)
+      fields += (fields.empty() ? "" : ", ") + config::QuotedYaml(column.place);
+  }
+  return fields.empty() ? ""
+                        : fmt::format(
+                              "each fraction of {} has three digits: 1.234 is read as a "
+                              "fraction. If it is 1234, write it without the point",
+                              fields);
+}
+
+// The label of 1: where its values are open, the word that a trial takes for it.
+std::string OneText(const Roles& roles) {
+  if (!roles.label->values_open) return "1";
+  const auto one =
+      std::ranges::find(roles.label->values, "1", [](const auto& v) { return v.second; });
+  return one == roles.label->values.end() ? "1" : config::QuotedYaml(one->first);
 }
 
 double RateOfRarer(const Trial& trial) {
@@ -114,7 +177,7 @@ double RateOfRarer(const Trial& trial) {
 int RarerLabel(const Trial& trial) { return trial.label_rate() < 0.5 ? 1 : 0; }
 
 // Says that one half of the records has nearly all labels of one kind, and more than chance gives.
-std::string HalvesApart(const Trial& trial) {
+std::string HalvesApart(const Trial& trial, std::string_view one) {
   constexpr double kFewer = 0.2, kLabelsLeast = 100;
   const auto first = static_cast<double>(trial.first), second = static_cast<double>(trial.second);
   const auto apart = [&](double in_first, double in_second) {
@@ -126,27 +189,28 @@ std::string HalvesApart(const Trial& trial) {
              later_ones = static_cast<double>(trial.second_positives);
   if (!apart(ones, later_ones) && !apart(first - ones, second - later_ones)) return "";
   return fmt::format(
-      "the label is 1 in {} of the first half and in {} of the second: are the records sorted by "
+      "the label is {} in {} of the first half and in {} of the second: are the records sorted by "
       "it, or does it begin half way? They are learnt as they lie, so that no figure of later "
       "records can be trusted, and fields that give the label away are not found",
-      PercentText(ones / first), PercentText(later_ones / second));
+      one, PercentText(ones / first), PercentText(later_ones / second));
 }
 
 // Says how little a fifth of the records, held out, would tell of a model's AUC. Without a model it
 // is .5 with a deviation of 1 over the root of 12 n, where n labels are of one kind and far more of
 // the other (Mann and Whitney).
-std::string FewLabels(const Sample& sample, const Trial& trial) {
+std::string FewLabels(const Sample& sample, const Trial& trial, std::string_view one) {
   constexpr double kHeldOut = 0.2, kAucKnown = 0.05;
   const double rarer = sample.lines_in_all * RateOfRarer(trial);
   const double known = std::min(0.5, 1.96 / std::sqrt(12 * kHeldOut * std::max(1.0, rarer)));
   if (known <= kAucKnown) return "";
   const auto labels = static_cast<uint64_t>(std::round(rarer));
+  const std::string_view label = RarerLabel(trial) == 1 ? one : "0";
   return fmt::format(
       "there {} {}{} of {} in all: a fifth of the records, held out, tells an AUC "
       "to {:.2f} or worse, and hardly any model from chance. Have more records, or a label that is "
       "{} more often (a click in place of a purchase)",
       WordFor(labels, "is", "are"), sample.whole && sample.noised.empty() ? "" : "some ",
-      Counted(labels, "label"), RarerLabel(trial), known, RarerLabel(trial));
+      Counted(labels, "label"), label, known, label);
 }
 
 }  // namespace
@@ -209,8 +273,11 @@ std::vector<std::string> WarningsAbout(const Sample& sample, const Roles& roles,
   for (std::string& warning : ComeAndGone(sample, roles)) warnings.push_back(std::move(warning));
   for (const NamedPart& part : NamedParts(roles))
     if (part.name == "user" || part.name == "item")
-      if (std::string forms = IdsOfTwoForms(sample, part.name, part.column); !forms.empty())
+      if (std::string forms = IdsOfTwoForms(sample, part.name, sample.columns[part.column].place);
+          !forms.empty())
         warnings.push_back(std::move(forms));
+  if (std::string thousands = Thousands(sample, roles); !thousands.empty())
+    warnings.push_back(std::move(thousands));
   warnings.insert(warnings.end(), roles.warnings.begin(), roles.warnings.end());
   const uint64_t enough = PeriodRecords({}, 0);
   if (sample.lines_in_all < static_cast<double>(enough))
@@ -223,13 +290,16 @@ std::vector<std::string> WarningsAbout(const Sample& sample, const Roles& roles,
     warnings.push_back(fmt::format("{} {} there before, byte for byte, and learnt from again",
                                    Counted(sample.repeats, "record"),
                                    WordFor(sample.repeats, "is", "are")));
+  if (roles.time)
+    if (std::string later = LaterThanToday(sample, roles); !later.empty())
+      warnings.push_back(std::move(later));
   if (roles.time && roles.profiles[roles.time->column].ordered < 1)
     warnings.push_back(OlderRecords(sample, roles));
-  if (trial && sample.noised.empty() && roles.label && !roles.label->values_open)
-    if (std::string halves = HalvesApart(*trial); !halves.empty())
+  if (trial && sample.noised.empty() && roles.label)
+    if (std::string halves = HalvesApart(*trial, OneText(roles)); !halves.empty())
       warnings.push_back(std::move(halves));
-  if (trial && roles.label && !roles.label->values_open)
-    if (std::string few = FewLabels(sample, *trial); !few.empty())
+  if (trial && roles.label)
+    if (std::string few = FewLabels(sample, *trial, OneText(roles)); !few.empty())
       warnings.push_back(std::move(few));
   if (trial && trial->bad() * 10 > trial->good + trial->bad())
     warnings.push_back(fmt::format("{} of {} could not be learnt from", WithThousands(trial->bad()),

@@ -95,25 +95,30 @@ TEST_F(RolesTest, APersonsWordIsNoGuess) {
   EXPECT_THAT(no_time.refused, HasSubstr("\"bought\" cannot be the time: not one of its 2,000"));
 }
 
-// Records that only look like the plain form say nothing of their parts.
-TEST_F(RolesTest, PartsOfAFormThatIsNotPlainAreGuesses) {
-  const auto roles_of = [&](const std::string& device) {
+// Records that look like the plain form say nothing of their parts, and with another key they are
+// of another form.
+TEST_F(RolesTest, PartsOfThePlainFormAreGuesses) {
+  const auto roles_of = [&](const std::string& device, const std::string& other) {
     std::string text;
     for (int i = 0; i < 600; ++i)
-      text += fmt::format(R"({{"user":"u{}","label":{},"clicked":{},"features":{{"device":{}}}}})"
+      text += fmt::format(R"({{"user":"u{}","label":{},{}"features":{{"device":{}}}}})"
                           "\n",
-                          i * 7 % 97, i * 13 % 10 < 3 ? 1 : 0, i * 29 % 10 < 2 ? 1 : 0,
+                          i * 7 % 97, i * 13 % 10 < 3 ? 1 : 0,
+                          other.empty() ? "" : fmt::format("\"{}\":{},", other, i * 29 % 10 < 2),
                           fmt::format(fmt::runtime(device), i % 3));
     return FindRoles(Read("plain.jsonl", text));
   };
-  const Roles plain = roles_of("\"d{}\"");
+  const Roles plain = roles_of("\"d{}\"", "");
   EXPECT_TRUE(plain.plain_json);
-  EXPECT_FALSE(plain.label.value().grounds.guessed);
-  const Roles deeper = roles_of(R"({{"os":"d{}"}})");
-  EXPECT_FALSE(deeper.plain_json);
-  EXPECT_TRUE(deeper.label.value().grounds.guessed);
-  EXPECT_THAT(deeper.label->grounds.rivals, testing::ElementsAre("/clicked"));
-  EXPECT_TRUE(deeper.user_grounds.guessed);
+  EXPECT_TRUE(plain.label.value().grounds.guessed);
+  EXPECT_TRUE(plain.user_grounds.guessed);
+  for (const char* device : {R"({{"os":"d{}"}})", "\"d{}\""}) {
+    const Roles other = roles_of(device, "clicked");
+    EXPECT_FALSE(other.plain_json) << device;
+    EXPECT_TRUE(other.label.value().grounds.guessed);
+    EXPECT_THAT(other.label->grounds.rivals, testing::ElementsAre("/clicked"));
+    EXPECT_TRUE(other.user_grounds.guessed);
+  }
 }
 
 // Ids of JSON that a table of floats has written are ids.
@@ -127,7 +132,7 @@ TEST_F(RolesTest, WholeNumbersWithAPointMayBeUsers) {
   const Roles roles = FindRoles(sample);
   EXPECT_EQ(NameOfColumn(sample, roles.user), "user_id");
   EXPECT_THAT(WarningsAbout(sample, roles, std::nullopt),
-              testing::Contains(HasSubstr("ids of the user, \"/user_id\", have two forms")));
+              testing::Contains(HasSubstr("ids of the user, \"/user_id\", have more forms")));
 }
 
 // Times in their order go first if several have a name: an account was made long before.

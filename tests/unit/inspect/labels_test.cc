@@ -25,9 +25,9 @@ TEST_F(RolesTest, LabelsOfManyKinds) {
   EXPECT_EQ(two.values, (config::Words{{"1", "1"}, {"2", "0"}})) << "for a trial alone";
   EXPECT_TRUE(label_of({"-1", "1", "1"}).values_open);
   EXPECT_TRUE(label_of({"1.5", "2.5"}).values_open);
-  EXPECT_EQ(label_of({"\"view\"", "\"view\"", "\"buy\""}).values,
-            (config::Words{{"buy", "1"}, {"view", "0"}}));
-  EXPECT_FALSE(label_of({"\"view\"", "\"view\"", "\"buy\""}).values_open);
+  const LabelRole event = label_of({"\"view\"", "\"view\"", "\"buy\""});
+  EXPECT_TRUE(event.values_open) << "no word alone is a success";
+  EXPECT_EQ(event.reason, "its values are \"view\" in 267 records, \"buy\" in 133");
   const LabelRole unknown = label_of({"\"a\"", "\"a\"", "\"b\""});
   EXPECT_TRUE(unknown.values_open) << "no word is a success: a person has to say";
   EXPECT_TRUE(unknown.grounds.guessed);
@@ -66,15 +66,14 @@ TEST_F(RolesTest, AGuessedLabelNamesItsRivals) {
   EXPECT_TRUE(either.grounds.guessed);
   EXPECT_EQ(NameOfColumn(*two, either.column), "bought");
   EXPECT_THAT(either.grounds.rivals, testing::ElementsAre("clicked"));
-  // 0 and 1 go before words that tell no success, and after words that do.
+  // 0 and 1 go before words, which tell no success.
   const auto [untold, number] = label_of("type,mobile", {"view", "scroll", "leave"});
   EXPECT_EQ(NameOfColumn(*untold, number.column), "mobile");
   EXPECT_TRUE(number.grounds.guessed);
   EXPECT_THAT(number.grounds.rivals, testing::ElementsAre("type"));
-  const auto [told, word] = label_of("type,mobile", {"view", "scroll", "payment"});
-  EXPECT_EQ(NameOfColumn(*told, word.column), "type");
-  EXPECT_THAT(word.grounds.rivals, testing::ElementsAre("mobile"));
-  EXPECT_EQ(word.values, (config::Words{{"payment", "1"}, {"scroll", "0"}, {"view", "0"}}));
+  const auto [told, flag] = label_of("type,mobile", {"view", "scroll", "payment"});
+  EXPECT_EQ(NameOfColumn(*told, flag.column), "mobile");
+  EXPECT_THAT(flag.grounds.rivals, testing::ElementsAre("type"));
 }
 
 // A name that labels share with other things is the label's if its values are those of a label.
@@ -107,8 +106,11 @@ TEST_F(RolesTest, ALabelsNameAloneIsNotEnough) {
   const auto outcome = [](int i) {
     return std::string(i % 3 == 0 ? "paid" : i % 3 == 1 ? "left" : "lost");
   };
-  EXPECT_EQ(label_of("said", outcome, false), "said");
-  EXPECT_EQ(label_of("outcome", outcome, true), "outcome");
+  EXPECT_EQ(label_of("said", outcome, false), "(none)");
+  EXPECT_THAT(FindRoles(*sample_).warnings,
+              testing::Contains(HasSubstr("These have few values: \"shelf\", \"said\";")));
+  EXPECT_EQ(label_of("outcome", outcome, true), "opened");
+  EXPECT_EQ(label_of("outcome", outcome, false), "outcome");
 }
 
 // Each word of a label, and the label that it has; "?" where a person has to say.
@@ -120,8 +122,9 @@ std::string RuleOf(const LabelRole& label) {
   return rule;
 }
 
-// A scale is not turned over: numbers in quotes are numbers, "good" is a success beside one other
-// word alone. A person's --label changes nothing of it.
+// A scale is not turned over: numbers in quotes are numbers. A word is a success beside its
+// opposite alone, and two of an event or of praise are none. A person's --label changes nothing of
+// it.
 TEST_F(RolesTest, ASuccessThatWordsDoNotTellStaysOpen) {
   const auto rule_of = [&](const std::string& name, const std::vector<std::string>& words) {
     std::string text;
@@ -141,9 +144,14 @@ TEST_F(RolesTest, ASuccessThatWordsDoNotTellStaysOpen) {
   EXPECT_EQ(rule_of("rating", {"awful", "poor", "good", "great", "excellent"}),
             "awful=? excellent=? good=? great=? poor=?");
   EXPECT_EQ(rule_of("type", {"yes", "no", "later"}), "later=? no=? yes=?");
-  EXPECT_EQ(rule_of("what", {"good", "bad"}), "bad=0 good=1");
+  EXPECT_EQ(rule_of("response", {"good", "excellent"}), "excellent=? good=?");
+  EXPECT_EQ(rule_of("reaction", {"like", "love"}), "like=? love=?");
+  EXPECT_EQ(rule_of("what", {"yes", "maybe"}), "maybe=? yes=?");
   EXPECT_EQ(rule_of("what", {"yes", "no"}), "no=0 yes=1");
-  EXPECT_EQ(rule_of("type", {"view", "purchase", "cart"}), "cart=0 purchase=1 view=0");
+  EXPECT_EQ(rule_of("what", {"N", "Y"}), "N=0 Y=1");
+  EXPECT_EQ(rule_of("what", {"TRUE", "FALSE"}), "FALSE=0 TRUE=1");
+  EXPECT_EQ(rule_of("what", {"t", "f"}), "f=0 t=1");
+  EXPECT_EQ(rule_of("type", {"view", "purchase", "cart"}), "cart=? purchase=? view=?");
 }
 
 // 0 and -1 beside ratings may be no ratings, and a threshold is a guess under --label too.
@@ -160,6 +168,32 @@ TEST_F(RolesTest, AScaleMayHaveNumbersForNoAnswer) {
   EXPECT_THAT(roles_of(1, 5).warnings, testing::Not(told));
   EXPECT_THAT(roles_of(-5, 5).warnings, testing::Not(told)) << "none is 1 or more";
   EXPECT_THAT(roles_of(1, 5).label.value().reason, HasSubstr("GUESSED: it is 1 from 3 on"));
+  EXPECT_THAT(roles_of(1, 5).label->reason,
+              HasSubstr("its values are \"1\" in 400 records, \"2\" in 400, \"3\" in 400"));
+}
+
+// A number that lies far from a scale, or beside 0 and 1, is named, and no guess goes by it.
+TEST_F(RolesTest, ANumberFarFromAScaleMayBeNoAnswer) {
+  const auto roles_of = [&](const std::vector<int>& values) {
+    return FindRoles(Read("far.csv", ShopWith("stars",
+                                              [&](int i) {
+                                                const auto k = static_cast<size_t>(i);
+                                                return std::to_string(values[k % values.size()]);
+                                              })),
+                     {.label = "stars"});
+  };
+  const auto far = [](const std::string& number) {
+    return testing::ElementsAre(
+        HasSubstr(" records have " + number + ", far from the others, as \"stars\""));
+  };
+  const Roles scale = roles_of({1, 2, 3, 99, 99, 4, 5, 99});
+  EXPECT_THAT(scale.warnings, far("99"));
+  EXPECT_EQ(scale.label.value().at_least, 3);
+  EXPECT_THAT(roles_of({0, 0, 0, 1, 9}).warnings, far("9")) << "the zeros are none of no answer";
+  EXPECT_EQ(roles_of({0, 0, 0, 1, 9}).label.value().at_least, 1);
+  EXPECT_THAT(roles_of({-999, 1, 2, 3}).warnings, far("-999"));
+  EXPECT_THAT(roles_of({1, 2, 3, 98, 99}).warnings, far("98 to 99"));
+  EXPECT_THAT(roles_of({1, 2, 3, 5}).warnings, testing::IsEmpty());
 }
 
 // A text for none that most records have is a label of its own, for a guess as for a person's.
@@ -175,6 +209,26 @@ TEST_F(RolesTest, AWordOfNoneThatMostRecordsHaveIsALabel) {
     EXPECT_EQ(roles.label->values, values) << named;
     EXPECT_THAT(roles.missing, testing::IsEmpty()) << named;
   }
+}
+
+// A column that many records lack is no guess, but a rival; a person who names it hears of the
+// rest.
+TEST_F(RolesTest, AColumnThatManyRecordsLackMayBeTheLabel) {
+  const auto churn = [](int each) {
+    return ShopWith("mobile,churn", [=](int i) {
+      return fmt::format("{},{}", i % 2, i % each == 0 ? "" : i * 13 % 10 < 3 ? "1" : "0");
+    });
+  };
+  const Sample& sample = Read("lacking.csv", churn(4));
+  const Roles roles = FindRoles(sample);
+  ASSERT_TRUE(roles.label);
+  EXPECT_EQ(NameOfColumn(sample, roles.label->column), "mobile");
+  EXPECT_THAT(roles.label->grounds.rivals, testing::ElementsAre("churn"));
+  const auto told = testing::Contains(HasSubstr("25.0 % of the records have no \"churn\""));
+  EXPECT_THAT(FindRoles(sample, {.label = "churn"}).warnings, told);
+  EXPECT_THAT(roles.warnings, testing::Not(told));
+  const Sample& few = Read("few.csv", churn(40));
+  EXPECT_THAT(FindRoles(few, {.label = "churn"}).warnings, testing::IsEmpty());
 }
 
 // Rivals are named as --label takes them: deep fields of JSON by their pointers.

@@ -167,10 +167,11 @@ TEST_F(ReportTest, UsersAndItemsAreNamedOrMissed) {
               HasSubstr("\nuser       'player', GUESSED: the file is grouped by its "
                         "values; with unit user each of its 154 values"));
   const Looked unknown = look("click,aa,bb");
-  EXPECT_THAT(unknown.Text(),
-              AllOf(HasSubstr("\nuser       none is found; --user FIELD names it: without a user "
-                              "the unit can be event alone\n"),
-                    HasSubstr("\nitem       none is found; --item FIELD names it\n")));
+  EXPECT_THAT(
+      unknown.Text(),
+      AllOf(HasSubstr("\nuser       none is found; it might be \""),
+            HasSubstr("; --user FIELD names it: without a user the unit can be event alone\n"),
+            HasSubstr("\nitem       none is found; --item FIELD names it\n")));
   EXPECT_EQ(unknown.Json().at("user"), nullptr);
 }
 
@@ -266,28 +267,29 @@ TEST_F(ReportTest, FiveRivalsAreNamed) {
   EXPECT_THAT(text(8), HasSubstr("\"is2\", \"is3\", \"is4\" and 3 more; it is 0 or 1"));
 }
 
-// Tables of floats write ids with a point, and a codec takes an id's text.
+// A codec takes an id's text, so that one id in two forms counts for two.
 TEST_F(ReportTest, IdsOfTwoFormsAreToldOf) {
-  const auto warning = [&](const std::string& column, int users,
-                           const std::function<std::string(int)>& form) {
+  const auto warning = [&](const std::string& column, const std::string& form,
+                           const std::string& other) {
     const Looked looked = LookAt("click,shelf," + column, 2000, [&](int i) {
-      return fmt::format("{},s{},{}", i * 13 % 10 < 3 ? 1 : 0, i % 7,
-                         fmt::format(fmt::runtime(form(i)), 1000 + i * 31 % users));
+      return fmt::format("{},s{},\"{}\"", i * 13 % 10 < 3 ? 1 : 0, i % 7,
+                         fmt::format(fmt::runtime(i < 1200 ? form : other), 1000 + i * 31 % 97));
     });
     for (const std::string& one : WarningsAbout(looked.sample, looked.roles, looked.trial))
-      if (one.find("two forms") != std::string::npos) return one;
+      if (one.find("more forms than one") != std::string::npos) return one;
     return std::string();
   };
-  const auto later = [](int i) { return std::string(i < 1200 ? "{}" : "{}.0"); };
-  EXPECT_THAT(warning("user", 97, later),
-              AllOf(HasSubstr("ids of the user, \"user\", have two forms: 1,200 records as \"12\", "
-                              "the first at "),
-                    HasSubstr("log.csv:2, and 800 as \"12.0\", the first at "),
-                    HasSubstr("log.csv:1202. An id is its text, so that 97 ids count here for two: "
-                              "write all of them in one form")));
-  EXPECT_EQ(warning("user", 97, [](int) { return "{}"; }), "");
-  EXPECT_EQ(warning("user", 97, [](int) { return "{}.0"; }), "");
-  EXPECT_EQ(warning("stock", 97, later), "") << "an amount is one in either form";
+  EXPECT_THAT(warning("user", "{}", "{}.0"),
+              AllOf(HasSubstr("97 ids of the user, \"user\", have more forms than one, such as "),
+                    HasSubstr(".0\" at "), HasSubstr("log.csv:1202. An id is its text")));
+  for (const auto& [form, other] :
+       {std::pair("{}", "00{}"), std::pair("{}", "{}.00"), std::pair("{}", " {}"),
+        std::pair("ab{}", "AB{}"), std::pair("1{:03}", "1,{:03}")})
+    EXPECT_NE(warning("user", form, other), "") << other;
+  for (const char* form : {"{}", "{}.0", "AB{}", "00{}"})
+    EXPECT_EQ(warning("user", form, form), "") << form;
+  EXPECT_EQ(warning("user", "a{}", "b{}"), "");
+  EXPECT_EQ(warning("stock", "{}", "{}.0"), "") << "an amount is one in either form";
   // JSON has both forms too.
   std::string json;
   for (int i = 0; i < 2000; ++i)
@@ -297,7 +299,54 @@ TEST_F(ReportTest, IdsOfTwoFormsAreToldOf) {
   const auto sample = ReadSample({dir_ / "log.jsonl"}, {});
   ASSERT_TRUE(sample) << sample.error().message;
   EXPECT_THAT(WarningsAbout(*sample, FindRoles(*sample, {.user = "/user"}), {}),
-              testing::Contains(HasSubstr("ids of the user, \"/user\", have two forms: 1,200 ")));
+              testing::Contains(HasSubstr("97 ids of the user, \"/user\", have more forms")));
+}
+
+// 1.234 may be 1234 where thousands are parted by points.
+TEST_F(ReportTest, FractionsOfThreeDigitsAreToldOf) {
+  const auto text = [&](const std::string& more) {
+    return LookAt("click,shelf,views", 2000,
+                  [&](int i) {
+                    return fmt::format("{},s{},{}", i * 13 % 10 < 3 ? 1 : 0, i % 7,
+                                       i % 3 == 0 ? std::to_string(i % 907)
+                                       : i == 1   ? more
+                                                  : fmt::format("{}.{:03}", 1 + i % 9, i % 997));
+                  })
+        .Text();
+  };
+  const auto told = HasSubstr("WARNING: each fraction of \"views\" has three digits");
+  EXPECT_THAT(text("12.345"), told);
+  for (const char* more : {"1.5", "0.123", "1234.567"}) EXPECT_THAT(text(more), Not(told)) << more;
+}
+
+// Words that are no known label are judged by the rarest: halves of other words, and few of it.
+TEST_F(ReportTest, OpenLabelsAreJudgedToo) {
+  const auto text = [&](const std::function<bool(int)>& is_angry) {
+    return LookAt(
+               "mood,shelf", 4000,
+               [&](int i) { return fmt::format("{},s{}", is_angry(i) ? "angry" : "calm", i % 7); })
+        .Text();
+  };
+  EXPECT_THAT(text([](int i) { return i >= 2800; }),
+              HasSubstr("the label is \"angry\" in 0.0 % of the first half and in 60.0 % of"));
+  EXPECT_THAT(text([](int i) { return i % 100 == 0; }),
+              HasSubstr("labels of \"angry\" in all: a fifth"));
+  const std::string mixed = text([](int i) { return i * 13 % 10 < 3; });
+  EXPECT_THAT(mixed,
+              AllOf(Not(HasSubstr("of the first half and")), Not(HasSubstr("in all: a fi"))));
+}
+
+// A time after today is of another unit, or a wrong clock's.
+TEST_F(ReportTest, TimesAfterTodayAreToldOf) {
+  Looked looked = LookAt("click,shelf,ts", 2000, [](int i) {
+    return fmt::format("{},s{},{}", i * 13 % 10 < 3 ? 1 : 0, i % 7, 1'700'000'000 + i);
+  });
+  const auto told = HasSubstr("have \"ts\", a time after today, up to 2023-11-14 22:46:39");
+  EXPECT_THAT(looked.Text(), Not(told)) << "no clock is known";
+  looked.sample.now_ms = (1'700'000'000.0 - 80'000) * 1000;
+  EXPECT_THAT(looked.Text(), Not(told)) << "it is a day at most";
+  looked.sample.now_ms = (1'700'000'000.0 + 1000 - 86'400) * 1000;
+  EXPECT_THAT(looked.Text(), AllOf(told, HasSubstr("WARNING: 999 records have \"ts\"")));
 }
 
 TEST_F(ReportTest, ATimeOfAnotherAgeIsNoDayOfTheLog) {
