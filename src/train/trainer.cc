@@ -473,8 +473,9 @@ void Trainer::Record(Seat& seat, const stream::StepBatch& batch, const StepRepor
                      StepTotals::Phases seconds) {
   const Clock::TimePoint begin = clock_.Now();
   const LearnerIndex index = seat.learner->index();
-  // A period's events were predicted in its previews, before any of them was learnt from.
-  if (!batch.whole_period()) Predicted(seat, batch, report);
+  // A period's events were predicted in its previews, before any of them was learnt from; so were
+  // all of a step that comes without any, at whose end the report counts the previews' too.
+  if (!batch.whole_period() && batch.examples.size() > 0) Predicted(seat, batch, report);
   SeeQuality(seat, batch, report);
   progress_.AddStep(index.value, report.rows_written, seat.epsilon);
   if (const auto day = progress_.EndDay(index.value, batch.cuts); day && day->Judged()) {

@@ -86,7 +86,9 @@ class AddingLearner final : public Learner {
   using Learner::Learner;
 
   privacy::Charge charge() const override { return {}; }
-  Result<bool> TakeStep(const stream::StepBatch&, const std::atomic<bool>&, StepReport*) override {
+  Result<bool> TakeStep(const stream::StepBatch&, const std::atomic<bool>&,
+                        StepReport* report) override {
+    report->examples = 14;  // of two parts
     return true;
   }
   Status Preview(const stream::StepBatch&, StepReport*) override { return {}; }
@@ -176,6 +178,8 @@ TEST_F(TrainerTest, PredictionsOfOthersAreCountedForQuality) {
   const auto released = *ReleasedScores::Decode(*quality.released);
   EXPECT_EQ(released.all.misses, std::vector<double>{2 * 4});
   EXPECT_EQ(released.all.clicks, std::vector<double>{2 * 3});
+  // The step that ends the period has none of its own, and does not count them again.
+  EXPECT_EQ(progress_.view(0).events, 2u * 7);
 }
 
 }  // namespace
