@@ -192,7 +192,7 @@ void RecommendRoute::AppendUnknown(std::span<const std::string> unknown,
   *answer += "],";
 }
 
-http::Reply RecommendOnce(std::vector<RecommendModel> models,
+http::Reply RecommendOnce(const std::vector<RecommendModel>& models,
                           std::shared_ptr<const store::Snapshot> snapshot, std::string_view body,
                           std::span<const ScoringModel> rows) {
   const Recommender::Latest latest = [snapshot = std::move(snapshot)] { return snapshot; };

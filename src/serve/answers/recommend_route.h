@@ -74,7 +74,7 @@ class RecommendRoute {
 
 // Answers from one snapshot, for callers without a server; refuses requests by user id. `rows` are
 // learners that do not recommend.
-http::Reply RecommendOnce(std::vector<RecommendModel> models,
+http::Reply RecommendOnce(const std::vector<RecommendModel>& models,
                           std::shared_ptr<const store::Snapshot> snapshot, std::string_view body,
                           std::span<const ScoringModel> rows = {});
 

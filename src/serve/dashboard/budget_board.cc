@@ -102,7 +102,7 @@ void NoteCode(const privacy::LedgerEntry& entry, Budgets* budgets) {
 BudgetBoard::BudgetBoard(std::vector<ServedLearner> learners,
                          std::map<std::string, privacy::UseLimits> limits,
                          std::optional<privacy::TotalBudget> total)
-    : learners_(std::move(learners)), limits_(std::move(limits)), total_(std::move(total)) {}
+    : learners_(std::move(learners)), limits_(std::move(limits)), total_(total) {}
 
 double BudgetBoard::TotalDelta() const {
   if (total_) return total_->delta;

@@ -15,8 +15,7 @@ namespace tacit::serve {
 // Answers GET / for a browser at the operator's listener: the page, which loads nothing else and
 // asks GET /v1/dashboard.
 void AnswerDashboardPage(http::Reply* reply);
-// The page as it is sent, and the Content-Security-Policy that goes with it.
-std::string_view DashboardPage();
+// The Content-Security-Policy that goes with it.
 const std::string& DashboardPolicy();
 // True if the request says that its sender shows HTML.
 bool WantsPage(const http::Request& request);

@@ -36,8 +36,6 @@ std::string HashOf(std::string_view page, std::string_view open, std::string_vie
 
 }  // namespace
 
-std::string_view DashboardPage() { return kPageText; }
-
 // Nothing is loaded but the page itself, nothing runs but its own script, and nothing is asked but
 // the server that it came from.
 const std::string& DashboardPolicy() {

@@ -30,7 +30,7 @@ using linear::kWeight;
 
 }  // namespace
 
-LinearLearner::LinearLearner(LinearLearnerOptions options,
+LinearLearner::LinearLearner(const LinearLearnerOptions& options,
                              std::unique_ptr<noise::NoiseSource> noise, store::WorkingRows& rows,
                              WorkerPool& workers)
     : Learner(options.id, options.index),

@@ -33,7 +33,7 @@ class LinearLearner final : public Learner {
  public:
   // REQUIRES CheckLinear(options). `rows` (of LinearRowLayout) and `workers`, whose threads sum,
   // must outlive the learner.
-  LinearLearner(LinearLearnerOptions options, std::unique_ptr<noise::NoiseSource> noise,
+  LinearLearner(const LinearLearnerOptions& options, std::unique_ptr<noise::NoiseSource> noise,
                 store::WorkingRows& rows, WorkerPool& workers);
 
   const model::linear::State& state() const { return state_; }

@@ -70,7 +70,7 @@ void SliceSummer::Add(LinearPart part) {
 Result<PartFigures> SliceSummer::AddBytes(std::string_view bytes, uint32_t bins) {
   Open();
   if (!others_) others_ = LinearPart{{query_.sums, query_.tables}, {}};
-  TACIT_ASSIGN(const PartFigures figures, others_->AddBytes(bytes, bins, &summers_[0].sums()));
+  TACIT_ASSIGN(PartFigures figures, others_->AddBytes(bytes, bins, &summers_[0].sums()));
   loss_sum_ += static_cast<double>(figures.losses) * PartFigures::kStep;
   return figures;
 }

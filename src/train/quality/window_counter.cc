@@ -38,7 +38,7 @@ std::optional<WindowEnd> WindowCounter::Take(int32_t partition, uint64_t from, u
   *to = std::min(*to, end);
   open.unreadable += CountIn(from, *to, dead);
   if (*to < end) return std::nullopt;
-  const WindowEnd ended{{{partition, open.begin, end}}, open.unreadable};
+  WindowEnd ended{{{partition, open.begin, end}}, open.unreadable};
   open = {.begin = end};
   return ended;
 }

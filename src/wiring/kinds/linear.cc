@@ -124,8 +124,8 @@ class LinearPlan final : public ModelPlan {
   Result<std::unique_ptr<train::Learner>> Make(LearnerParts parts) const override {
     train::LinearLearnerOptions options = options_;
     options.opens = opening_records_ > 0;
-    return std::make_unique<train::LinearLearner>(std::move(options), std::move(parts.noise),
-                                                  parts.rows, parts.workers);
+    return std::make_unique<train::LinearLearner>(options, std::move(parts.noise), parts.rows,
+                                                  parts.workers);
   }
 
   std::unique_ptr<train::PartSummer> MakeSummer(store::WorkingRows& rows,
