@@ -95,10 +95,11 @@ void DescribeConfig(Fields& fields, Config& config) {
                   "The file that names records which cannot be learnt from: the column or field "
                   "and what is wrong with it, never the content."},
                  [&](Fields& below) { DescribeDeadLetters(below, config.dead_letters); });
-  fields.Section({"about",
-                  "The operator's words in a statement of privacy. Nothing is learnt, charged or "
-                  "served by them."},
-                 [&](Fields& below) { DescribeAbout(below, config.about); });
+  fields.Section(
+      {"about",
+       "The operator's words in a statement of privacy: docs/using/statement.md. Nothing "
+       "is learnt, charged or served by them."},
+      [&](Fields& below) { DescribeAbout(below, config.about); });
 }
 
 Status CheckConfig(const Tree& tree, LogFiles files, Config* config) {

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "base/text.h"
+#include "privacy/anchor.h"
 #include "privacy/gaussian.h"
 #include "privacy/weakness.h"
 #include "wiring/plans/code_version.h"
@@ -145,6 +146,9 @@ Result<Statement> MakeStatement(const LedgerCopy& ledger) {
             statement.code_versions.end())
       statement.code_versions.push_back(entry.code_version);
   }
+  privacy::Anchor anchor = privacy::AnchorOf(ledger.ForAnchors(), ledger.term);
+  anchor.time_ms = statement.last_ms;
+  statement.anchor = anchor.Line();
   return statement;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "cli/ledger/audits.h"
+#include "cli/ledger/comparison.h"
 #include "cli/ledger/ledger_anchors.h"
 #include "cli/ledger/ledger_copy.h"
 #include "privacy/ledger.h"
@@ -42,9 +43,12 @@ struct Statement {
   std::string program;  // the version that made the statement
   std::string place;    // the store, checkpoint, file or daemon that it is about
   std::string head;
+  std::string
+      anchor;  // a line of it, as files of anchors have them: a later statement is held to it
   bool witnessed = false;              // the place was held to a witness
   std::optional<AnchorsHeld> anchors;  // nothing if no file of them was at hand
   std::vector<StatedAudit> audits;
+  std::optional<Comparison> compared;  // with an older statement
   uint64_t entries = 0;
   std::vector<StatedLearner> learners;
   // The most that one unit spends with all learners together: no name, no runs.
@@ -59,6 +63,13 @@ Result<Statement> MakeStatement(const LedgerCopy& ledger);
 
 // The parts of a promise that no epsilon covers, one sentence each. The same for every ledger.
 const std::vector<std::string>& NotPromised();
+// Sentences of NotPromised that are told elsewhere too, by their places.
+enum : size_t { kOfTheOperator = 2, kOfTuning = 3 };
+
+// An epsilon between its bounds, each rounded to its own side.
+std::string StatedText(const StatedEpsilon& stated);
+// Says between which streams a learner promises, and by which limits. REQUIRES charged().
+std::string NeighboursInWords(const StatedLearner& learner);
 
 // Says what one run of steps did: "12 steps of adafest, noise 1.5 of the clip 4".
 std::string RunInWords(const privacy::LedgerEntry& run);

@@ -33,6 +33,8 @@ std::string StatedBound(double number, bool upper) {
   return fmt::format("{:.4g}", (upper ? std::ceil(steps - 1e-9) : std::floor(steps + 1e-9)) * unit);
 }
 
+}  // namespace
+
 std::string StatedText(const StatedEpsilon& stated) {
   const std::string upper = StatedBound(stated.upper, true);
   if (!stated.lower) return "at most " + upper;
@@ -40,6 +42,22 @@ std::string StatedText(const StatedEpsilon& stated) {
   return lower == upper || stated.upper == *stated.lower ? StatedBound(stated.upper, true)
                                                          : lower + " to " + upper;
 }
+
+std::string NeighboursInWords(const StatedLearner& learner) {
+  const privacy::LedgerEntry& last = learner.runs.back();
+  std::string words =
+      fmt::format("{} ({}); participation {}", privacy::InWords(last.adjacency, last.unit),
+                  privacy::Name(last.adjacency), privacy::Name(last.participation));
+  if (last.bounds.allowance > 0)
+    words +=
+        fmt::format("; a user is in at most {} steps, ever", WithThousands(last.bounds.allowance));
+  if (last.bounds.dedupe_window > 0)
+    words += fmt::format("; an event id counts once in {} offsets",
+                         WithThousands(last.bounds.dedupe_window));
+  return words;
+}
+
+namespace {
 
 std::string StatedMu(const StatedLearner& learner) {
   if (!learner.mu) return "-";
@@ -84,18 +102,8 @@ void AddNeighbours(const Statement& statement, Document* document) {
   document->Heading("Between which streams");
   std::vector<std::string> items;
   for (const StatedLearner& learner : statement.learners) {
-    if (!learner.charged()) continue;
-    const privacy::LedgerEntry& last = learner.runs.back();
-    std::string item = fmt::format(
-        "{}: {} ({}); participation {}", learner.name, privacy::InWords(last.adjacency, last.unit),
-        privacy::Name(last.adjacency), privacy::Name(last.participation));
-    if (last.bounds.allowance > 0)
-      item += fmt::format("; a user is in at most {} steps, ever",
-                          WithThousands(last.bounds.allowance));
-    if (last.bounds.dedupe_window > 0)
-      item += fmt::format("; an event id counts once in {} offsets",
-                          WithThousands(last.bounds.dedupe_window));
-    items.push_back(item + ".");
+    if (learner.charged())
+      items.push_back(fmt::format("{}: {}.", learner.name, NeighboursInWords(learner)));
   }
   if (items.empty()) items.push_back("Nothing has been learnt yet.");
   document->List(std::move(items));
@@ -254,6 +262,7 @@ void AddEvents(const Statement& statement, Document* document) {
 Document DocumentOf(const Statement& statement) {
   Document document;
   document.title = "A statement of privacy";
+  if (statement.compared) document.Text(InWords(*statement.compared));
   document.Text(
       statement.entries == 0
           ? fmt::format("About {}. Nothing has been learnt from anybody yet.", statement.place)
@@ -261,6 +270,11 @@ Document DocumentOf(const Statement& statement) {
                         "unit at most.",
                         statement.place, MinuteOf(statement.first_ms),
                         MinuteOf(statement.last_ms)));
+  if (statement.compared) {
+    document.Heading("What has changed since " + statement.compared->file);
+    document.List(statement.compared->changes.empty() ? std::vector<std::string>{"Nothing."}
+                                                      : statement.compared->changes);
+  }
   AddPromises(statement, &document);
   if (statement.entries > 0) {
     AddWords(statement, &document);

@@ -97,20 +97,24 @@ std::string ToJson(const Statement& statement) {
   for (const std::string& warning : statement.warnings) warnings.emplace_back(warning);
   for (const std::string& version : statement.code_versions) versions.emplace_back(version);
   for (const StatedAudit& audit : statement.audits) audits.push_back(StatedAuditJson(audit));
-  const json::object object{{"place", statement.place},
-                            {"head", statement.head},
-                            {"entries", statement.entries},
-                            {"verified", true},
-                            {"witness", statement.witnessed},
-                            {"anchors", statement.anchors ? json::value(ToJson(*statement.anchors))
-                                                          : json::value(nullptr)},
-                            {"audits", std::move(audits)},
-                            {"learners", std::move(learners)},
-                            {"total", StatedLearnerJson(statement.together)},
-                            {"warnings", std::move(warnings)},
-                            {"not_promised", std::move(reservations)},
-                            {"code_versions", std::move(versions)},
-                            {"made_by", statement.program}};
+  const json::object object{
+      {"place", statement.place},
+      {"head", statement.head},
+      {"anchor", statement.anchor},
+      {"entries", statement.entries},
+      {"verified", true},
+      {"witness", statement.witnessed},
+      {"anchors",
+       statement.anchors ? json::value(ToJson(*statement.anchors)) : json::value(nullptr)},
+      {"audits", std::move(audits)},
+      {"compared",
+       statement.compared ? json::value(ToJson(*statement.compared)) : json::value(nullptr)},
+      {"learners", std::move(learners)},
+      {"total", StatedLearnerJson(statement.together)},
+      {"warnings", std::move(warnings)},
+      {"not_promised", std::move(reservations)},
+      {"code_versions", std::move(versions)},
+      {"made_by", statement.program}};
   return json::serialize(object) + "\n";
 }
 

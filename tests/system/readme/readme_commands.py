@@ -30,6 +30,7 @@ PAGES = (
     "docs/operating/replicas.md",
     "docs/start.md",
     "docs/audit.md",
+    "docs/using/statement.md",
     "docs/using/criteo.md",
     "docs/using/judged-model.md",
     "docs/using/pipe.md",

@@ -5,10 +5,14 @@
 
 #include <boost/json.hpp>
 #include <cmath>
+#include <fstream>
 
+#include "cli/ledger/comparison.h"
 #include "cli/ledger/document.h"
+#include "cli/ledger/registry.h"
 #include "cli/ledger/statement.h"
 #include "privacy/gaussian.h"
+#include "temp_dir.h"
 
 namespace tacit::cli {
 namespace {
@@ -238,6 +242,78 @@ TEST_F(StatementTest, OfNothingSaysSo) {
   EXPECT_THAT(ToMarkdown(statement), HasSubstr("Nothing has been learnt from anybody yet."));
   EXPECT_THAT(ToHtml(statement), Not(HasSubstr("<svg")));
   EXPECT_EQ(json::parse(ToJson(statement)).at("total").at("epsilon").to_number<double>(), 0);
+}
+
+// Writes the statement of now where a later one finds it.
+std::string Filed(const test::TempDir& dir, const LedgerCopy& copy) {
+  std::string path = dir.path() + "/old.json";
+  std::ofstream(path) << ToJson(MakeStatement(copy).value());
+  return path;
+}
+
+Result<Comparison> CompareNow(const std::string& path, const LedgerCopy& copy) {
+  return CompareWith(path, ToJson(MakeStatement(copy).value()), copy);
+}
+
+TEST_F(StatementTest, AnOlderStatementIsContinued) {
+  Learn();
+  LedgerCopy copy = Copy();
+  copy.promises.learners.push_back({.learner = "idle", .epsilon = 1, .delta = kDelta});
+  const test::TempDir dir;
+  const std::string old = Filed(dir, copy);
+  EXPECT_THAT(CompareNow(old, copy)->changes, testing::IsEmpty());
+  // The last run goes on, so that its head moves; a learner gets another name, another is gone.
+  Step("plain", ChargeOf(0.9, 1), 1, 5000);
+  const privacy::Ledger::Heir heir = {
+      .promise = {.learner = "fresh", .epsilon = 8, .delta = kDelta}, .before = "plain"};
+  ASSERT_TRUE(ledger_.TakeOver(CommitSeq(++commits_), int64_t{86'400'000} * 9, {&heir, 1}, "next"));
+  copy = Copy();
+  copy.promises.learners[0] = heir.promise;
+  copy.promises.learners[0].epsilon = 9;
+  const auto compared = CompareNow(old, copy);
+  ASSERT_TRUE(compared) << compared.error().message;
+  EXPECT_EQ(compared->not_in_chain, "");
+  EXPECT_THAT(compared->changes,
+              testing::ElementsAre("idle: is gone", "fresh: was called plain",
+                                   "fresh: budget is 9, and was 8", "fresh: steps is 3, and was 2",
+                                   "all together: steps is 203, and was 202"));
+}
+
+TEST_F(StatementTest, AnotherLedgerDoesNotContinueAnOlderStatement) {
+  Learn();
+  const test::TempDir dir;
+  const std::string old = Filed(dir, Copy());
+  ledger_ = {};
+  commits_ = 0;
+  Declare("plain", privacy::ParticipationMode::kOnce);
+  Step("plain", ChargeOf(0.7, 1), 1, 0);
+  // It was rolled back; then it went on in another way.
+  EXPECT_THAT(CompareNow(old, Copy())->not_in_chain, HasSubstr("commit 3"));
+  for (const double noise : {0.8, 0.9}) Step("plain", ChargeOf(noise, 1), 1, 0);
+  Statement statement = MakeStatement(Copy()).value();
+  statement.compared = CompareNow(old, Copy()).value();
+  EXPECT_NE(statement.compared->not_in_chain, "");
+  EXPECT_THAT(ToMarkdown(statement), HasSubstr("statement of privacy\n\nTHE LEDGER OF "));
+  EXPECT_THAT(ToHtml(statement), HasSubstr("IS NOT CONTINUED BY THIS ONE"));
+}
+
+TEST_F(StatementTest, NothingIsRegisteredBeforeALearnerHasLearnt) {
+  Declare("plain", privacy::ParticipationMode::kOnce);
+  for (const bool inspected : {false, true}) {
+    privacy::Charge charge = ChargeOf(3, 1);
+    charge.mechanism = privacy::MechanismKind::kInspection;
+    if (inspected) Step("plain", charge, 1, 0);
+    const auto record = MakeRegistryRecord(MakeStatement(Copy()).value(), nullptr);
+    ASSERT_FALSE(record);
+    EXPECT_EQ(record.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_THAT(record.error().message, HasSubstr("nothing has been learnt yet"));
+  }
+  Step("plain", ChargeOf(3, 1), 1, 0);
+  const auto record = MakeRegistryRecord(MakeStatement(Copy()).value(), nullptr);
+  ASSERT_TRUE(record) << record.error().message;
+  // The inspection was a day earlier.
+  EXPECT_THAT(record->yaml, HasSubstr("publication_date: \"1970-01-03\""));
+  EXPECT_THAT(record->yaml, HasSubstr("An inspection of the data was made with noise"));
 }
 
 TEST(Document, EscapesWhatIsNotItsOwn) {
