@@ -18,8 +18,8 @@
 namespace tacit::inspect {
 namespace {
 
-constexpr double kMostRecords = 0.9;  // a label that is there in fewer would lose the others
-constexpr double kLackMost = 0.5;     // above it a column is not even a rival
+constexpr double kMostRecords = 0.9;     // a label that is there in fewer would lose the others
+constexpr double kLabelsLackMost = 0.5;  // above it a column is not even a rival
 constexpr size_t kValuesShown = 12;
 constexpr uint64_t kRatingsMost = 11;  // 0 to 10, or half stars: a mean of ratings has more
 
@@ -190,7 +190,7 @@ class LabelFinder {
   std::optional<int> LabelRank(size_t c) const {
     const Column& column = At(c);
     const Profile& profile = Of(c);
-    if ((*taken_)[c] != 0 || profile.missing > kLackMost || profile.distinct < 2 ||
+    if ((*taken_)[c] != 0 || profile.missing > kLabelsLackMost || profile.distinct < 2 ||
         column.lists + column.nested + column.times + column.datetimes > 0 ||
         SeemsTime(column, profile))
       return std::nullopt;

@@ -257,7 +257,7 @@ TEST_F(RolesTest, IdsThatLookLikeNumbersAreIds) {
                  i * 13 % 10 < 3 ? 1 : 0);
            }));
   const Roles roles = FindRoles(sample);
-  EXPECT_GT(sample.columns[2].fractions, 0u);
+  EXPECT_GT(sample.columns[2].numbers(), 0u);
   EXPECT_EQ(NameOfColumn(sample, roles.user), "user_id");
 }
 
