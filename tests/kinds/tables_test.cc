@@ -88,14 +88,15 @@ std::string RefusalOf(const std::string& source) {
 TEST(Tables, FormatsAreReadByTheirNamesAndTakenWhereTheirRowsSay) {
   for (const config::FormatTraits& traits : config::kFormats) {
     SCOPED_TRACE(traits.name);
-    const std::string topic = fmt::format("kind: kafka, topic: t, format: {}", traits.name);
+    std::string topic = fmt::format("kind: kafka, topic: t, format: {}", traits.name);
+    if (traits.kind == config::FormatKind::kAvro) topic += ", avro: {schema_file: s}";
     EXPECT_EQ(RefusalOf(topic), "");
     const std::string framed =
         RefusalOf(topic + ", framing: confluent, registry: {url: 'http://r'}");
     EXPECT_EQ(framed.empty(), traits.may_be_framed) << framed;
     const std::string line =
         RefusalOf(fmt::format("kind: log, files: /dev/null, format: {}", traits.name));
-    EXPECT_EQ(line.empty(), traits.is_line) << line;
+    EXPECT_EQ(line.empty(), traits.is_line || traits.has_containers) << line;
     const std::string named = RefusalOf(topic + ", opt_out: /o");
     EXPECT_EQ(named.empty(), traits.is_named) << named;
   }

@@ -202,7 +202,7 @@ class AvroCodec final : public RunCodec<AvroCodec> {
 
   MaybeBad DecodeRecord(const RawRecords& records, size_t i, Scratch* scratch, Batch* batch) const {
     std::string_view record = records[i];
-    const AvroProgram* program = schemas_->own();
+    const AvroProgram* program = schemas_ == nullptr ? nullptr : schemas_->own();
     if (framed_) {
       if (MaybeBad bad = TakeFrame(&record, scratch, &program)) return bad;
     }
@@ -232,7 +232,7 @@ class AvroCodec final : public RunCodec<AvroCodec> {
                                guid ? record->substr(0, size) : std::string_view(),
                                PayloadKind::kAvro, &unframed))
         return BadRecord(*std::move(wrong), BadPart::kSchema);
-      scratch->known = schemas_->Find(unframed.schema);
+      if (schemas_ != nullptr) scratch->known = schemas_->Find(unframed.schema);
       scratch->frame = record->substr(0, size);
     }
     record->remove_prefix(size);

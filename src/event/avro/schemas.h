@@ -13,8 +13,8 @@
 namespace tacit::event {
 
 // The schemas that a source's records were written by, each as a program that reads the wanted
-// places. Who reads records adds them, from a registry or a file's header, before it hands the
-// records on; the codec finds them. Thread-safe. Bounded by who answers for the schemas: a
+// places. A source adds them, from a registry or a file's header, before it hands its records on;
+// the codec finds them. Thread-safe. Bounded by who answers for the schemas: a
 // registry, or the log's files.
 class AvroSchemas {
  public:

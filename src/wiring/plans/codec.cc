@@ -64,7 +64,7 @@ Status PlanAvro(config::Source* source, const event::FeatureSchema& schema) {
   }
   auto schemas = event::AvroSchemas::Make(reader, event::AvroPlacesOf(source->avro, schema));
   if (!schemas) return Fail(std::move(schemas.error()).Context("source.avro.schema_file: " + file));
-  // What was opened before puts schemas into those that were made then.
+  // A source that was opened before puts its schemas into those that were made then.
   if (source->avro_schemas == nullptr) source->avro_schemas = *std::move(schemas);
   return {};
 }

@@ -224,7 +224,7 @@ TEST_F(LogContainerTest, ADamagedBlockIsOneFault) {
               fault("it unpacks to more than 64 MiB"));
   EXPECT_THAT(read(block(1, Deflate(AvroText(std::string(1001, 'x'))))),
               ElementsAre("a", "FAULT the record is longer than 1000 bytes", "z"));
-  // Where the next block begins is not known then.
+  // Nothing says then where the next block begins.
   for (const std::string& middle :
        {AvroLong(1) + AvroText("x") + "0123456789abcdeX",
         AvroLong(-1) + AvroText("x") + kContainerSync, AvroLong(1) + AvroLong(-1) + kContainerSync,
