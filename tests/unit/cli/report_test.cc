@@ -12,7 +12,7 @@
 #include "cli/ledger/registry.h"
 #include "cli/ledger/statement.h"
 #include "privacy/gaussian.h"
-#include "temp_dir.h"
+#include "support/temp_dir.h"
 
 namespace tacit::cli {
 namespace {
