@@ -249,8 +249,7 @@ class LabelFinder {
         "{}{} {} 0 or less as {}, beside numbers of 1 and more: does it mean \"no answer\"? Then "
         "list it in source.{}.missing, so that such records have no label",
         evidence_.TellsWords() ? "" : "some ", Counted(records, "record"),
-        WordFor(records, "has", "have"), config::QuotedYaml(At(c).place),
-        NameOf(sample_.shape.format)));
+        WordFor(records, "has", "have"), config::QuotedYaml(At(c).place), sample_.format_name()));
   }
 
   // The codec reads a label in quotes as a word.
