@@ -8,6 +8,7 @@
 #include "bench/bench_data.h"
 #include "bench/read_whole.h"
 #include "bench/suite.h"
+#include "event/avro/codec.h"
 #include "event/envelope.h"
 #include "event/schema_books.h"
 #include "stream/generator/criteo_generator.h"
@@ -104,6 +105,40 @@ std::string NamedOf(const std::vector<std::string_view>& fields) {
     message.Bytes(6, feature.bytes());
   }
   return message.bytes();
+}
+
+// The event as an Avro record: a field for each column, which may be null.
+std::string AvroSchemaOf(size_t fields) {
+  std::string schema = R"({"type":"record","name":"Click","fields":[{"name":"label","type":"int"})";
+  for (size_t i = 1; i < fields; ++i)
+    schema += fmt::format(R"(,{{"name":"{}{}","type":["null","{}"]}})", i <= kDense ? 'I' : 'C',
+                          i <= kDense ? i : i - kDense, i <= kDense ? "int" : "string");
+  return schema + "]}";
+}
+std::string AvroOf(const std::vector<std::string_view>& fields) {
+  std::string record;
+  event::PutAvroLong(fields[0] == "1" ? 1 : 0, &record);
+  for (size_t i = 1; i < fields.size(); ++i) {
+    event::PutAvroLong(fields[i].empty() ? 0 : 1, &record);
+    if (fields[i].empty()) continue;
+    if (i <= kDense) {
+      event::PutAvroLong(std::stol(std::string(fields[i])), &record);
+    } else {
+      event::PutAvroLong(static_cast<int64_t>(fields[i].size()), &record);
+      record += fields[i];
+    }
+  }
+  return record;
+}
+
+Result<std::unique_ptr<event::Codec>> MakeFlatAvroCodec(const event::FeatureTransform& transform) {
+  event::AvroShape shape;
+  shape.user = shape.item = shape.event_id = shape.timestamp = shape.features_at = "";
+  const event::FeatureSchema& schema = transform.schema();
+  TACIT_ASSIGN(auto schemas, event::AvroSchemas::Make(
+                                 AvroSchemaOf(1 + schema.dense.size() + schema.categorical.size()),
+                                 event::AvroPlacesOf(shape, schema)));
+  return event::MakeAvroCodec(transform, shape, std::move(schemas), /*framed=*/false, {});
 }
 
 void Append(std::string_view payload, event::RawRecords* records) {
@@ -216,7 +251,7 @@ Result<std::vector<BenchRow>> BenchDecode() {
         generator.Generate(0, 0, kRecords, &lines, nullptr);
       },
       kDecodeFor);
-  event::RawRecords tsv, json, packed, named;
+  event::RawRecords tsv, json, packed, named, avro;
   for (size_t begin = 0, end; begin < lines.size(); begin = end + 1) {
     end = lines.find('\n', begin);
     const std::string_view line = std::string_view(lines).substr(begin, end - begin);
@@ -225,6 +260,7 @@ Result<std::vector<BenchRow>> BenchDecode() {
     Append(JsonOf(fields), &json);
     Append(PackedOf(fields, transform), &packed);
     Append(NamedOf(fields), &named);
+    Append(AvroOf(fields), &avro);
   }
   const double hashes = MedianSeconds(
       [&] {
@@ -236,6 +272,7 @@ Result<std::vector<BenchRow>> BenchDecode() {
       kDecodeFor);
   const auto protobuf = event::MakeProtobufCodec(transform, {});
   const std::string unit = "events/s/core";
+  TACIT_ASSIGN(const auto avro_codec, MakeFlatAvroCodec(transform));
   const auto json_codec = event::MakeJsonCodec(transform, {});
   TACIT_ASSIGN(const std::vector<BenchRow> by_threads,
                DecodeByThreads(*json_codec, transform, json));
@@ -259,6 +296,7 @@ Result<std::vector<BenchRow>> BenchDecode() {
        {},
        "of a bare parse"},
       {"decode-protobuf-named", DecodeRate(*protobuf, transform, named), unit, std::nullopt},
+      {"decode-avro", DecodeRate(*avro_codec, transform, avro), unit, std::nullopt},
       {"hash-26-buckets", kRecords / hashes, unit, std::nullopt, {}, "part of all but packed"},
       {"open-confluent-frames", OpenRate(packed), "messages/s/core", std::nullopt},
       {"generate-criteo", kRecords / generate, unit, std::nullopt}};

@@ -30,7 +30,7 @@ struct InspectOptions {
   std::string format;
   uint64_t rows = 200'000;
   // The topic that is looked at in place of files.
-  std::string topic, bootstrap, kafka, framing;
+  std::string topic, bootstrap, kafka, framing, registry;
   bool evenly = false;
   uint32_t wait_s = 10;
   bool json = false;
@@ -145,8 +145,9 @@ Status CheckWhence(const InspectOptions& options) {
   if (!options.of_topic()) {
     if (options.files.empty()) return BadUsage("name log files, or a topic with --topic NAME");
     if (!options.bootstrap.empty() || !options.kafka.empty() || !options.framing.empty() ||
-        options.evenly)
-      return BadUsage("--bootstrap, --kafka, --framing and --evenly are for --topic NAME");
+        !options.registry.empty() || options.evenly)
+      return BadUsage(
+          "--bootstrap, --kafka, --framing, --registry and --evenly are for --topic NAME");
     return {};
   }
   if (!options.files.empty())
@@ -171,6 +172,7 @@ Result<inspect::TopicAsked> TopicOf(const InspectOptions& options) {
       .rows_most = options.rows,
       .spread = options.evenly ? stream::KafkaSpread::kEvenly : stream::KafkaSpread::kFirst,
       .wait = std::chrono::seconds(options.wait_s)};
+  asked.registry = options.registry;
   if (!options.framing.empty()) asked.framed = options.framing == "confluent";
   // A framing that nobody has named would have to be guessed from records.
   if (options.is_private()) asked.framed = asked.framed.value_or(false);
@@ -218,6 +220,7 @@ Status CheckPrivate(const InspectOptions& options) {
     return Missing("--format is missing: to guess it would be to look at records");
   TACIT_RETURN_IF_ERROR(CheckPromise(options.asked));
   const bool of_users = options.asked.unit == "user";
+  if (!options.registry.empty()) return BadUsage("--registry: --private does not look at Avro");
   if (options.of_topic() && options.format == "csv")
     return Missing(
         "a topic's lines of values have no header that names them, and to name them by a record "
@@ -240,6 +243,9 @@ Status CheckPrivate(const InspectOptions& options) {
 // Checks all that could stop a private look once it is paid for: its files are read to their ends.
 Status CheckReadable(const InspectOptions& options, const inspect::PrivateLook& look) {
   TACIT_RETURN_IF_ERROR(inspect::CheckFiles(options.files));
+  if (look.records->are_avro())
+    return BadUsage(
+        "--private does not look at Avro: write the configuration by docs/using/avro.md");
   TACIT_RETURN_IF_ERROR(ShapeAsSaid(look));
   for (size_t part = 0; part < look.records->parts().size(); ++part)
     TACIT_RETURN_IF_ERROR(look.records->ForEach(part, [](const inspect::Record&) { return true; }));
@@ -250,7 +256,8 @@ Status CheckReadable(const InspectOptions& options, const inspect::PrivateLook& 
 Status FillNamed(const InspectOptions& options, std::string_view format, inspect::Named* named) {
   *named = options.named;
   const auto point = [&](std::string* place) {
-    if (format == "json" && !place->empty() && !place->starts_with('/')) *place = '/' + *place;
+    if ((format == "json" || format == "avro") && !place->empty() && !place->starts_with('/'))
+      *place = '/' + *place;
   };
   const std::pair<const char*, std::string*> places[] = {{"--label", &named->label},
                                                          {"--user", &named->user},
@@ -413,7 +420,7 @@ Result<int> Inspect(const InspectOptions& options) {
                                                         .rows_most = options.rows,
                                                         .now_ms = NowMs()}));
   inspect::Named named;
-  TACIT_RETURN_IF_ERROR(FillNamed(options, NameOf(sample.shape.format), &named));
+  TACIT_RETURN_IF_ERROR(FillNamed(options, sample.format_name(), &named));
   for (const std::string& place : {named.label, named.user, named.item, named.time})
     if (!place.empty() &&
         std::ranges::find(sample.columns, place, &inspect::Column::place) == sample.columns.end())
@@ -457,6 +464,10 @@ void AddTopicOptions(CLI::App& command, InspectOptions* options) {
   command.add_flag("--evenly", options->evenly,
                    "With --topic: short stretches from its beginning to its end, in place of the "
                    "first records");
+  command
+      .add_option("--registry", options->registry,
+                  "With --topic: the URL of a schema registry; the records are Avro by its schemas")
+      ->type_name("URL");
   command
       .add_option("--framing", options->framing,
                   "With --topic: do not guess whether a schema's id is before each record")

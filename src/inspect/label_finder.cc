@@ -293,7 +293,7 @@ class LabelFinder {
         "source.{}.missing, so that such records have no label",
         evidence_.TellsWords() ? "" : "some ", Counted(records, "record"),
         WordFor(records, "has", "have"), number, config::QuotedYaml(At(c).place),
-        NameOf(sample_.shape.format)));
+        sample_.format_name()));
   }
 
   // A person has to say which values are 1. For a trial it is the rarest.

@@ -118,7 +118,7 @@ class Proposer {
       for (const auto& [value, number] : roles_.label->values)
         values +=
             fmt::format("{}{}: {}", values.empty() ? "" : ", ", config::QuotedYaml(value), number);
-      open(fmt::format("source.{}.label_values", NameOf(sample_.shape.format)), '{' + values + '}');
+      open(fmt::format("source.{}.label_values", sample_.format_name()), '{' + values + '}');
     }
     for (size_t i = 0; i < learners_.size(); ++i) {
       const std::string learner = fmt::format("learners.{}.", i);

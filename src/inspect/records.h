@@ -9,6 +9,10 @@
 
 #include "base/result.h"
 
+namespace tacit::event {
+class AvroSchemas;
+}  // namespace tacit::event
+
 namespace tacit::inspect {
 
 struct TopicFound;
@@ -42,6 +46,8 @@ class Records {
   virtual Status ForEach(size_t part, const Use& use, double* share_read = nullptr) const = 0;
   // The first line of a part may name its columns.
   virtual bool may_have_headers() const = 0;
+  // They are Avro, and shown as JSON that says the same.
+  virtual bool are_avro() const { return false; }
   // Places of records that the topic has besides those that a walk shows. Public.
   virtual uint64_t places_beyond() const { return 0; }
   // The topic's story; if null, they are of files.
@@ -51,8 +57,14 @@ class Records {
   std::string Whence() const;
 };
 
-// The lines of log files, plain or packed, in this order.
+// The lines of log files, plain or packed, in this order; or the records of Avro's container files,
+// if the first is one.
 std::shared_ptr<const Records> RecordsOfFiles(std::vector<std::string> files);
+
+// Writes a record with the frame of its schema as JSON. Returns why it cannot be read; if empty, it
+// can.
+std::string AvroToJson(const event::AvroSchemas& schemas, std::string_view framed,
+                       std::string* json);
 
 // Bytes of a record, at most: as source.max_record_bytes has it by default.
 inline constexpr size_t kRecordBytesMost = 1 << 20;

@@ -61,7 +61,8 @@ std::string ShapeText(const Sample& sample, const Roles& roles) {
       return fmt::format("criteo_tsv: a label, {} whole numbers, {} categories between tabs",
                          sample.shape.dense, sample.shape.categorical);
     case Format::kJson:
-      return roles.plain_json ? "json, of the plain form" : "json, of its own shape";
+      return fmt::format("{}, of {}", sample.format_name(),
+                         roles.plain_json ? "the plain form" : "its own shape");
     case Format::kCsv:
       return fmt::format(
           "csv: {} between {}, {} a header{}", Counted(sample.shape.columns.size(), "value"),
@@ -249,7 +250,7 @@ json::object ReportJson(const Sample& sample, const Roles& roles,
   const bool noised = !sample.noised.empty();
   json::object report{
       {noised ? "noised" : "raw", noised ? sample.noised : std::string(kRawWarning)},
-      {"format", NameOf(sample.shape.format)},
+      {"format", sample.format_name()},
       {"plain", roles.plain_json},
       {"records", sample.lines},
       {"records_in_all", std::round(sample.lines_in_all)},

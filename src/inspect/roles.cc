@@ -288,7 +288,7 @@ class RoleFinder {
             : fmt::format("as it is, {} is one person, clipped as one, with one allowance; leave "
                           "{} empty in such records, or list it in source.{}.missing",
                           texts.size() == 1 ? "it" : unlisted, config::QuotedYaml(column.place),
-                          NameOf(sample_.shape.format))));
+                          sample_.format_name())));
   }
 
   bool EachHasItsOwn(size_t c) const {

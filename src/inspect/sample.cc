@@ -73,14 +73,16 @@ Result<std::vector<std::string>> FirstLines(const Records& records, size_t part)
   if (of_topic && odd * 100 > bytes)
     return refuse(
         "its values are binary, of Avro or Protobuf say: JSON, Criteo's lines and lines of values "
-        "are looked at. tacitd learns from Protobuf of schemas/interaction.proto too; write its "
+        "are looked at, and Avro with --registry. tacitd learns from Protobuf of "
+        "schemas/interaction.proto too; write its "
         "configuration by config/kafka.yaml");
   if (lines.empty() && !fault.empty())
     return refuse(fmt::format("no line that is looked at can be read: {}", fault));
   if (lines.empty() || bytes == 0) return refuse("is empty: there is no record to look at");
   const std::string& first = lines.front();
   if (first.starts_with("PAR1")) return refuse("is Parquet, which is not read; write it as CSV");
-  if (first.starts_with("Obj\x01")) return refuse("is Avro, which is not read; write it as JSON");
+  if (first.starts_with("Obj\x01"))
+    return refuse("is an Avro container file, and the first file is none: a source has one format");
   if (first.starts_with("PK\x03\x04")) return refuse("is a zip archive or a spreadsheet");
   if (first.starts_with("\xff\xfe") || first.starts_with("\xfe\xff"))
     return refuse("is UTF-16, which is not read; write it as UTF-8");
@@ -237,6 +239,10 @@ std::optional<size_t> Sample::ColumnAt(std::string_view place) const {
   const auto found = std::ranges::find(columns, place, &Column::place);
   if (found == columns.end()) return std::nullopt;
   return static_cast<size_t>(found - columns.begin());
+}
+
+std::string_view Sample::format_name() const {
+  return records != nullptr && records->are_avro() ? "avro" : NameOf(shape.format);
 }
 
 std::string Sample::PlaceOf(uint64_t row) const {

@@ -106,6 +106,8 @@ struct Sample {
   std::optional<size_t> ColumnAt(std::string_view place) const;
   // "FILE:LINE" of a row.
   std::string PlaceOf(uint64_t row) const;
+  // As source.format has it.
+  std::string_view format_name() const;
   const TopicFound* topic() const { return records == nullptr ? nullptr : records->topic(); }
 };
 

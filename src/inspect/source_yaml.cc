@@ -73,7 +73,8 @@ std::string PlacesYaml(const Sample& sample, const Roles& roles) {
 std::string JsonYaml(const Sample& sample, const Roles& roles) {
   if (roles.plain_json)
     return "  # Records are of the plain form (schemas/interaction.schema.json).\n";
-  std::string yaml = "  json:\n" + PlacesYaml(sample, roles) + "    features:\n";
+  std::string yaml =
+      fmt::format("  {}:\n", sample.format_name()) + PlacesYaml(sample, roles) + "    features:\n";
   for (const FeatureRole& feature : roles.features)
     yaml += fmt::format("      {}: {}\n", QuotedYaml(feature.name),
                         QuotedYaml(sample.columns[feature.column].place));
@@ -184,8 +185,7 @@ std::string SourceYaml(const Sample& sample, const Roles& roles) {
   if (sample.topic() != nullptr) {
     yaml = TopicSourceYaml(sample);
   } else {
-    yaml =
-        fmt::format("source:\n  kind: log\n  format: {}\n  files:\n", NameOf(sample.shape.format));
+    yaml = fmt::format("source:\n  kind: log\n  format: {}\n  files:\n", sample.format_name());
     for (const std::string& file : sample.files)
       yaml += fmt::format("    - {}\n", QuotedYaml(config::PatternOf(file)));
   }

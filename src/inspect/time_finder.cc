@@ -118,7 +118,7 @@ void TellOfOddTimes(const Sample& sample, Roles* roles) {
        fmt::format("no {} {}{}: such records cannot be learnt from. Correct them, or leave "
                    "source.{}.timestamp empty, so that all are learnt from without a time",
                    WordFor(odd.unread, "time", "times"), FormOf(unit),
-                   FirstAt(sample, odd.first_unread), NameOf(sample.shape.format)));
+                   FirstAt(sample, odd.first_unread), sample.format_name()));
   tell(odd.other_age, fmt::format("before 1990 or after 2100{}: such times are taken as they are",
                                   FirstAt(sample, odd.first_of_other_age)));
 }
@@ -226,7 +226,7 @@ std::string LeaveTimeOut(const Sample& sample, const Evidence& evidence, size_t 
     why = fmt::format(
         "a private look takes times without a zone for texts; if its values are such times, name "
         "it in source.{}.timestamp, with timestamp_unit: datetime",
-        NameOf(sample.shape.format));
+        sample.format_name());
   } else if (count > 0 && others > 0) {
     std::optional<uint64_t> first;
     if (evidence.TellsWords() && column.times + column.datetimes == 0) {

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "console/exit_code.h"
+#include "event/avro/codec.h"
 #include "event/envelope.h"
 #include "event/schema_books.h"
 #include "inspect/shape.h"
+#include "stream/kafka/schema_registry.h"
 #include "wiring/plans/kafka.h"
 
 namespace tacit::inspect {
@@ -66,8 +69,7 @@ class TopicSample final : public Records {
     TACIT_RETURN_IF_ERROR(
         stream::ReadStretches(properties, found_.topic, found_.looked_at, asked.wait,
                               [&](const stream::KafkaTopicRecord& record) -> Status {
-                                if (!envelope_)
-                                  StartEnvelope(asked.framed.value_or(LooksFramed(record)));
+                                if (!envelope_) StartEnvelope(asked, record);
                                 const size_t origin = by_partition_.at(record.partition);
                                 held[origin].push_back(Hold(record, static_cast<uint32_t>(origin)));
                                 return {};
@@ -84,6 +86,7 @@ class TopicSample final : public Records {
   const std::vector<std::string>& origins() const override { return origins_; }
   const std::vector<std::string>& parts() const override { return parts_; }
   bool may_have_headers() const override { return false; }
+  bool are_avro() const override { return avro_ != nullptr; }
   uint64_t places_beyond() const override { return beyond_; }
   const TopicFound* topic() const override { return &found_; }
 
@@ -108,11 +111,24 @@ class TopicSample final : public Records {
   }
 
  private:
-  void StartEnvelope(bool framed) {
-    found_.framed = framed;
+  void StartEnvelope(const TopicAsked& asked, const stream::KafkaTopicRecord& first) {
+    std::unique_ptr<event::SchemaBook> book;
+    if (asked.registry.empty()) {
+      book = event::MakeEverySchema();
+    } else {
+      avro_ = event::AvroSchemas::Make("", nullptr).value_or(nullptr);
+      book = stream::MakeSchemaRegistry({.url = asked.registry,
+                                         .wait = asked.wait,
+                                         .kind = event::PayloadKind::kAvro,
+                                         .avro = avro_},
+                                        clock_);
+    }
+    found_.framed = are_avro() || asked.framed.value_or(LooksFramed(first));
     envelope_ = std::make_unique<event::Envelope>(
-        event::EnvelopeOptions{.framed = framed, .kind = event::PayloadKind::kJson},
-        event::MakeEverySchema());
+        event::EnvelopeOptions{
+            .framed = found_.framed,
+            .kind = are_avro() ? event::PayloadKind::kAvro : event::PayloadKind::kJson},
+        std::move(book));
   }
 
   HeldRecord Hold(const stream::KafkaTopicRecord& record, uint32_t origin) {
@@ -128,12 +144,23 @@ class TopicSample final : public Records {
                                found_.record_bytes_most);
       return held;
     }
+    const event::Message message{value, !record.value, record.headers};
     std::string_view payload;
-    if (envelope_->Open({value, !record.value, record.headers}, &payload, &held.fault) ==
-        event::Envelope::Outcome::kPayload)
+    event::Envelope::Outcome outcome = envelope_->Open(message, &payload, &held.fault);
+    // A registry that does not answer is given up after a while.
+    while (outcome == event::Envelope::Outcome::kWait) {
+      envelope_->Await(std::chrono::milliseconds(100));
+      outcome = envelope_->Open(message, &payload, &held.fault);
+    }
+    if (outcome != event::Envelope::Outcome::kPayload) {
+      if (held.fault.empty()) held.fault = "null value";
+      return held;
+    }
+    held.fault.clear();
+    if (are_avro())
+      held.fault = AvroToJson(*avro_, payload, &held.text);
+    else
       held.text = payload;
-    else if (held.fault.empty())
-      held.fault = "null value";
     return held;
   }
 
@@ -174,6 +201,8 @@ class TopicSample final : public Records {
   }
 
   TopicFound found_;
+  const SystemClock clock_;
+  std::shared_ptr<event::AvroSchemas> avro_;
   std::vector<std::string> origins_, parts_;
   std::map<int32_t, size_t> by_partition_;
   std::unique_ptr<event::Envelope> envelope_;
@@ -195,6 +224,7 @@ Result<TopicFound> FindTopic(const TopicAsked& asked) {
                    .kafka = asked.kafka,
                    .spread = asked.spread,
                    .framed = asked.framed.value_or(false),
+                   .registry = asked.registry,
                    .record_bytes_most = TopicRecordBytesMost(asked.rows_most)};
   auto facts = stream::AskTopic(properties, asked.topic, asked.wait);
   if (!facts && facts.error().code == ErrorCode::kNotFound)

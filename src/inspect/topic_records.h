@@ -24,6 +24,7 @@ struct TopicAsked {
   stream::KafkaSpread spread = stream::KafkaSpread::kFirst;
   std::optional<bool> framed = {};  // nothing if it follows from the first records
   std::chrono::milliseconds wait = std::chrono::seconds(10);
+  std::string registry = {};  // of a topic of framed Avro: its schema registry's URL
 };
 
 // A topic as it was found. The brokers' facts and the offsets are public; `raw` is not.
@@ -34,6 +35,7 @@ struct TopicFound {
   std::vector<OffsetRange> looked_at = {};
   stream::KafkaSpread spread = stream::KafkaSpread::kFirst;
   bool framed = false;
+  std::string registry = {};     // as it was asked
   size_t record_bytes_most = 0;  // longer ones are not looked at
 
   struct Raw {

@@ -262,9 +262,11 @@ std::string TopicSourceYaml(const Sample& sample) {
   std::string yaml = fmt::format(
       "source:\n  kind: kafka\n  topic: {}  # {} of {} when it was looked at\n  format: {}\n",
       QuotedYaml(topic.topic), Counted(topic.facts.partitions.size(), "partition"),
-      Counted(topic.facts.replicas, "replica"), NameOf(sample.shape.format));
+      Counted(topic.facts.replicas, "replica"), sample.format_name());
   if (!topic.framed) return yaml;
   yaml += "  framing: confluent\n  registry:\n";
+  if (!topic.registry.empty())
+    return yaml + fmt::format("    url: {}\n", QuotedYaml(topic.registry));
   if (HasSchemas(sample)) {
     yaml += CommentLines(4,
                          "The schemas that were seen: their records were read here. With the "

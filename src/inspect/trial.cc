@@ -94,6 +94,11 @@ class Tester {
 Result<Trial> TryOut(const Sample& sample, const config::Config& config,
                      std::vector<Outcome>* outcomes) {
   config::Source source = config.source;
+  // The sample shows Avro as JSON.
+  if (source.format == config::FormatKind::kAvro) {
+    source.format = config::FormatKind::kJson;
+    source.json = source.avro;
+  }
   TACIT_ASSIGN(event::FeatureSchema schema, wiring::PlanReading(&source, config.features));
   const event::FeatureTransform transform(std::move(schema));
   const auto codec = wiring::MakeCodec(source, transform);
