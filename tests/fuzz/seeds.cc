@@ -164,6 +164,19 @@ void AddFiles(Seeds& seeds) {
       "30 { } }\n map<string, double> features = 6; option (o) = { a: [1] }; message N {} }");
   seeds.Add("schema", 1, R"({"type":"object","properties":{"label":{"type":["integer","null"]}}})");
   seeds.Add("schema", 2, R"({"schemaType":"PROTOBUF","schema":"message M { int32 a = 5; }"})");
+  const std::string avro =
+      R"({"type":"record","name":"R","fields":[{"name":"label","type":"int"},{"name":"user","type":
+          ["null","string"]},{"name":"f","type":{"type":"map","values":"double"}},{"name":"tags","type":
+          {"type":"array","items":{"type":"enum","name":"E","symbols":["a","b"]}}}]})";
+  const std::string record("\2\2\2u\0\4\0\2\0", 9);
+  seeds.Add("avro", 0, avro + '\0' + avro + '\0' + record);
+  seeds.Add("avro", 0, avro + std::string(2, '\0') + record);
+  const std::string head("Obj\1\2\26avro.schema", 17);
+  std::string size;
+  for (size_t rest = 2 * avro.size(); rest > 0; rest >>= 7)
+    size += static_cast<char>((rest & 0x7f) | (rest > 0x7f ? 0x80 : 0));
+  const std::string sync = "0123456789abcdef";
+  seeds.Add("avro", 1, head + size + avro + '\0' + sync + "\2\22" + record + sync);
   seeds.Add("schema", 3, R"({"schemaType":"JSON","schema":"{\"type\":\"object\"}","id":7})");
 }
 
