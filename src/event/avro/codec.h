@@ -17,8 +17,8 @@ namespace tacit::event {
 //
 // `framed`: each record has Confluent's frame, with the key of a schema in `schemas`, or of one
 // that is read by the reader's own. Else all are of the reader's own. `transform` must outlive it.
-// REQUIRES CheckShape, and `schemas` with the places of `shape` (AvroPlacesOf); or none: every record
-// is bad then.
+// REQUIRES CheckShape, and `schemas` with the places of `shape` (AvroPlacesOf); or none: every
+// record is bad then.
 std::unique_ptr<Codec> MakeAvroCodec(const FeatureTransform& transform, JsonShape shape,
                                      std::shared_ptr<const AvroSchemas> schemas, bool framed,
                                      const InteractionOptions& options);

@@ -65,8 +65,8 @@ using AvroOp = AvroStep::Op;
 // A tree of places, of MakePlaceTree.
 using AvroPlaces = std::shared_ptr<const std::vector<PlaceNode>>;
 
-// A graph of steps by which records of one schema are read by another. It is compiled once, with names
-// and types resolved by Avro's rules. Reading calls nothing for a level of a record: it has a
+// A graph of steps by which records of one schema are read by another. It is compiled once, with
+// names and types resolved by Avro's rules. Reading calls nothing for a level of a record: it has a
 // stack of kLevelsMost. A value that goes nowhere is skipped as its writer wrote it.
 //
 // Immutable, and safe for many readers. Holds the schemas. Bounded: kStepsMost steps.
