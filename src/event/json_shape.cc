@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "event/json_values.h"
-#include "event/placed_parts.h"
+#include "event/places/placed_parts.h"
 #include "event/run_codec.h"
 
 namespace tacit::event {

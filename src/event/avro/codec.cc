@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "event/placed_parts.h"
+#include "event/places/placed_parts.h"
 #include "event/run_codec.h"
 
 namespace tacit::event {

@@ -12,7 +12,7 @@
 #include "event/avro/schema.h"
 #include "event/avro/wire.h"
 #include "event/bad_record.h"
-#include "event/place_tree.h"
+#include "event/places/place_tree.h"
 
 namespace tacit::event {
 
@@ -79,8 +79,8 @@ class AvroProgram {
   // The working memory of a reader.
   struct Stack;
 
-  // `reader` may be null: records are read as they were written. `places` are the wanted ones;
-  // null: all. Fails where no record of the one schema can be read by the other, or where a record
+  // Without `reader`, records are read as they were written. `places` are the wanted ones, without
+  // which all are. Fails where no record of the one can be read by the other, or where a record
   // is no Avro record or takes no bytes; the message names the field.
   static Result<std::shared_ptr<const AvroProgram>> Compile(
       std::shared_ptr<const AvroSchema> writer, std::shared_ptr<const AvroSchema> reader,

@@ -1,4 +1,4 @@
-#include "event/place_tree.h"
+#include "event/places/place_tree.h"
 
 #include <fmt/format.h>
 

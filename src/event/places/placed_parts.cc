@@ -1,4 +1,4 @@
-#include "event/placed_parts.h"
+#include "event/places/placed_parts.h"
 
 #include <fmt/format.h>
 

@@ -7,7 +7,7 @@
 
 #include "event/codec.h"
 #include "event/example_builder.h"
-#include "event/place_tree.h"
+#include "event/places/place_tree.h"
 #include "event/record_parts.h"
 #include "event/record_shape.h"
 #include "event/shape_rules.h"
