@@ -255,6 +255,7 @@ TEST_F(PlantedHouse, PrivateNamesThatMeetAreFound) {
 TEST_F(PlantedHouse, NamespacesOfOtherRoomsAreFound) {
   Write("src/base/a.h", "namespace tacit {\n");
   Write("src/serve/a.h", "namespace tacit::serve {\nnamespace tacit::serve::more {\n");
+  Write("src/serve/b.h", "namespace tacit::store {\nclass Row;\n}  // namespace tacit::store\n");
   EXPECT_THAT(CheckNamespaces(root_), IsEmpty());
   Write("src/serve/a.h",
         "namespace tacit::store {\nnamespace tacit::server {\nnamespace tacit {\n");
