@@ -24,7 +24,7 @@ struct LogSourceOptions {
   bool waits_for_rest = false;
   // One of the files, if it is cut for good: the cut is damage like any other. Else empty.
   std::string past_cut = {};
-  // Files are object container files of Avro, and their schemas go here. Null: they have lines.
+  // Files are Avro's object container files, whose schemas go here. Without it, they have lines.
   std::shared_ptr<event::AvroSchemas> avro = {};
 };
 
