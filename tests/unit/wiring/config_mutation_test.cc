@@ -99,7 +99,7 @@ std::vector<Place> PlacesOf(const std::string& text) {
 // are left out would make their section one that is used.
 std::string WithUnusedKeys(const std::string& reference) {
   static const std::regex kSection(
-      R"(\n( *)#(csv|json|registry|dedupe|generator|history|vocabulary|quantile):(?=\n))");
+      R"(\n( *)#(avro|csv|json|registry|dedupe|generator|history|vocabulary|quantile):(?=\n))");
   static const std::regex kKey(R"(\n( *)#(?!window|bins|on_exhausted)([a-z_0-9]+: [^\n]+))");
   return std::regex_replace(std::regex_replace(reference, kSection, "\n$1$2:"), kKey, "\n$1$2");
 }
