@@ -37,6 +37,7 @@ PAGES = (
     "docs/using/recommending.md",
     "docs/using/gpu.md",
     "docs/operating/install.md",
+    "docs/internals/release.md",
     "docs/operating/kubernetes.md",
     "docs/operating/upgrade.md",
     "docs/operating/checkpoints.md",
